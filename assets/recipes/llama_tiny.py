@@ -1,0 +1,10 @@
+"""llama-tiny: the target. Eight Llama layers of width 192, 4.3 M parameters, trained on simple stories.
+
+python assets/recipes/llama_tiny.py --corpus FOLDER
+"""
+
+from common import llama, run
+
+if __name__ == "__main__":
+    model = llama(hidden_size=192, layers=8, heads=6, intermediate_size=512)
+    run("llama-tiny", model, million_tokens=14, batch=16, description=__doc__)

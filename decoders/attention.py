@@ -1,0 +1,59 @@
+"""Reads queries while a model runs, so that attention weights cost no second forward.
+
+Registers an attention function with transformers that calls the usual SDPA and keeps the queries it saw. Knows layers
+and heads, neither tokens nor trees.
+"""
+
+import inspect
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+NAME = "sdpa_with_queries"
+_seen: list[tuple[torch.Tensor, float]] | None = (
+    None  # (queries [1, H, N, D], scaling) while an engine's forward runs
+)
+
+
+def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
+    if _seen is not None:
+        _seen.append((query, scaling if scaling is not None else query.shape[-1] ** -0.5))
+    return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
+
+
+AttentionInterface.register(NAME, _attend)
+AttentionMaskInterface.register(NAME, sdpa_mask)
+
+
+class Tap:
+    """The queries of one model's last forward. Models whose attention does not go through transformers' interface give none."""
+
+    def __init__(self, model: torch.nn.Module, layers: int):
+        self.layers = layers
+        self.scaling = 1.0
+        self.takes_logits_to_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
+        if getattr(model.config, "_attn_implementation", None) == "sdpa":
+            model.set_attn_implementation(NAME)
+
+    def open(self) -> None:
+        """Starts keeping queries."""
+        global _seen
+        _seen = []
+
+    def collect(self) -> torch.Tensor | None:
+        """Stops keeping them: queries [L, H, N, D] since `open`, or None if the layers differ in shape."""
+        global _seen
+        seen, _seen = _seen or [], None
+        if len(seen) != self.layers or len({q.shape for q, _ in seen}) != 1:
+            return None
+        self.scaling = seen[0][1]
+        return torch.cat([q for q, _ in seen])
+
+    def weights(self, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+        """Mean attention [K] over layers and heads of queries [L, H, D] on keys [L, Hkv, K, D]."""
+        layers, heads, width = queries.shape
+        grouped = queries.view(layers, keys.shape[1], heads // keys.shape[1], width)
+        logits = torch.einsum("lhgd,lhkd->lhgk", grouped.float(), keys.float()) * self.scaling
+        return logits.softmax(-1).mean((0, 1, 2))

@@ -1,0 +1,113 @@
+"""The KV slots of one model: a pool of numbered slots, and the Cache object through which transformers reads and writes it.
+
+Knows slots and layers, neither tokens nor trees. Keys are stored with their position built in (rotary or learned), so a
+slot may stand anywhere in the pool; which slots a row may see is the caller's mask.
+"""
+
+import heapq
+
+import torch
+from transformers.cache_utils import Cache
+
+
+class OutOfSlots(RuntimeError):
+    """No KV slot is free; the message is the sentence for the person."""
+
+
+class SlotCache(Cache):
+    """KV pool [L, 2, H, S, D] with slots handed out by `take` and given back by `give`; grows by doubling up to `limit`."""
+
+    def __init__(self, layers: int, limit: int):
+        super().__init__(layers=[])
+        self.layer_count, self.limit = layers, limit
+        self.free: list[int] = []  # heap of slots given back
+        self.fresh = 0  # slots from here on were never used
+        self.pool: torch.Tensor | None = None  # [L, 2, H, S, D] where all layers have one shape
+        self.storage: list[
+            torch.Tensor
+        ] = []  # per layer [2, H, S, D]: views of the pool, or tensors of their own
+        self.write: slice | torch.Tensor = slice(0, 0)  # the slots of the tokens in the coming forward
+        self.read: slice | torch.Tensor = slice(0, 0)  # all slots they may see, the written ones last
+        self.read_count = 0
+
+    @property
+    def used(self) -> int:
+        """Slots in use."""
+        return self.fresh - len(self.free)
+
+    def take(self, count: int) -> list[int]:
+        """`count` slots in ascending order, the lowest free ones. Raises OutOfSlots, taking none."""
+        if self.used + count > self.limit:
+            raise OutOfSlots(
+                f"No space is left for {count} more tokens: all {self.limit:,} KV slots of the model are in use. "
+                "Use a shorter prompt, fewer new tokens, a smaller tree or fewer lanes."
+            )
+        slots = [heapq.heappop(self.free) for _ in range(min(count, len(self.free)))]
+        new = count - len(slots)
+        slots += range(self.fresh, self.fresh + new)
+        self.fresh += new
+        return slots
+
+    def give(self, slots: list[int]) -> None:
+        """Takes slots back for later use."""
+        for slot in slots:
+            heapq.heappush(self.free, slot)
+        if len(self.free) == self.fresh:
+            self.free, self.fresh = [], 0
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+        """Writes keys and values [1, H, N, D] of one layer to `write`, returns those at `read` ([1, H, K, D] each)."""
+        if not self.storage:
+            self._allocate(key_states)
+        store = self.storage[layer_idx]
+        if store.shape[1] != key_states.shape[1] or store.shape[3] != key_states.shape[3]:
+            store = self._own(layer_idx, key_states)
+        if store.shape[2] < self.fresh:
+            self._grow()
+            store = self.storage[layer_idx]
+        store[0, :, self.write] = key_states[0]
+        store[1, :, self.write] = value_states[0]
+        if isinstance(self.read, slice):
+            seen = store[:, :, self.read]
+        else:
+            seen = store.index_select(2, self.read)
+        return seen[0:1], seen[1:2]
+
+    def _allocate(self, like: torch.Tensor) -> None:
+        size = min(self.limit, max(256, 1 << (self.fresh - 1).bit_length()))
+        shape = (self.layer_count, 2, like.shape[1], size, like.shape[3])
+        self.pool = torch.zeros(shape, dtype=like.dtype, device=like.device)
+        self.storage = list(self.pool)
+
+    def _own(self, layer: int, like: torch.Tensor) -> torch.Tensor:
+        """A layer whose heads differ from the first layer's gets storage of its own."""
+        self.pool = None
+        shape = (2, like.shape[1], self.storage[layer].shape[2], like.shape[3])
+        self.storage[layer] = torch.zeros(shape, dtype=like.dtype, device=like.device)
+        return self.storage[layer]
+
+    def _grow(self) -> None:
+        size = min(self.limit, max(2 * self.storage[0].shape[2], self.fresh))
+        if self.pool is not None:
+            self.pool = torch.nn.functional.pad(self.pool, (0, 0, 0, size - self.pool.shape[3]))
+            self.storage = list(self.pool)
+        else:
+            pad = torch.nn.functional.pad
+            self.storage = [pad(s, (0, 0, 0, size - s.shape[2])) for s in self.storage]
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        return 0 if isinstance(self.write, slice) and self.write.stop == 0 else self.read_count
+
+    def get_mask_sizes(self, query_length: int, layer_idx: int = 0) -> tuple[int, int]:
+        return self.read_count, 0
+
+    @property
+    def is_sliding(self) -> list[bool]:
+        return [False] * self.layer_count
+
+    @property
+    def is_compileable(self) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return self.layer_count

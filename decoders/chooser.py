@@ -1,0 +1,120 @@
+"""The one door for chance: every random decision of a strategy goes through a chooser.
+
+`Random` draws from separate streams keyed by seed, purpose and position, so lanes with one seed share their luck and a
+token is never correlated with the draw that tests it. `Script` forces outcomes. `Exhaustive` walks all of them.
+"""
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple, Protocol
+
+import torch
+
+Tag = tuple[Hashable, ...]  # (purpose, position, ...): names the stream and the place in it
+
+
+class Draw(NamedTuple):
+    """An outcome (a bool or an index) and the uniform number that decided it; None if nothing was drawn."""
+
+    value: int
+    u: float | None
+
+
+class Chooser(Protocol):
+    """What a strategy may ask of chance."""
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        """True with `probability`: accept iff u < probability."""
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        """An index of weights [V] (non-negative, any sum) with probability in proportion to it."""
+
+
+def uniform(seed: int, tag: Tag) -> float:
+    """The number in [0, 1) that belongs to `seed` and `tag`: a hash, so it depends on no earlier draw."""
+    digest = hashlib.blake2b(repr((seed, *tag)).encode(), digest_size=8).digest()
+    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+
+
+class Random:
+    """Draws that depend on the seed and the tag alone."""
+
+    def __init__(self, seed: int = 0):
+        self.seed = seed
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        u = uniform(self.seed, tag)
+        return Draw(u < probability, u)
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        u = uniform(self.seed, tag)
+        return Draw(invert(weights, u), u)
+
+
+def invert(weights: torch.Tensor, u: float) -> int:
+    """The index at which the running sum of weights [V] passes u times the total; never one of weight zero."""
+    cumulative = weights.double().cumsum(0)
+    total = cumulative[-1]
+    index = int(torch.searchsorted(cumulative, u * total, right=True))
+    if index >= len(weights):  # u * total rounded up to the total
+        index = int(weights.nonzero()[-1])
+    return index
+
+
+class Script:
+    """Plays a list of outcomes back: for unit tests and for "what if this had been rejected?"."""
+
+    def __init__(self, outcomes: Iterable[int]):
+        self.outcomes = list(outcomes)
+
+    def _next(self, tag: Tag) -> int:
+        if not self.outcomes:
+            raise ValueError(f"The script has no outcome left for {tag}.")
+        return self.outcomes.pop(0)
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        return Draw(bool(self._next(tag)), None)
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        return Draw(int(self._next(tag)), None)
+
+
+class Exhaustive:
+    """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the probabilities."""
+
+    def __init__(self) -> None:
+        self.forced: list[int] = []  # option to take at each draw of the coming history
+        self.taken: list[tuple[int, int]] = []  # (option, number of options) at each draw of this history
+        self.probability = 1.0
+
+    def _take(self, options: Sequence[tuple[int, float]]) -> Draw:
+        at = len(self.taken)
+        option = self.forced[at] if at < len(self.forced) else 0
+        self.taken.append((option, len(options)))
+        value, probability = options[option]
+        self.probability *= probability
+        return Draw(value, None)
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        options = [(True, probability), (False, 1.0 - probability)]
+        return self._take([o for o in options if o[1] > 0.0])
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        values = weights.double().tolist()
+        total = list(accumulate(values))[-1]
+        return self._take([(i, w / total) for i, w in enumerate(values) if w > 0.0])
+
+    def law(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
+        """Outcome of `run` -> its exact probability (float64). `run` must draw through this chooser alone."""
+        law: dict[Hashable, float] = {}
+        self.forced = []
+        while True:
+            self.taken, self.probability = [], 1.0
+            outcome = run(self)
+            law[outcome] = law.get(outcome, 0.0) + self.probability
+            while self.taken and self.taken[-1][0] + 1 == self.taken[-1][1]:
+                self.taken.pop()
+            if not self.taken:
+                return law
+            self.forced = [option for option, _ in self.taken[:-1]] + [self.taken[-1][0] + 1]

@@ -1,0 +1,100 @@
+"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events only by their type's name."""
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decoders.trace import Step
+
+# Name -> definition, printed wherever a metric is shown.
+METRICS = {
+    "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a draft-verify round, the target's own included",
+    "draft_acceptance_rate": "accepted / proposed: share of the drafted tokens that were accepted",
+    "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
+    "per_step_drafted": "drafted tokens, round by round",
+    "per_step_accepted": "accepted tokens, round by round",
+}
+
+
+@dataclass
+class Costs:
+    """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens` were not computed again."""
+
+    steps: int = 0
+    target_forwards: int = 0
+    draft_forwards: int = 0
+    lens_forwards: int = 0
+    target_tokens: int = 0
+    draft_tokens: int = 0
+    shared_tokens: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    new_tokens: int = 0
+    logprob: float = 0.0
+    seconds: float = 0.0
+    per_step_drafted: list[int] = field(default_factory=list)
+    per_step_accepted: list[int] = field(default_factory=list)
+    drafted_nodes: set[int] = field(default_factory=set)
+
+    def add(self, step: "Step") -> None:
+        """Folds one step."""
+        self.steps += 1
+        self.seconds = step.seconds
+        drafted, accepted, verified = 0, 0, False
+        for event in step.events:
+            match type(event).__name__:
+                case "Forward":
+                    self._forward(event)
+                    verified = verified or event.kind == "verify"
+                case "Propose" if event.source not in ("target", "person"):
+                    self.drafted_nodes.add(event.node)
+                    drafted += 1
+                case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:
+                    accepted += 1
+                case "Commit":
+                    self.new_tokens += len(event.nodes)
+                    self.logprob += math.fsum(x for x in event.logprobs if x is not None)
+        self.proposed += drafted
+        self.accepted += accepted
+        if verified:
+            self.per_step_drafted.append(drafted)
+            self.per_step_accepted.append(accepted)
+
+    def _forward(self, event) -> None:
+        if event.kind == "lens":
+            self.lens_forwards += 1
+        elif event.model == "draft":
+            self.draft_forwards += 1
+            self.draft_tokens += event.tokens
+        else:
+            self.target_forwards += 1
+            self.target_tokens += event.tokens
+        if event.scope == "shared":
+            self.shared_tokens += event.tokens
+
+    def totals(self) -> dict:
+        """The promised totals, plain numbers. `seconds` are the lane's own computing time."""
+        names = (
+            "steps", "target_forwards", "draft_forwards", "lens_forwards", "target_tokens", "draft_tokens",
+            "shared_tokens", "proposed", "accepted", "new_tokens", "logprob", "seconds",
+        )  # fmt: skip
+        totals = {name: getattr(self, name) for name in names}
+        totals["tokens_per_second"] = self.new_tokens / self.seconds if self.seconds > 0 else 0.0
+        return totals
+
+    def metrics(self) -> dict:
+        """The speculative metrics by vLLM's names; empty if the lane had no draft-verify round."""
+        rounds = len(self.per_step_drafted)
+        if not rounds:
+            return {}
+        histogram = [0] * (max(self.per_step_accepted) + 1)
+        for accepted in self.per_step_accepted:
+            histogram[accepted] += 1
+        return {
+            "mean_acceptance_length": 1 + sum(self.per_step_accepted) / rounds,
+            "draft_acceptance_rate": self.accepted / self.proposed if self.proposed else 0.0,
+            "acceptance_histogram": histogram,
+            "per_step_drafted": list(self.per_step_drafted),
+            "per_step_accepted": list(self.per_step_accepted),
+        }

@@ -1,0 +1,281 @@
+"""A lane: one strategy decoding one prompt, step by step, leaving a trace.
+
+It gives a strategy its tree, its scorers, its chooser and the verbs with which it tells its story (`propose`, `verdict`,
+`commit` ...), and ends it politely at a limit. It knows no strategy by name and nothing of pictures.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+from decoders import registry, trace
+from decoders.cache import OutOfSlots
+from decoders.chooser import Chooser, Random
+from decoders.distributions import log_softmax, processors, summarise
+from decoders.tree import Tree
+
+ATTENTION_SHOWN = 6  # strongest sources named for each committed token
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a lane politely: tokens written, nodes in its tree, seconds of its own computing."""
+
+    max_new_tokens: int = 64
+    max_nodes: int = 50_000
+    max_seconds: float = 600.0
+
+
+class Model(Protocol):
+    """What a lane needs of a model; see `models.LoadedModel` and `tables.TableModel`."""
+
+    name: str
+    eos: frozenset[int]
+    engine: Any
+    context: int
+    note: str | None
+
+    def bytes_of(self, token: int) -> bytes: ...
+
+
+class Lane:
+    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds everything so far."""
+
+    def __init__(
+        self,
+        strategy: str,
+        prompt: list[int],
+        models: dict[str, Model],
+        parameters: dict[str, Any] | None = None,
+        seed: int = 0,
+        limits: Limits | None = None,
+        chooser: Chooser | None = None,
+    ):
+        """Raises ValueError with one sentence for an unusable prompt, parameter, limit or missing model."""
+        self.strategy = registry.get(strategy)
+        self.parameters = self.strategy.check(parameters or {})
+        self.limits = limits or Limits()
+        self.chooser: Chooser = chooser or Random(seed)
+        for role in self.strategy.needs:
+            if models.get(role) is None:
+                raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
+        target = models["target"]
+        if self.limits.max_new_tokens < 1:
+            raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
+        context = min(models[role].context for role in self.strategy.needs)
+        if len(prompt) >= context:
+            raise ValueError(
+                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and at least one must "
+                f"be left to write; shorten the prompt by {len(prompt) - context + 1:,} tokens."
+            )
+        self.tree = Tree(prompt)
+        self.eos = target.eos
+        self.budget = min(self.limits.max_new_tokens, context - len(prompt))
+        self.models = {role: models[role] for role in self.strategy.needs}
+        self.trace = trace.Trace(
+            strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
+            models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),
+            badge=self.strategy.badge(self.parameters),
+        )  # fmt: skip
+        self._meet(prompt)
+        self.written = 0
+        self.tip = self.tree.trunk - 1  # the newest committed node
+        self.ended_by: str | None = None
+        self._events: list[trace.Event] = []
+        self._seconds, self._since = 0.0, time.perf_counter()
+        self._processors: dict[int, Any] = {}
+        self.scorers: dict[str, Any] = {}
+        try:
+            for role, model in self.models.items():
+                self.scorers[role] = model.engine.attach(self.tree)
+                if model.note:
+                    self.note(model.note)
+        except OutOfSlots as error:
+            self._release()
+            raise ValueError(str(error)) from error
+        self._turns = self.strategy.run(self)
+
+    # ---- control -------------------------------------------------------------------------------------------------
+
+    def advance(self) -> trace.Step | None:
+        """Runs the strategy to the end of its next step. Returns the step, or None once the lane has ended."""
+        if self.trace.ended is not None:
+            return None
+        self._since = time.perf_counter()
+        try:
+            next(self._turns)
+        except StopIteration:
+            self._end(self.ended_by or self._reason())
+        except OutOfSlots as error:
+            self._end(str(error))
+        self._seconds += time.perf_counter() - self._since
+        step = None
+        if self._events:
+            step = trace.Step(len(self.trace.steps), self._events, self._seconds)
+            self._events = []
+            self.trace.append(step)
+        if self.trace.ended is None:
+            self._check_limits()
+        return step
+
+    def run(self) -> trace.Trace:
+        """All steps to the end."""
+        while self.trace.ended is None:
+            self.advance()
+        return self.trace
+
+    def close(self) -> None:
+        """Stops the lane where it stands and gives its slots back; the trace stays. May be called twice."""
+        if self.trace.ended is None:
+            self._end("Stopped by hand.")
+
+    def _end(self, sentence: str) -> None:
+        self.trace.ended = sentence
+        self._turns.close()
+        self._release()
+
+    def _release(self) -> None:
+        for scorer in self.scorers.values():
+            scorer.close()
+
+    def _check_limits(self) -> None:
+        if len(self.tree.tokens) > self.limits.max_nodes:
+            self._end(
+                f"Stopped at the limit of {self.limits.max_nodes:,} nodes; raise max_nodes or use a smaller tree."
+            )
+        elif self._seconds > self.limits.max_seconds:
+            self._end(
+                f"Stopped at the limit of {self.limits.max_seconds:g} seconds of computing; the text so far is kept."
+            )
+
+    def _reason(self) -> str:
+        if self.tree.tokens[self.tip] in self.eos and self.written:
+            return "The model wrote its end-of-text token."
+        if self.budget < self.limits.max_new_tokens:
+            return f"The model's context of {self.tree.trunk + self.budget:,} tokens is full."
+        return f"Reached max_new_tokens = {self.limits.max_new_tokens}."
+
+    # ---- what a strategy asks --------------------------------------------------------------------------------------
+
+    @property
+    def left(self) -> int:
+        """Tokens that may still be written."""
+        return self.budget - self.written
+
+    @property
+    def more(self) -> bool:
+        """True while the text is unfinished: no end-of-text token yet and tokens left to write."""
+        return self.left > 0 and not (self.written and self.tree.tokens[self.tip] in self.eos)
+
+    def score(
+        self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False
+    ) -> torch.Tensor:
+        """Logits [N, V] of the token after each node, in one forward; records it."""
+        scorer = self.scorers[role]
+        start = self._clock()
+        logits = scorer.score(nodes, hidden)
+        seconds, work = self._clock() - start, scorer.work
+        if work.shared:
+            self._events.append(trace.Forward(role, "prefill", work.shared, 1, start, 0.0, "shared"))
+        if work.tokens:
+            kind = (
+                "prefill"
+                if not work.shared and work.tokens >= self.tree.trunk and self.written == 0
+                else kind
+            )
+            self._events.append(trace.Forward(role, kind, work.tokens, work.rows, start, seconds))
+        return logits
+
+    def process(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
+        """Logits [N, V] after the processors that the parameters ask for, each row with its own node's prefix."""
+        vocabulary = logits.shape[-1]
+        if vocabulary not in self._processors:
+            self._processors[vocabulary] = processors(self.parameters, vocabulary)
+        stack = self._processors[vocabulary]
+        return logits if stack is None else stack(logits, [self.tree.text(n) for n in nodes])
+
+    # ---- what a strategy tells -------------------------------------------------------------------------------------
+
+    def distribution(self, nodes: list[int], logits: torch.Tensor, view: str = "target") -> torch.Tensor:
+        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
+        logprobs = log_softmax(logits)
+        for node, (top, rest, entropy) in zip(nodes, summarise(logprobs), strict=True):
+            self._meet(token for token, _ in top)
+            self._events.append(trace.Distribution(node, view, top, rest, entropy))
+        return logprobs
+
+    def propose(
+        self, parent: int, token: int, logprob: float | None, source: str = "target", slot: int = 0,
+        fill: str | None = None,
+    ) -> int:  # fmt: skip
+        """A candidate exists; returns its node."""
+        node = self.tree.add(parent, token)
+        self._meet((token,))
+        self._events.append(trace.Propose(node, parent, token, logprob, source, slot, fill))
+        return node
+
+    def verdict(self, node: int, status: str, **why: Any) -> None:
+        """What became of a node: p, q, u, reason, into."""
+        self._events.append(trace.Verdict(node, status, **why))
+
+    def rank(self, node: int, name: str, total: float, rank: int | None = None, **parts: float) -> None:
+        """A node was given a score; rank 1 is the best so far."""
+        self._events.append(trace.Score(node, name, total, parts, rank))
+
+    def cell(
+        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None
+    ) -> None:
+        """What stands at a position in an iteration."""
+        self._meet((token,))
+        self._events.append(trace.Cell(position, iteration, token, state, confidence))
+
+    def depend(self, source: int, target: int, weight: float, kind: str) -> None:
+        """`target` waited for or came from `source`."""
+        self._events.append(trace.Depend(source, target, weight, kind))
+
+    def note(self, text: str) -> None:
+        """One sentence for a person."""
+        self._events.append(trace.Note(text))
+
+    def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
+        """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the limit."""
+        for count, node in enumerate(nodes, 1):
+            if self.tree.tokens[node] in self.eos or count == self.left:
+                nodes, logprobs = nodes[:count], logprobs[:count]
+                break
+        self._events.append(trace.Commit(list(nodes), list(logprobs)))
+        for node in nodes:
+            self._attention(node)
+        for scorer in self.scorers.values():
+            scorer.forget(
+                self.tree.path(self.tree.parents[nodes[-1]], above=self.tree.parents[self.tip])[:-1]
+            )
+        self.tip = nodes[-1]
+        self.written += len(nodes)
+
+    def drop(self, nodes: list[int]) -> None:
+        """These nodes are dead: their slots go back."""
+        for scorer in self.scorers.values():
+            scorer.release(nodes)
+
+    def _attention(self, node: int) -> None:
+        found = self.scorers["target"].attention(self.tree.parents[node])
+        if found is None:
+            return
+        path, weights = found
+        top = weights.topk(min(ATTENTION_SHOWN, len(path)))
+        for index, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
+            self._events.append(trace.Depend(path[index], node, weight, "attention"))
+
+    def _meet(self, tokens: Iterable[int]) -> None:
+        vocabulary = self.trace.vocabulary
+        for token in tokens:
+            if token not in vocabulary:
+                vocabulary[token] = self.models["target"].bytes_of(token)
+
+    def _clock(self) -> float:
+        """Seconds of the lane's own computing so far."""
+        return self._seconds + time.perf_counter() - self._since

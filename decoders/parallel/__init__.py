@@ -1,0 +1,1 @@
+"""Many positions at once: fixed-point iteration."""

@@ -1,0 +1,193 @@
+"""How a strategy declares itself. The page, the command line and the docs are made from these declarations alone."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from decoders.lane import Lane
+
+FAMILIES = {
+    "sampling": "One token at a time",
+    "search": "Search",
+    "speculative": "Draft and verify",
+    "parallel": "Parallel",
+}
+# The sentence that says what each badge promises; a strategy's badge is computed from its parts and parameters.
+BADGES = {
+    "equal to generate": "Token for token what transformers' generate gives",
+    "deterministic": "The same tokens for any seed",
+    "sampled": "Draws from the model's processed distribution",
+    "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
+    "exact in distribution": "Draws from exactly the target's processed distribution",
+    "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn by chance",
+}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`) or ints (a comma-separated list)."""
+
+    name: str
+    kind: str
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def parse(self, value: Any) -> Any:
+        """`value` (a string from a command line, or a JSON value) as this parameter's type, in range.
+
+        Raises ValueError with one sentence that says what is allowed.
+        """
+        try:
+            parsed = PARSERS[self.kind](value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.") from None
+        numbers = parsed if self.kind == "ints" else [parsed] if self.kind in ("int", "float") else []
+        outside = any(
+            n != n or (self.low is not None and n < self.low) or (self.high is not None and n > self.high)
+            for n in numbers
+        )
+        if (
+            outside
+            or (self.kind == "choice" and parsed not in self.choices)
+            or (self.kind == "ints" and not parsed)
+        ):
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.")
+        return parsed
+
+    def allowed(self) -> str:
+        """What values are allowed, in words."""
+        if self.kind == "bool":
+            return "true or false"
+        if self.kind == "choice":
+            return "one of " + ", ".join(self.choices)
+        noun = {
+            "int": "a whole number",
+            "float": "a number",
+            "ints": "whole numbers separated by commas, each",
+        }[self.kind]
+        if self.low is not None and self.high is not None:
+            return f"{noun} from {self.low:g} to {self.high:g}"
+        return noun + (f" of at least {self.low:g}" if self.low is not None else "")
+
+
+def _bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[str(value).lower()]
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or float(value) != int(float(value)):
+        raise ValueError(value)
+    return int(float(value))
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError(value)
+    return float(value)
+
+
+def _ints(value: Any) -> list[int]:
+    return [_int(v) for v in (value.split(",") if isinstance(value, str) else value)]
+
+
+def _guard(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def guarded(value: Any) -> Any:
+        try:
+            return parse(value)
+        except (KeyError, OverflowError) as error:
+            raise ValueError(value) from error
+
+    return guarded
+
+
+PARSERS = {
+    "int": _guard(_int),
+    "float": _guard(_float),
+    "bool": _guard(_bool),
+    "ints": _guard(_ints),
+    "choice": str,
+}
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way of decoding, declared once. `run(lane)` is a generator; each bare `yield` ends a step."""
+
+    name: str
+    title: str
+    family: str
+    summary: str
+    run: Callable[["Lane"], Iterator[None]]
+    parameters: tuple[Parameter, ...] = ()
+    papers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ("target",)
+    views: tuple[str, ...] = ("entropy", "dependencies", "text")
+    badge: Callable[[dict], str] = lambda parameters: ""
+    stream_prefix: bool = True  # committed tokens never change the tokens a longer run would commit
+
+    def check(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Defaults filled in, values parsed. Raises ValueError with one sentence on an unknown name or a bad value."""
+        known = {p.name: p for p in self.parameters}
+        for name in given:
+            if name not in known:
+                offer = ", ".join(known) or "none"
+                raise ValueError(f"{self.name} has no parameter {name!r}; it has: {offer}.")
+        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+
+    def declaration(self) -> dict:
+        """The promised public form, as listed by `strategies --json`."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "family": self.family,
+            "summary": self.summary,
+            "papers": list(self.papers),
+            "needs": list(self.needs),
+            "parameters": [
+                {k: v for k, v in vars(p).items() if v is not None and v != ()} for p in self.parameters
+            ],
+            "views": list(self.views),
+        }
+
+
+_STRATEGIES: dict[str, Strategy] = {}
+
+
+def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
+    """Decorator: registers the generator function below it. The first line of its docstring is the summary."""
+
+    def register(run: Callable) -> Callable:
+        summary = (run.__doc__ or "").strip().splitlines()[0]
+        made = Strategy(run=run, summary=summary, **declaration)
+        if made.name in _STRATEGIES and _STRATEGIES[made.name].run.__module__ != run.__module__:
+            raise ValueError(f"Two strategies are called {made.name}.")
+        _STRATEGIES[made.name] = made
+        return run
+
+    return register
+
+
+def strategies() -> dict[str, Strategy]:
+    """All strategies by name, in family order; imports every module of every family folder once."""
+    import decoders
+
+    for module in pkgutil.walk_packages(decoders.__path__, "decoders."):
+        importlib.import_module(module.name)
+    order = list(FAMILIES)
+    return dict(sorted(_STRATEGIES.items(), key=lambda item: (order.index(item[1].family), item[0])))
+
+
+def get(name: str) -> Strategy:
+    """The strategy called `name`. Raises ValueError with one sentence that lists the known ones."""
+    known = strategies()
+    if name not in known:
+        raise ValueError(f"There is no strategy {name!r}; choose one of: {', '.join(known)}.")
+    return known[name]

@@ -1,0 +1,27 @@
+"""Greedy decoding: always the likeliest token. Knows one lane; everything else compares itself with this."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+
+
+@strategy(
+    name="greedy",
+    title="Greedy",
+    family="sampling",
+    badge=lambda parameters: "equal to generate",
+)
+def greedy(lane: Lane) -> Iterator[None]:
+    """At every position the likeliest token, ties to the smaller token id.
+
+    x_t = argmax_x p(x | x_<t).
+    """
+    while lane.more:
+        logits = lane.score([lane.tip])  # [1, V]
+        logprobs = lane.distribution([lane.tip], logits)[0]
+        token = int(logits[0].argmax())
+        logprob = float(logprobs[token])
+        node = lane.propose(lane.tip, token, logprob)
+        lane.commit([node], [logprob])
+        yield

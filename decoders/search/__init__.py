@@ -1,0 +1,1 @@
+"""Several hypotheses at once: beams and look-ahead."""

@@ -1,0 +1,1 @@
+"""Draft and verify: drafters, verifiers and the round that joins them."""

@@ -1,0 +1,318 @@
+"""Events, steps and traces: the append-only record of one lane, and its JSON form.
+
+Everything drawn, exported, counted or tested is a fold over these events. This file knows token ids and bytes, nothing
+of models or pictures, and imports no torch. The prose specification is docs/trace.md, the JSON Schema assets/trace.schema.json.
+"""
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from decoders.costs import Costs
+
+VERSION = 1
+CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
+MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
+
+STATUSES = (
+    "accepted", "rejected", "never reached", "resampled", "bonus", "pruned", "merged", "finished", "forced",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Forward:
+    """A model ran once. `start` and `seconds` are measured, in seconds since the lane began."""
+
+    model: str  # "target", "draft", ...
+    kind: str  # "prefill", "decode", "draft", "verify", "lens"
+    tokens: int  # tokens evaluated
+    rows: int  # sequences or tree frontiers scored in this call
+    start: float
+    seconds: float
+    scope: str | None = (
+        None  # "shared": another lane had computed this already; else which layers or part of the cache
+    )
+
+
+@dataclass(slots=True)
+class Propose:
+    """A candidate exists: `node` is `token` placed after `parent`. `logprob` is the proposer's own."""
+
+    node: int
+    parent: int
+    token: int
+    logprob: float | None
+    source: str  # "target", "draft", "prompt", "guess", "person"
+    slot: int = 0  # rank among its siblings, in the order in which they are tried
+    fill: str | None = None  # how the slot was filled: "sampled without replacement", "sampled", "fixed"
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of a node. p, q: target's and draft's probability of it at its test; u: the uniform draw."""
+
+    node: int
+    status: str
+    p: float | None = None
+    q: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    into: int | None = None
+
+
+@dataclass(slots=True)
+class Commit:
+    """These nodes are output now. `logprobs`: of each under the target, before any processor."""
+
+    nodes: list[int]
+    logprobs: list[float | None]
+
+
+@dataclass(slots=True)
+class Score:
+    """A node (or position) was given a number. `parts` say what it is made of; `rank` 1 is the best so far."""
+
+    node: int
+    name: str
+    total: float
+    parts: dict[str, float] = field(default_factory=dict)
+    rank: int | None = None
+    level: str | None = None
+
+
+@dataclass(slots=True)
+class Distribution:
+    """What was on offer after `node`. `top`: [token, logprob] pairs, likeliest first; `rest`: the mass left out."""
+
+    node: int
+    view: str  # "target" (before processors), "processed", "draft"
+    top: list[list[float]]
+    rest: float
+    entropy: float  # nats, over the whole vocabulary
+    level: str | None = None
+
+
+@dataclass(slots=True)
+class Depend:
+    """`target` waited for or came from `source` (nodes, or positions for kind "causal")."""
+
+    source: int
+    target: int
+    weight: float
+    kind: str  # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back)
+
+
+@dataclass(slots=True)
+class Cell:
+    """State of a position in an iteration of a parallel decoder. Positions count from the first prompt token."""
+
+    position: int
+    iteration: int
+    token: int
+    state: str  # "guess" (start value), "changed", "kept", "settled" (final in this iteration)
+    confidence: float | None = None
+    level: str | None = None
+
+
+@dataclass(slots=True)
+class Note:
+    """One sentence for a person."""
+
+    text: str
+
+
+Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | Cell | Note
+EVENTS: dict[str, type] = {
+    c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)
+}
+
+
+@dataclass(slots=True)
+class Step:
+    """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end of this step."""
+
+    index: int
+    events: list[Event]
+    seconds: float = 0.0
+
+    def of(self, kind: type) -> list:
+        """The events of one type, in order."""
+        return [event for event in self.events if type(event) is kind]
+
+
+@dataclass
+class Trace:
+    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace explains itself."""
+
+    strategy: str
+    title: str
+    parameters: dict[str, Any]
+    seed: int
+    models: dict[str, str]  # role -> name
+    prompt: list[int]  # node i of the trunk is prompt[i], its parent is i - 1
+    vocabulary: dict[int, bytes] = field(default_factory=dict)
+    badge: str = ""
+    steps: list[Step] = field(default_factory=list)
+    ended: str | None = None  # why it ended: one sentence
+    costs: Costs = field(default_factory=Costs)
+
+    def append(self, step: Step) -> None:
+        """Adds a step and folds its costs."""
+        self.steps.append(step)
+        self.costs.add(step)
+
+    def nodes(self) -> dict[int, tuple[int, int]]:
+        """Node -> (parent, token), trunk included; the trunk's first node has parent -1."""
+        found = {i: (i - 1, token) for i, token in enumerate(self.prompt)}
+        found.update((e.node, (e.parent, e.token)) for s in self.steps for e in s.of(Propose))
+        return found
+
+    def output(self) -> list[int]:
+        """The committed token ids, in order."""
+        nodes = self.nodes()
+        return [nodes[n][1] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
+
+    def text(self) -> str:
+        """The committed text; bytes that are no UTF-8 (yet) show as the replacement character."""
+        return b"".join(self.vocabulary.get(t, b"") for t in self.output()).decode("utf-8", "replace")
+
+    def to_json(self) -> dict:
+        """The JSON form (see docs/trace.md): header, steps, a checkpoint every 32 steps, totals."""
+        return {
+            "version": VERSION,
+            "strategy": self.strategy,
+            "title": self.title,
+            "parameters": self.parameters,
+            "seed": self.seed,
+            "models": self.models,
+            "prompt": self.prompt,
+            "vocabulary": {str(t): b.hex() for t, b in sorted(self.vocabulary.items())},
+            "badge": self.badge,
+            "steps": [
+                {"index": s.index, "seconds": s.seconds, "events": [event_to_json(e) for e in s.events]}
+                for s in self.steps
+            ],
+            "checkpoints": checkpoints(self),
+            "ended": self.ended,
+            "totals": self.costs.totals(),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Writes the JSON form; gzip-compressed if the name ends in .gz."""
+        path, text = Path(path), json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+        path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+
+
+def event_to_json(event: Event) -> dict:
+    """{"type": name, ...fields that are set}."""
+    record = {"type": type(event).__name__}
+    for f in fields(event):
+        value = getattr(event, f.name)
+        if value is not None and value != {}:
+            record[f.name] = value
+    return record
+
+
+def event_from_json(record: dict) -> Event:
+    """The inverse of `event_to_json`."""
+    return EVENTS[record["type"]](**{k: v for k, v in record.items() if k != "type"})
+
+
+def checkpoints(trace: Trace) -> list[dict]:
+    """Every 32 steps: how many nodes exist, the status of each judged node, what is committed, the totals so far."""
+    status: dict[str, str] = {}
+    committed: list[int] = []
+    nodes, costs, found = len(trace.prompt), Costs(), []
+    for step in trace.steps:
+        nodes += len(step.of(Propose))
+        status.update((str(v.node), v.status) for v in step.of(Verdict))
+        committed += [n for c in step.of(Commit) for n in c.nodes]
+        costs.add(step)
+        if (step.index + 1) % CHECKPOINT_EVERY == 0:
+            found.append(
+                {"step": step.index, "nodes": nodes, "status": dict(status), "committed": list(committed),
+                 "totals": costs.totals()}
+            )  # fmt: skip
+    return found
+
+
+def load(path: str | Path) -> Trace:
+    """Reads and checks a trace file. Raises ValueError with one sentence if it is too large or not a trace."""
+    data = Path(path).read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        with gzip.open(path) as file:
+            data = file.read(MAX_TRACE_BYTES + 1)
+    if len(data) > MAX_TRACE_BYTES:
+        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+    try:
+        return from_json(json.loads(data))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(
+            "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
+        ) from error
+
+
+def from_json(record: dict) -> Trace:
+    """Checks `record` against the schema and builds the trace. Raises ValueError with one sentence."""
+    check(record)
+    trace = Trace(
+        **{
+            k: record[k]
+            for k in ("strategy", "title", "parameters", "seed", "models", "prompt", "badge", "ended")
+        },
+        vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
+    )
+    for s in record["steps"]:
+        trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))
+    return trace
+
+
+def check(record: object) -> None:
+    """Raises ValueError with one sentence if `record` does not follow the published schema or points at unknown nodes."""
+    import jsonschema  # only needed to open files from elsewhere
+
+    schema = json.loads((Path(__file__).resolve().parent.parent / "assets" / "trace.schema.json").read_text())
+    error = next(iter(jsonschema.Draft202012Validator(schema).iter_errors(record)), None)
+    if error is not None:
+        where = "/".join(str(p) for p in error.absolute_path) or "its top level"
+        raise ValueError(f"This file is not a trace of version {VERSION}: {where}: {error.message[:200]}.")
+    problem = (
+        malformed(event_from_json(e) for s in record["steps"] for e in s["events"])
+        if record["steps"]
+        else None
+    )
+    problem = problem if record["steps"] and record["prompt"] else problem
+    if problem:
+        raise ValueError(f"This trace contradicts itself: {problem}")
+
+
+def malformed(events: Iterable[Event], trunk: int | None = None) -> str | None:
+    """The first contradiction in a stream of events as a sentence, or None: unknown nodes, unknown statuses, double births.
+
+    `trunk` is the length of the prompt; without it any node below the first proposed one counts as trunk.
+    """
+    known: set[int] = set(range(trunk)) if trunk is not None else set()
+    first: int | None = trunk
+    for event in events:
+        if isinstance(event, Propose):
+            first = event.node if first is None else first
+            if event.node in known:
+                return f"node {event.node} is proposed twice."
+            if event.parent >= first and event.parent not in known:
+                return f"node {event.node} hangs on node {event.parent}, which does not exist."
+            known.add(event.node)
+        elif isinstance(event, Verdict):
+            if event.status not in STATUSES:
+                return f"node {event.node} has the unknown status {event.status!r}."
+            if event.node not in known:
+                return f"a verdict names node {event.node}, which does not exist."
+        elif isinstance(event, Commit):
+            unknown = [n for n in event.nodes if n not in known]
+            if unknown:
+                return f"node {unknown[0]} is committed but does not exist."
+            if len(event.logprobs) != len(event.nodes):
+                return "a commit has not one log-probability for each node."
+    return None

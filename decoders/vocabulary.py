@@ -1,0 +1,36 @@
+"""Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE and SentencePiece alike. Knows no models."""
+
+import re
+from functools import cache
+
+
+@cache
+def _byte_of() -> dict[str, int]:
+    """The printable stand-in character of each byte in byte-level BPE (GPT-2's table) -> the byte."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    table = {chr(b): b for b in plain}
+    others = (b for b in range(256) if b not in plain)
+    table.update({chr(256 + i): b for i, b in enumerate(others)})
+    return table
+
+
+class TokenBytes:
+    """Call it with a token id to get the bytes that the token stands for."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.special = set(tokenizer.all_special_ids)
+        decoder = getattr(getattr(tokenizer, "backend_tokenizer", None), "decoder", None)
+        self.byte_level = "ByteLevel" in repr(decoder)
+
+    def __call__(self, token: int) -> bytes:
+        piece = self.tokenizer.convert_ids_to_tokens(token)
+        if piece is None:  # a row of the embedding that no token uses
+            return f"<unused {token}>".encode()
+        if token in self.special:
+            return piece.encode()
+        if self.byte_level and all(c in _byte_of() for c in piece):
+            return bytes(_byte_of()[c] for c in piece)
+        if hexadecimal := re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece):
+            return bytes.fromhex(hexadecimal[1])
+        return piece.replace("▁", " ").encode()
