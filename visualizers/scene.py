@@ -23,6 +23,7 @@ Mark kinds and their fields (every mark may have `hover`: a list of at most two 
   label   x y text [face size role bold align priority w side]   free text; face: mono sans; align: left center right;
                                                                  w: columns to fit into; side left or right: in the gutter, x is ignored
   band    x0 x1 y0 y1 role                                       a tinted area behind everything; role: amber panel
+  guide   x                                                      a dotted vertical over its whole panel
   row     y0 y1 text [bold right right_bold rule]                a named row: text in the left gutter, right: in the right one;
                                                                  a window that scrolls downwards starts at a row's top
   chip    text state [position logprob entropy source node]      a token in the lane's running text (DOM, in order of birth)
@@ -40,6 +41,8 @@ column width in pixels, on narrow and on wide screens), "columns" (columns expec
 that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or soft.
 """
 
+import math
+import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -91,3 +94,89 @@ def view(name: str, title: str) -> Callable[[type], type]:
         return cls
 
     return register
+
+
+MONO = 0.602  # width of a character in a monospaced face, in em
+
+
+def cells(text: str) -> int:
+    """Character cells a text takes as it is drawn: East Asian wide characters and emoji two, combining marks none."""
+    wide = {"W": 2, "F": 2}
+    return sum(0 if unicodedata.category(c)[0] == "M" else wide.get(unicodedata.east_asian_width(c), 1) for c in text)
+
+
+def fit(text: str, width: float, size: float) -> str:
+    """The token as far as it fits into `width` pixels at `size`: whole; without its leading ␣; cut with …; or nothing."""
+    room = int(width / (MONO * size) + 1e-6)
+    if cells(text) <= room:
+        return text
+    bare = text[1:] if text.startswith("␣") and len(text) > 1 else text
+    if cells(bare) <= room:
+        return bare
+    kept = ""
+    for char in bare:
+        if cells(kept + char) > room - 1:
+            break
+        kept += char
+    return kept + "…" if cells(kept) >= 2 else ""
+
+
+def escape(text: str) -> str:
+    """Plotly reads a little markup in its texts; these three replacements, in this order, make it read none."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def probability(p: float | None) -> str:
+    """`.63`, `1.00`, `.0352`: two places, more for small ones; `?` if unknown."""
+    if p is None:
+        return "?"
+    places = min(6, math.ceil(-math.log10(p)) + 1) if 0 < p < 0.01 else 2
+    return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
+
+
+def three_digits(p: float | None) -> str:
+    """Three significant digits, for ratios whose parts are printed: dividing what is printed gives what is printed."""
+    if p is None:
+        return "?"
+    places = max(0, 2 - math.floor(math.log10(p))) if 0 < p < 1 else 2
+    return f"{p:.{min(places, 8)}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
+
+
+# What a verdict makes of a node, in the palette's words.
+STATES = {
+    "accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "resampled": "resampled",
+    "bonus": "bonus", "pruned": "pruned", "merged": "pruned", "finished": "finished", "forced": "forced",
+}  # fmt: skip
+
+
+class Nodes:
+    """The trace's nodes as a view knows them: parent, token, column (1 is the first new token; the prompt ends at 0)."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.root = len(header.prompt) - 1  # the last node of the trunk
+        self.parent = {i: i - 1 for i in range(len(header.prompt))}
+        self.token = dict(enumerate(header.prompt))
+        self.column = {i: i - self.root for i in range(len(header.prompt))}
+        self.total: dict[int, float] = {self.root: 0.0}  # sum of log-probabilities from the prompt, where all are known
+
+    def add(self, propose) -> None:
+        """Takes in a Propose event."""
+        node, parent = propose.node, propose.parent
+        self.parent[node], self.token[node] = parent, propose.token
+        self.column[node] = self.column.get(parent, 0) + 1
+        if propose.logprob is not None and parent in self.total:
+            self.total[node] = self.total[parent] + propose.logprob
+
+    def text(self, node: int) -> str:
+        """The node's token as it is shown."""
+        token = self.token.get(node)
+        return visible(self.header.vocabulary.get(token, b"?")) if token is not None else "?"
+
+    def path(self, node: int) -> list[int]:
+        """The generated nodes from the first one to `node`."""
+        found = []
+        while node is not None and node > self.root and node in self.parent:
+            found.append(node)
+            node = self.parent[node]
+        return found[::-1]

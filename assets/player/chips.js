@@ -1,0 +1,159 @@
+// The running text of a lane as real text: one chip a token, coloured by source, entropy or log-probability.
+// DOM, not Plotly: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
+  const GROUP = 200; // chips a group: groups outside the view cost no layout
+  const MARKS = { resampled: "◆", bonus: "★", forced: "⚑" };
+  const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt" };
+
+  // What a screen reader says: "␣the, accepted, p .63".
+  function spoken(mark) {
+    const words = [mark.text, WORDS[mark.state] || mark.state];
+    if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
+    return words.join(", ");
+  }
+
+  class Chips {
+    constructor(element, options) {
+      this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
+      this.root = element;
+      element.classList.add("dp-chips", this.options.oneLine ? "dp-chips-line" : "dp-chips-wrap");
+      element.setAttribute("role", "list");
+      this.by = "source";
+      this.shown = Infinity;
+      this.theme(this.options.theme);
+      this.reset({});
+      element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
+      element.addEventListener("pointerleave", () => this.options.onHover(null));
+      element.addEventListener("click", (event) => {
+        const mark = this.markOf(event.target);
+        if (mark) this.options.onPick(mark);
+      });
+    }
+
+    reset(head) {
+      this.history = new player.History((head || {}).ops);
+      this.shown = Infinity;
+      this.made = new Map(); // id -> {element, look}
+      this.order = "";
+      this.root.replaceChildren();
+      this.schedule();
+    }
+
+    feed(deltas) {
+      this.history.feed(deltas);
+      this.schedule();
+    }
+
+    show(step) {
+      this.shown = step;
+      this.schedule();
+    }
+
+    theme(name) {
+      this.colours = player.resolve(this.options.palette, name);
+      player.paint(this.root, this.colours);
+      this.colour(this.by);
+    }
+
+    colour(by) {
+      this.by = by;
+      this.root.classList.toggle("by-amount", by !== "source");
+      this.schedule();
+    }
+
+    marksAt(step) {
+      const at = Math.min(step ?? this.shown, this.history.last);
+      return this.history.marks(at).filter((mark) => mark.kind === "chip");
+    }
+
+    count(step) {
+      return this.marksAt(step).length;
+    }
+
+    highlight(node) {
+      for (const { element, mark } of this.made?.values() || []) {
+        element.classList.toggle("dp-outlined", node !== null && node !== undefined && mark.node === node);
+      }
+    }
+
+    markOf(target) {
+      const element = target.closest && target.closest(".dp-chip");
+      return element ? this.made.get(element.dataset.id)?.mark || null : null;
+    }
+
+    schedule() {
+      if (this.waiting || !this.history) return;
+      this.waiting = requestAnimationFrame(() => {
+        this.waiting = null;
+        this.draw();
+      });
+    }
+
+    draw() {
+      let marks = this.marksAt();
+      if (this.options.oneLine) marks = marks.slice(-ONE_LINE);
+      const elements = marks.map((mark) => this.chip(mark));
+      const order = marks.map((mark) => mark.id).join(" ");
+      if (order === this.order) return;
+      this.order = order;
+      if (elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
+      else this.root.replaceChildren(...this.groups(elements));
+    }
+
+    groups(elements) {
+      const groups = [];
+      for (let i = 0; i < elements.length; i += GROUP) {
+        const group = document.createElement("div");
+        group.className = "dp-chips-group dp-chips-wrap";
+        group.setAttribute("role", "presentation");
+        group.append(...elements.slice(i, i + GROUP));
+        groups.push(group);
+      }
+      return groups;
+    }
+
+    // The element of a mark, made once and restyled only when what it says has changed.
+    chip(mark) {
+      let entry = this.made.get(mark.id);
+      if (!entry) {
+        const element = document.createElement("span");
+        element.setAttribute("role", "listitem");
+        element.dataset.id = mark.id;
+        entry = { element, look: "" };
+        this.made.set(mark.id, entry);
+      }
+      const look = [mark.state, mark.text, mark.logprob, mark.entropy, this.by].join(" ");
+      entry.mark = mark;
+      if (look !== entry.look) this.dress(entry, mark, look);
+      return entry.element;
+    }
+
+    dress(entry, mark, look) {
+      const element = entry.element;
+      entry.look = look;
+      element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
+      element.setAttribute("aria-label", spoken(mark));
+      element.replaceChildren();
+      const space = /^␣/.test(mark.text) ? "␣" : "";
+      if (space) player.element("span", "dp-space", element, space);
+      element.append(mark.text.slice(space.length));
+      if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
+      this.amount(element, mark);
+    }
+
+    // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip).
+    amount(element, mark) {
+      if (this.by === "source" || mark.state === "prompt") return;
+      const nats = this.by === "entropy" ? mark.entropy : typeof mark.logprob === "number" ? -mark.logprob : null;
+      if (typeof nats !== "number") return;
+      const bits = nats / Math.LN2, bar = player.element("span", "dp-chip-bar", element);
+      bar.style.width = Math.min(100, 12.5 * bits) + "%";
+      element.title = (this.by === "entropy" ? "entropy " : "−log₂ p ") + bits.toFixed(2) + " bits";
+    }
+  }
+
+  player.Chips = Chips;
+})(window.DecodingPlayer);

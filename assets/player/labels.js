@@ -1,0 +1,136 @@
+// The label drawer: every free text of a picture, placed greedily so that no two overlap. Spine first, then by priority
+// and probability; what does not fit is dropped and its mark stays. Widths are counted, never measured.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  player.drawers = player.drawers || {};
+  const MOST = 150; // text is three times as dear as marks
+
+  // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
+  function wish(text, x, y, style) {
+    const width = player.textWidth(text, style.size, style.face), height = style.size * 1.15;
+    const left = style.align === "left" ? x : style.align === "right" ? x - width : x - width / 2;
+    return { text, x, y, ...style, box: [left, y - height / 2, left + width, y + height / 2] };
+  }
+
+  function nodeWishes(node, ctx, wishes) {
+    const { state, surface } = ctx.palette, x = ctx.px(node.x), y = ctx.py(node.y, node);
+    const weight = node.weight ?? 0, axis = ctx.yaxisOf(node), lost = ["pruned", "unreached", "prompt"].includes(node.state);
+    if (node.text && !node.quiet) {
+      const bold = Boolean(node.bold || node.state === "chosen");
+      const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
+      const size = bold ? 13 : 12;
+      const text = ctx.fit(node.text, ctx.columnWidth - 6, size); // within its column: neighbours on a limb never touch
+      const priority = node.state === "chosen" ? 0 : node.priority ?? 5;
+      if (text) wishes.push(wish(text, x, y - 14, { size, bold, color, face: "mono", align: "center", priority, weight, axis }));
+    }
+    if (node.note) {
+      const bold = node.state === "chosen" && node.front;
+      const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
+      const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
+      wishes.push(wish(node.note, x + (node.front ? 11 : 8), y, noted));
+    }
+  }
+
+  function labelWish(label, ctx, wishes) {
+    const face = label.face || "sans", size = label.size || (face === "mono" ? 12 : 11);
+    const text = label.w ? ctx.fit(label.text, label.w * ctx.columnWidth - 6, size) : label.text;
+    if (!text || label.side) return;
+    const color = player.roleColour(label.role || "soft", ctx.palette), align = label.align || "center";
+    const style = { size, face, align, color, bold: Boolean(label.bold), priority: label.priority ?? 4, weight: label.weight ?? 0 };
+    wishes.push(wish(text, ctx.px(label.x), ctx.py(label.y, label), { ...style, axis: ctx.yaxisOf(label) }));
+  }
+
+  // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.
+  player.drawGutters = function (layer, ctx) {
+    const view = ctx.view, surface = ctx.palette.surface;
+    const put = (side, y, mark, parts) => {
+      const panel = view.panelOf(mark);
+      if (y < panel.topPx + 4 || y > panel.topPx + panel.heightPx - 4) return;
+      const line = player.element("div", "dp-gutter-" + side, layer);
+      line.style.top = y - 8 + "px";
+      line.style.width = (side === "left" ? view.left - 8 : view.right - 6) + "px";
+      for (const [text, color, bold, face] of parts) {
+        if (!text) continue;
+        const part = player.element("span", face === "mono" ? "dp-mono" : "", line, text);
+        part.style.color = color;
+        part.style.fontWeight = bold ? 700 : 400;
+      }
+    };
+    layer.replaceChildren();
+    for (const row of ctx.byKind.row || []) {
+      const y = ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), words = ctx.narrow ? row.short ?? row.text : row.text;
+      if (words || row.bold) put("left", y, row, [[words, surface.soft], [row.bold, surface.text, true]]);
+      if (row.right || row.right_bold) put("right", y, row, [[row.right, surface.text], [row.right_bold, surface.text, true]]);
+    }
+    for (const label of ctx.byKind.label || []) {
+      if (!label.side || label.drawn === false) continue;
+      const color = player.roleColour(label.role || "soft", ctx.palette);
+      put(label.side, ctx.py(label.y, label), label, [[label.text, color, label.bold, label.face]]);
+    }
+  };
+
+  // Greedy placement on a grid of rows of boxes; marks of nodes are obstacles for everything but the spine.
+  player.place = function (wishes, obstacles) {
+    const lanes = new Map(), lane = (y) => Math.floor(y / 12);
+    const each = (box, act) => {
+      for (let i = lane(box[1]); i <= lane(box[3]); i++) act(i);
+    };
+    const hits = (box, own) => {
+      let hit = false;
+      each(box, (i) => {
+        for (const other of lanes.get(i) || []) {
+          if (other !== own && box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) hit = true;
+        }
+      });
+      return hit;
+    };
+    const add = (box) => each(box, (i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
+    const order = [...wishes].sort((a, b) => a.priority - b.priority || b.weight - a.weight);
+    const placed = [];
+    let seeded = false;
+    for (const item of order) {
+      if (!seeded && item.priority > 0) {
+        obstacles.forEach(add);
+        seeded = true;
+      }
+      if (placed.length >= MOST) break;
+      if (hits(item.box)) continue;
+      add(item.box);
+      placed.push(item);
+    }
+    return placed;
+  };
+
+  function traceOf(list, ctx, axis, face) {
+    const view = ctx.view;
+    const mine = list.filter((l) => l.axis === axis && (l.face === "mono") === (face === "mono"));
+    const panel = Object.values(ctx.panels).find((p) => p.yaxis === axis);
+    return {
+      mode: "text", yaxis: axis,
+      x: mine.map((l) => view.range[0] + (l.x - view.left) / view.columnWidth),
+      y: mine.map((l) => panel.y0 + ((l.y - panel.topPx) / panel.heightPx) * (panel.y1 - panel.y0)),
+      text: mine.map((l) => ctx.escape(l.text)),
+      textposition: mine.map((l) => "middle " + { left: "right", right: "left", center: "center" }[l.align]),
+      textfont: {
+        family: face === "mono" ? player.MONO_FACE : player.SANS_FACE,
+        size: mine.map((l) => l.size), color: mine.map((l) => l.color), weight: mine.map((l) => (l.bold ? 700 : 400)),
+      },
+    };
+  }
+
+  player.drawers.label = function (marks, ctx) {
+    const wishes = [], obstacles = [], nodes = ctx.byKind.node || [], view = ctx.view;
+    for (const node of nodes) {
+      if (node.drawn === false) continue;
+      nodeWishes(node, ctx, wishes);
+      const x = ctx.px(node.x), y = ctx.py(node.y, node), r = node.state === "pruned" && !node.ended ? 2 : 4.5;
+      obstacles.push([x - r, y - r, x + r, y + r]);
+    }
+    for (const label of marks) if (label.drawn !== false) labelWish(label, ctx, wishes);
+    const seen = wishes.filter((w) => w.box[2] > view.left && w.box[0] < view.size.width);
+    const placed = (ctx.placed = player.place(seen, obstacles));
+    return Object.values(ctx.panels).flatMap((p) =>
+      ["mono", "sans"].map((face) => traceOf(placed, ctx, p.yaxis, face)));
+  };
+})(window.DecodingPlayer);

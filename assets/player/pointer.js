@@ -1,0 +1,230 @@
+// What hands do to a scene: hover and tap (a card), click (pick), drag and wheel (pan, zoom x), keys on a focused mark.
+// Hover draws on a layer of its own: the root path and the outline; the picture below is dimmed by CSS, never redrawn.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  const SVG = "http://www.w3.org/2000/svg";
+  const REACH = 16; // pixels around a mark that count as the mark: 32 px touch targets
+  const POINTS = new Set(["node", "symbol", "tick", "label"]);
+  const BOXES = new Set(["cell", "bar"]);
+
+  // The rectangle of a mark in pixels of the frame.
+  function boxOf(mark, view) {
+    const x = view.px(mark.x ?? mark.x0), y = view.py(mark.y ?? mark.y0, mark);
+    if (mark.kind === "cell") {
+      const w = (mark.w * view.columnWidth) / 2, h = (mark.h * view.unitOf(mark)) / 2;
+      return [x - w, y - h, x + w, y + h];
+    }
+    if (mark.kind === "bar") {
+      const w = ((mark.w ?? 1) * view.columnWidth) / 2, end = view.py(mark.y1, mark);
+      return [x - w, Math.min(y, end), x + w, Math.max(y, end)];
+    }
+    if (mark.kind === "tick") {
+      const left = x + 4 + Math.min(mark.index, 5) * 3.4;
+      return [left, y + 6, left + 4, y + 20];
+    }
+    return [x - 5, y - 5, x + 5, y + 5];
+  }
+
+  // The mark under (x, y): the smallest box that holds it, else the nearest mark within reach.
+  function markAt(scene, x, y) {
+    let best = null, least = Infinity;
+    for (const mark of scene.drawn) {
+      if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
+      const [x0, y0, x1, y1] = boxOf(mark, scene.view);
+      const out = Math.hypot(Math.max(x0 - x, 0, x - x1), Math.max(y0 - y, 0, y - y1));
+      if (out > (mark.kind === "tick" ? 3 : POINTS.has(mark.kind) ? REACH : 0)) continue;
+      const cost = out + (BOXES.has(mark.kind) ? 0.1 * Math.sqrt((x1 - x0) * (y1 - y0)) : 0) + (mark.drawn === false ? 8 : 0);
+      if (cost < least) [best, least] = [mark, cost];
+    }
+    return best;
+  }
+
+  function svg(tag, parent, attributes) {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    parent.append(made);
+    return made;
+  }
+
+  // Outlines marks on the overlay; with `path`, also the way from the root to the mark, and dims all else.
+  player.outline = function (scene, marks, path) {
+    scene.overlay.replaceChildren();
+    scene.frame.classList.toggle("dp-dimmed", Boolean(path && path.length > 1));
+    if (!marks.length || !scene.view) return;
+    const view = scene.view, ink = scene.colours.surface.text;
+    const layer = svg("svg", scene.overlay, { width: view.size.width, height: view.size.height, "aria-hidden": "true" });
+    if (path && path.length > 1) {
+      const points = path.map((m) => [view.px(m.x), view.py(m.y, m)]);
+      let line = "M" + points[0].join(" ");
+      for (let i = 1; i < points.length; i++) {
+        const [[ax, ay], [bx, by]] = [points[i - 1], points[i]], middle = (ax + bx) / 2;
+        line += ay === by ? "L" + bx + " " + by : "C" + [middle, ay, middle, by, bx, by].join(" ");
+      }
+      svg("path", layer, { d: line, fill: "none", stroke: ink, "stroke-width": 3 });
+      path.forEach((mark, i) => {
+        svg("circle", layer, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
+        const text = mark.text ? player.fit(mark.text, view.columnWidth - 2, 13) : "";
+        if (!text) return;
+        const label = svg("text", layer, { x: points[i][0], y: points[i][1] - 10, "text-anchor": "middle", "font-size": 13 });
+        label.setAttribute("style", `font-family:${player.MONO_FACE};font-weight:700;fill:${ink}`);
+        label.textContent = text; // as text: whatever the token holds, it is not read as markup
+      });
+    }
+    for (const mark of marks) {
+      const [x0, y0, x1, y1] = boxOf(mark, view);
+      const box = { x: x0 - 2, y: y0 - 2, width: x1 - x0 + 4, height: y1 - y0 + 4, rx: 3 };
+      svg("rect", layer, { ...box, fill: "none", stroke: ink, "stroke-width": 2 });
+    }
+  };
+
+  // The marks from the root to a node, as far as they are there; `parent` names a mark.
+  function rootPath(scene, mark) {
+    const path = [], step = scene.step();
+    for (let at = mark; at && path.length < 4000; ) {
+      path.unshift(at);
+      const entry = at.parent && scene.history.byId.get(at.parent);
+      at = entry ? scene.history.at(entry, step) : null;
+    }
+    return path;
+  }
+
+  player.showCard = function (scene, mark, touch) {
+    player.hideCard(scene, true);
+    scene.hovered = mark;
+    player.outline(scene, [mark], mark.parent ? rootPath(scene, mark) : null);
+    const card = (scene.card = player.element("div", "dp-card", scene.frame));
+    card.setAttribute("role", "tooltip");
+    mark.hover.slice(0, 2).forEach((line) => player.element("div", "dp-card-line", card, line));
+    if (touch) {
+      const button = player.element("button", "dp-card-button", card, "Inspect");
+      button.type = "button";
+      button.addEventListener("click", () => scene.options.onPick(mark));
+    }
+    const [x0, y0, x1, y1] = boxOf(mark, scene.view), { width, height } = scene.view.size;
+    const wide = card.offsetWidth, tall = card.offsetHeight;
+    const below = y1 + 12 + tall <= height + 40 || y0 - tall - 8 < 0;
+    card.style.left = Math.max(2, Math.min(x1 + 6, width - wide - 2)) + "px";
+    card.style.top = (below ? y1 + 12 : y0 - tall - 22) + "px";
+    scene.options.onHover(mark);
+  };
+
+  player.hideCard = function (scene, quiet) {
+    if (scene.card) scene.card.remove();
+    scene.card = null;
+    if (!scene.hovered) return;
+    scene.hovered = null;
+    player.outline(scene, []);
+    if (!quiet) scene.options.onHover(null);
+  };
+
+  // A hand moved the window: following ends until Follow is pressed.
+  function take(scene) {
+    const view = scene.view, grown = Object.values(view.panels).find((p) => p.grow);
+    if (scene.hand.follow) scene.hand = { follow: false, lo: view.lo, columns: view.columns, top: grown ? grown.y0 : null };
+  }
+
+  function pan(scene, columns, rows) {
+    take(scene);
+    const first = scene.head.first ?? 0, last = Math.max(first, scene.view.front.x);
+    scene.hand.lo = Math.max(first - 1, Math.min(last, scene.hand.lo + columns));
+    if (scene.hand.top !== null) scene.hand.top = Math.max(-0.5, Math.min(scene.view.front.y, scene.hand.top + rows));
+    scene.schedule();
+  }
+
+  function zoom(scene, factor, x) {
+    const view = scene.view, inner = view.size.width - view.left - view.right;
+    take(scene);
+    const reached = view.front.x - (scene.head.first ?? 0) + 2;
+    const columns = Math.max(3, Math.min(Math.max(reached, inner / 44), Math.round(view.columns * factor)));
+    const at = view.range[0] + (x - view.left) / view.columnWidth;
+    scene.hand.lo = at - ((at - view.lo) * columns) / view.columns;
+    scene.hand.columns = columns;
+    scene.schedule();
+  }
+
+  // The nearest hoverable mark in a direction, for the arrow keys.
+  function neighbour(scene, from, dx, dy) {
+    let best = null, least = Infinity;
+    const [ax, ay] = boxOf(from, scene.view);
+    for (const mark of scene.drawn) {
+      if (mark === from || !mark.hover || mark.kind !== from.kind) continue;
+      const [bx, by] = boxOf(mark, scene.view), along = (bx - ax) * dx + (by - ay) * dy;
+      const cost = along + 3 * Math.abs((bx - ax) * dy + (by - ay) * dx);
+      if (along > 2 && cost < least) [best, least] = [mark, cost];
+    }
+    return best;
+  }
+
+  function key(scene, event) {
+    const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    if (event.key === "Escape") player.hideCard(scene);
+    else if (event.key === "Enter" && scene.hovered) scene.options.onPick(scene.hovered);
+    else if (event.key === "Enter") {
+      const front = scene.drawn.filter((m) => m.hover && (m.kind === "node" || m.kind === "cell")).pop();
+      if (front) player.showCard(scene, front);
+    } else if (moves[event.key] && scene.hovered) {
+      const next = neighbour(scene, scene.hovered, ...moves[event.key]);
+      if (next) player.showCard(scene, next);
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  player.attachPointer = function (scene) {
+    const frame = scene.frame;
+    let drag = null;
+    frame.tabIndex = 0;
+    const spot = (event) => {
+      const box = frame.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    const onFrame = (event) => !event.target.closest("button, .dp-card");
+    const look = (event, touch) => {
+      const mark = scene.view && markAt(scene, ...spot(event));
+      if (!mark) player.hideCard(scene);
+      else if (scene.hovered?.id !== mark.id) player.showCard(scene, mark, touch);
+      return mark;
+    };
+    frame.addEventListener("pointermove", (event) => {
+      if (drag && scene.view) {
+        const [x, y] = spot(event);
+        if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < 5) return;
+        drag.moved = true;
+        player.hideCard(scene);
+        const grown = Object.values(scene.view.panels).find((p) => p.grow);
+        pan(scene, (drag.x - x) / scene.view.columnWidth, grown ? (drag.y - y) / grown.unit : 0);
+        [drag.x, drag.y] = [x, y];
+      } else if (event.pointerType !== "touch" && onFrame(event)) look(event);
+    });
+    frame.addEventListener("pointerleave", () => drag || player.hideCard(scene));
+    frame.addEventListener("pointerdown", (event) => {
+      if (!onFrame(event) || event.button) return;
+      drag = { x: spot(event)[0], y: spot(event)[1], moved: false };
+      if (event.pointerType !== "touch") frame.setPointerCapture(event.pointerId);
+    });
+    frame.addEventListener("pointercancel", () => (drag = null));
+    frame.addEventListener("pointerup", (event) => {
+      const moved = drag && drag.moved, began = drag;
+      drag = null;
+      if (!began || moved || !onFrame(event)) return;
+      if (event.pointerType === "touch") look(event, true);
+      else {
+        const mark = markAt(scene, ...spot(event));
+        if (mark) scene.options.onPick(mark);
+      }
+    });
+    frame.addEventListener("dblclick", () => scene.follow());
+    frame.addEventListener("keydown", (event) => key(scene, event));
+    // The wheel belongs to the page until the picture has been clicked (focus) or Ctrl is held (also: pinch).
+    frame.addEventListener("wheel", (event) => {
+      if (!scene.view) return;
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+      if (!sideways && !event.ctrlKey && document.activeElement !== frame) return;
+      event.preventDefault();
+      player.hideCard(scene);
+      if (sideways) pan(scene, (event.deltaX || event.deltaY) / scene.view.columnWidth, 0);
+      else zoom(scene, event.deltaY > 0 ? 1.15 : 1 / 1.15, spot(event)[0]);
+    }, { passive: false });
+  };
+})(window.DecodingPlayer);

@@ -1,0 +1,196 @@
+// A scene in the page: feeds the history, draws the window with Plotly at most once a frame, follows the front, and
+// tells what is under the pointer. Knows mark kinds, states and the palette; no view and no method by name.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+
+  // Drawn in this order. A drawer is (marks, ctx) => [traces], always the same number in the same order.
+  // marks: plain objects at the shown step, inside the window plus a margin; ctx is made in Scene.context.
+  player.LAYERS = [
+    "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
+  ];
+  player.drawers = player.drawers || {};
+  player.SANS_FACE = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif";
+  player.MONO_FACE = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace";
+  const MARGIN = 2; // columns drawn beyond either side of the window
+
+  player.element = function (tag, className, parent, text) {
+    const made = document.createElement(tag);
+    made.className = className;
+    if (text !== undefined) made.textContent = text;
+    if (parent) parent.append(made);
+    return made;
+  };
+
+  // Colours as custom properties, so that the style sheet has no colour of its own.
+  player.paint = function (element, colours) {
+    for (const [name, value] of Object.entries(colours.surface)) element.style.setProperty("--dp-" + name, value);
+    for (const [name, state] of Object.entries(colours.state)) {
+      element.style.setProperty("--dp-" + name + "-color", state.color);
+      element.style.setProperty("--dp-" + name + "-tint", state.tint);
+    }
+  };
+
+  class Scene {
+    constructor(element, options) {
+      this.options = { onHover() {}, onPick() {}, theme: "light", ...options };
+      this.root = element;
+      element.replaceChildren();
+      element.classList.add("dp-scene");
+      this.frame = player.element("div", "dp-frame", element);
+      this.plot = player.element("div", "dp-plot", this.frame);
+      this.gutters = player.element("div", "dp-gutters", this.frame);
+      this.overlay = player.element("div", "dp-overlay", this.frame);
+      this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
+      this.followButton.type = "button";
+      this.followButton.addEventListener("click", () => this.follow());
+      this.legend = player.element("div", "dp-legend", element);
+      this.plot.setAttribute("role", "img");
+      this.shown = Infinity;
+      this.lastPaint = 0;
+      this.paintedStep = -1;
+      this.lastDraw = 0; // milliseconds the last redraw took
+      this.drawn = [];
+      this.hand = { follow: true };
+      this.reset({});
+      this.theme(this.options.theme);
+      player.attachPointer(this);
+      if (window.ResizeObserver) new ResizeObserver(() => this.resize()).observe(this.frame);
+    }
+
+    reset(head) {
+      this.head = head || {};
+      this.history = new player.History(this.head.ops);
+      this.shown = Infinity;
+      this.paintedStep = -1;
+      this.hand = { follow: true };
+      player.hideCard(this);
+      this.plot.setAttribute("aria-label", [this.head.title, this.head.question].filter(Boolean).join(". "));
+      this.schedule();
+    }
+
+    feed(deltas) {
+      this.history.feed(deltas);
+      if (this.step() > this.paintedStep) this.schedule();
+    }
+
+    show(step) {
+      this.shown = step;
+      if (this.step() !== this.paintedStep) player.hideCard(this);
+      this.schedule();
+    }
+
+    // The step that is (about to be) shown.
+    step() {
+      return Math.min(this.shown, this.history.last);
+    }
+
+    theme(name) {
+      this.themeName = name;
+      this.colours = player.resolve(this.options.palette, name);
+      player.paint(this.root, this.colours);
+      this.schedule();
+    }
+
+    resize() {
+      this.schedule();
+    }
+
+    follow() {
+      this.hand = { follow: true };
+      this.schedule();
+    }
+
+    count(step) {
+      return this.marksAt(step).length;
+    }
+
+    marksAt(step) {
+      return this.history.marks(Math.min(step ?? this.shown, this.history.last));
+    }
+
+    // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null clears.
+    highlight(node) {
+      player.outline(this, node === null || node === undefined ? [] : this.drawn.filter((m) => m.node === node));
+    }
+
+    schedule() {
+      if (this.waiting) return;
+      this.waiting = requestAnimationFrame(() => {
+        this.waiting = null;
+        this.draw();
+      });
+    }
+
+    context(view, step) {
+      const panels = view.panels;
+      return {
+        palette: this.colours, theme: this.themeName, step, head: this.head, view,
+        x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
+        rowHeight: (panels[""] || Object.values(panels)[0]).unit,
+        panels, narrow: view.narrow,
+        yaxisOf: (mark) => view.panelOf(mark).yaxis,
+        unitOf: view.unitOf, // pixels per unit of y at a mark
+        px: view.px, py: view.py, // data to pixels of the frame
+        fit: player.fit, label: player.fit, escape: player.escape,
+      };
+    }
+
+    draw() {
+      const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
+      if (size.width < 40 || size.height < 40 || !window.Plotly) return; // hidden: drawn when it is resized into view
+      const started = performance.now(), step = this.step();
+      const view = (this.view = player.viewport(this.head, this.history, step, size, this.hand));
+      const low = view.range[0] - MARGIN, high = view.range[1] + MARGIN;
+      const marks = this.history.marks(step, (e, mark) => {
+        if (e[1] < low || e[0] > high) return false;
+        const panel = view.panelOf(mark);
+        return !panel.grow || (e[3] >= panel.y0 - 1 && e[2] <= panel.y1 + 1);
+      });
+      const byKind = {};
+      for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
+      const ctx = this.context(view, step);
+      ctx.byKind = byKind;
+      const traces = [];
+      for (const kind of player.LAYERS) {
+        if (!player.drawers[kind]) continue;
+        for (const trace of player.drawers[kind](byKind[kind] || [], ctx)) {
+          const empty = !trace.x || trace.x.length === 0; // costs nothing when invisible, and keeps its place
+          traces.push({ type: "scatter", hoverinfo: "skip", ...trace, visible: trace.visible ?? !empty });
+        }
+      }
+      Plotly.react(this.plot, traces, player.layout(this.head, view, this.colours), { staticPlot: true, displayModeBar: false });
+      player.drawGutters(this.gutters, ctx);
+      this.drawn = marks;
+      this.followButton.hidden = this.hand.follow;
+      this.drawLegend(marks);
+      player.outline(this, []);
+      this.lastDraw = performance.now() - started;
+      setTimeout(() => {
+        // a task after the frame: the pixels are on the screen
+        this.lastPaint = performance.now();
+        this.paintedStep = step;
+      }, 0);
+    }
+
+    drawLegend(marks) {
+      const present = new Set();
+      for (const mark of marks) {
+        present.add(mark.kind);
+        for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
+      }
+      const entries = (this.head.legend || []).filter((entry) => present.has(entry[0])).slice(0, 6);
+      const key = JSON.stringify(entries) + this.themeName;
+      if (key === this.legendKey) return;
+      this.legendKey = key;
+      this.legend.replaceChildren();
+      for (const [, glyph, role, text] of entries) {
+        const item = player.element("span", "dp-legend-item", this.legend);
+        player.element("span", "dp-legend-glyph", item, glyph).style.color = player.roleColour(role, this.colours);
+        item.append(" " + text);
+      }
+    }
+  }
+
+  player.Scene = Scene;
+})(window.DecodingPlayer);

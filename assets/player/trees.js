@@ -1,0 +1,205 @@
+// Drawers for trees and rounds: node, edge, tick, cell, row. Each returns a fixed list of Plotly traces, one per style.
+// Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  player.drawers = player.drawers || {};
+
+  const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "accepted", "forced", "chosen"];
+  const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
+  const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
+
+  const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
+  const yaxes = (ctx) => Object.values(ctx.panels).map((p) => p.yaxis);
+
+  // One bucket per style and y axis, so that the number of traces never changes.
+  function buckets(marks, ctx, styles, styleOf) {
+    const axes = yaxes(ctx), found = {};
+    for (const axis of axes) for (const style of styles) found[axis + " " + style] = [];
+    for (const mark of marks) {
+      if (mark.drawn === false) continue;
+      const list = found[ctx.yaxisOf(mark) + " " + styleOf(mark)];
+      if (list) list.push(mark);
+    }
+    return axes.flatMap((axis) => styles.map((style) => [axis, style, found[axis + " " + style]]));
+  }
+
+  // ---- edges -------------------------------------------------------------------------------------------------
+  const EDGES = STATES.flatMap((s) => (s === "live" ? ["live 0", "live 1", "live 2"] : s === "chosen" ? ["chosen 0", "chosen 1"] : [s]));
+  const WIDTHS = { "live 0": 1.1, "live 1": 1.8, "live 2": 2.6, "chosen 0": 3.5, "chosen 1": 4.5, finished: 1, prompt: 2 };
+
+  function edgeStyle(mark) {
+    const state = stateOf(mark), weight = mark.weight ?? 0.5;
+    if (state === "live") return "live " + (weight < 0.25 ? 0 : weight < 0.6 ? 1 : 2);
+    if (state === "chosen") return "chosen " + (mark.agreed ? 1 : 0);
+    return state;
+  }
+
+  player.drawers.edge = function (marks, ctx) {
+    const curve = marks.length > 1500 ? coarse : smooth;
+    return buckets(marks, ctx, EDGES, edgeStyle).map(([axis, style, list]) => {
+      const name = style.split(" ")[0], state = ctx.palette.state[name];
+      const x = [], y = [];
+      for (const edge of list) {
+        const straight = Math.abs(edge.y1 - edge.y0) < 1e-6;
+        const stub = edge.stub && name === "pruned" ? 0.5 : 0; // long edges of lost limbs: only their end is drawn
+        for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
+          if (t < stub) continue;
+          x.push(edge.x0 + (edge.x1 - edge.x0) * t);
+          y.push(stub ? edge.y1 - Math.sign(edge.y1 - edge.y0) * 0.8 * (1 - s) : edge.y0 + (edge.y1 - edge.y0) * s);
+        }
+        x.push(null);
+        y.push(null);
+      }
+      const color = name === "finished" ? ctx.palette.state.pruned.color : state.color;
+      return {
+        mode: "lines", x, y, yaxis: axis, opacity: name === "pruned" || name === "finished" ? 0.7 : 1,
+        line: { color, width: WIDTHS[style] || state.edge.width || 1, dash: state.edge.dash || "solid" },
+      };
+    });
+  };
+
+  // ---- nodes -------------------------------------------------------------------------------------------------
+  const NODES = [...STATES.filter((s) => s !== "live"), "ended", "live", "live front"];
+
+  function nodeStyle(mark) {
+    const state = stateOf(mark);
+    if (state === "live" && mark.front) return "live front";
+    return state === "pruned" && mark.ended ? "ended" : state;
+  }
+
+  function marker(style, ctx) {
+    const dense = ctx.rowHeight < 34;
+    const { state, surface } = ctx.palette, color = (state[style] || state.live).color;
+    const open = (symbol, size, width) => ({ symbol, size, color: surface.bg, line: { color, width } });
+    const full = (symbol, size) => ({ symbol, size, color, line: { color, width: 0 } });
+    const cross = (hue, size, width) => ({ symbol: "x-thin", size, color: hue, line: { color: hue, width } });
+    const made = {
+      prompt: full("circle", 4), unreached: open("circle", 5.5, 1.2), pruned: full("circle", 4),
+      ended: cross(state.pruned.color, dense ? 5 : 8, dense ? 1.2 : 1.8), rejected: cross(color, 9, 2.2),
+      finished: full("square", dense ? 6 : 9), bonus: full("star", 13), resampled: full("diamond", 11),
+      accepted: full("circle", 9), forced: full("pentagon", 11), chosen: full("circle", dense ? 5 : 7),
+      live: open("circle", dense ? 5 : 7, 1.8), "live front": full("circle", dense ? 7 : 10),
+    };
+    return made[style];
+  }
+
+  player.drawers.node = function (marks, ctx) {
+    return buckets(marks, ctx, NODES, nodeStyle).map(([axis, style, list]) => ({
+      mode: "markers", x: list.map((m) => m.x), y: list.map((m) => m.y), yaxis: axis, marker: marker(style, ctx),
+    }));
+  };
+
+  // ---- candidates dropped at birth: at most five slanted strokes under their parent -----------------------------
+  player.drawers.tick = function (marks, ctx) {
+    const kinds = ["pruned", "rejected"];
+    return buckets(marks, ctx, kinds, (m) => (m.state === "rejected" ? "rejected" : "pruned")).map(([axis, kind, list]) => {
+      const x = [], y = [];
+      for (const tick of list) {
+        if (tick.index >= 5) continue;
+        const unit = ctx.unitOf(tick), long = Math.min(10, unit * 0.28), gap = Math.min(9, unit * 0.18);
+        const left = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth;
+        x.push(left, left + 3 / ctx.columnWidth, null);
+        y.push(tick.y + gap / unit, tick.y + (gap + long) / unit, null);
+      }
+      return { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.state[kind].color, width: 1 } };
+    });
+  };
+
+  // ---- cells: boxes as polygons with gaps, one trace per state and fill ------------------------------------------
+  const FILLS = ["tint", "amount", "none", "dotted", "dashed", "outline", "filled"];
+  const SHADES = 6;
+  const CELLS = FILLS.flatMap((fill) =>
+    fill === "amount" ? Array.from({ length: SHADES }, (_, i) => "amount " + i) : STATES.map((state) => fill + " " + state));
+
+  function cellStyle(mark) {
+    if (mark.fill === "amount") return "amount " + Math.max(0, Math.min(SHADES - 1, Math.floor((mark.weight ?? 0) * SHADES)));
+    return (FILLS.includes(mark.fill) ? mark.fill : "tint") + " " + stateOf(mark);
+  }
+
+  function cellLook(style, ctx) {
+    const [fill, name] = style.split(" "), { state, amount, surface } = ctx.palette;
+    if (fill === "amount") return { fillcolor: amount[+name], line: { width: 0, color: surface.bg } };
+    const hue = state[name], clear = "rgba(0,0,0,0)", line = { color: hue.color, width: 1.4, dash: "solid" };
+    if (fill === "filled") return { fillcolor: hue.color, line: { ...line, width: 0 } };
+    if (fill === "outline") return { fillcolor: surface.bg, line: { ...line, width: 2 } };
+    if (fill === "dashed") return { fillcolor: clear, line: { ...line, dash: "4px,3px" } };
+    if (fill === "dotted") return { fillcolor: clear, line: { ...line, width: 1.2, dash: "1.5px,2px" } };
+    if (fill === "none") return { fillcolor: clear, line: { ...line, width: 0 } };
+    const border = name === "rejected" ? 1.4 : 0; // what was thrown away is outlined, filled or not
+    return { fillcolor: hue.tint, line: { ...line, width: border } };
+  }
+
+  player.drawers.cell = function (marks, ctx) {
+    const boxes = buckets(marks, ctx, CELLS, cellStyle).map(([axis, style, list]) => {
+      const x = [], y = [];
+      for (const cell of list) {
+        const w = cell.w / 2 - 1 / ctx.columnWidth, h = cell.h / 2 - 1 / ctx.unitOf(cell); // a gap of 2 px between cells
+        x.push(cell.x - w, cell.x + w, cell.x + w, cell.x - w, cell.x - w, null);
+        y.push(cell.y - h, cell.y - h, cell.y + h, cell.y + h, cell.y - h, null);
+      }
+      return { mode: "lines", fill: "toself", x, y, yaxis: axis, ...cellLook(style, ctx) };
+    });
+    return [...boxes, ...cellTexts(marks, ctx)];
+  };
+
+  function cellInk(mark, ctx) {
+    const { state, surface } = ctx.palette;
+    if (mark.fill === "filled") return surface.on_fill;
+    if (mark.state === "rejected") return state.rejected.color;
+    return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
+  }
+
+  // Tokens in the middle, glyphs at the left edge; below 34 px columns 10 px, and 9 is the floor.
+  function cellTexts(marks, ctx) {
+    const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : 10;
+    return yaxes(ctx).flatMap((axis) => {
+      const texts = [], glyphs = [];
+      for (const cell of marks) {
+        if (cell.drawn === false || ctx.yaxisOf(cell) !== axis) continue;
+        const width = cell.w * ctx.columnWidth, tall = cell.h * ctx.unitOf(cell), color = cellInk(cell, ctx);
+        const shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 4));
+        if (cell.glyph && tall >= 11) {
+          glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size: 11 });
+        }
+        const text = cell.text && font >= 9 ? ctx.fit(cell.text, width - 5 - shift, font) : "";
+        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text: ctx.escape(text), color, size: font });
+      }
+      return [textTrace(texts, axis, player.MONO_FACE), textTrace(glyphs, axis, player.SANS_FACE)];
+    });
+  }
+
+  function textTrace(list, axis, family) {
+    return {
+      mode: "text", x: list.map((t) => t.x), y: list.map((t) => t.y), text: list.map((t) => t.text), yaxis: axis,
+      textposition: "middle center", textfont: { family, color: list.map((t) => t.color), size: list.map((t) => t.size) },
+    };
+  }
+
+  // ---- guides: dotted verticals over the whole panel ---------------------------------------------------------------
+  player.drawers.guide = function (marks, ctx) {
+    return yaxes(ctx).map((axis) => {
+      const x = [], y = [];
+      for (const guide of marks) {
+        if (ctx.yaxisOf(guide) !== axis) continue;
+        const panel = ctx.view.panelOf(guide);
+        x.push(guide.x, guide.x, null);
+        y.push(panel.y0, panel.y1, null);
+      }
+      return { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" } };
+    });
+  };
+
+  // ---- rows: a thin rule below each ------------------------------------------------------------------------------
+  player.drawers.row = function (marks, ctx) {
+    return yaxes(ctx).map((axis) => {
+      const x = [], y = [];
+      for (const row of marks) {
+        if (row.rule === false || ctx.yaxisOf(row) !== axis) continue;
+        x.push(ctx.view.range[0], ctx.view.range[1], null);
+        y.push(row.y1, row.y1, null);
+      }
+      return { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.grid, width: 1 } };
+    });
+  };
+})(window.DecodingPlayer);

@@ -1,0 +1,147 @@
+// Which part of a scene is shown: whole columns at a least width, panels stacked, rows scrolled from row to row.
+// Pure geometry: given head, history, step, size and what a hand has moved, it returns where everything lies. No DOM.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+
+  const WIDEST = 66; // pixels a column takes at most
+  const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
+  const NARROW = 560; // below this a picture is drawn for a phone
+
+  // Columns: as many whole ones as fit, following the front at three quarters in steps of a third of a screen.
+  function columnsOf(head, front, inner, narrow, hand) {
+    const least = (narrow ? head.column : head.wide || head.column) || 44;
+    const fit = Math.max(1, Math.floor(inner / least));
+    const first = head.first ?? 0;
+    const known = head.columns ? head.columns : Infinity;
+    let shown = Math.max(1, Math.min(fit, Math.max(known, Math.ceil(inner / (head.widest || WIDEST)))));
+    let lo = first;
+    const reached = front.x - first + 1;
+    if (reached > shown || (reached > 0.75 * shown && known > shown)) {
+      const third = Math.max(1, Math.floor(shown / 3));
+      lo = first + Math.ceil((reached - 0.75 * shown) / third) * third;
+      if (known < Infinity) lo = Math.max(first, Math.min(lo, first + known - shown));
+    }
+    if (!hand.follow) {
+      shown = hand.columns || shown;
+      lo = hand.lo ?? lo;
+    }
+    return { lo, shown, width: inner / shown };
+  }
+
+  // The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a third.
+  function topOf(panel, visible, front, rows, hand) {
+    if (!hand.follow && hand.top !== undefined && hand.top !== null) return hand.top;
+    const want = front.y + 0.15 - visible;
+    if (want <= panel.y0) return panel.y0;
+    const tops = rows.map((r) => r.y0);
+    const stride = Math.max(1, Math.floor(tops.filter((y) => y >= want && y < front.y).length / 3));
+    const choices = tops.filter((y, i) => i % stride === 0 && y >= want);
+    return choices.length ? choices[0] : Math.ceil(want);
+  }
+
+  // Stacks panels top to bottom; returns {id: {top, bottom, y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
+  function stack(head, panels, front, rows, height, bottom, hand) {
+    const room = Math.max(40, height - TOP - bottom);
+    const gaps = GAP * (panels.length - 1);
+    const fixed = panels.reduce((sum, p) => sum + (p.px || 0), 0);
+    const shares = panels.reduce((sum, p) => sum + (p.px ? 0 : p.share || 1), 0) || 1;
+    const free = Math.max(20, room - gaps - fixed);
+    const placed = {};
+    let y = 0;
+    panels.forEach((panel, index) => {
+      const tall = panel.px || (free * (panel.share || 1)) / shares;
+      let [y0, y1] = [panel.y0, panel.y1];
+      if (panel.grow) {
+        const visible = tall / (head.row || 36);
+        y0 = topOf(panel, visible, front, rows, hand);
+        y1 = y0 + visible;
+      }
+      if (panel.most && tall / Math.abs(y1 - y0) > panel.most) {
+        const spare = (tall / panel.most - (y1 - y0)) / 2; // few rows: centred instead of stretched
+        [y0, y1] = [y0 - spare, y1 + spare];
+      }
+      placed[panel.id || ""] = {
+        ...panel, y0, y1, index,
+        topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
+        top: 1 - y / room, bottom: Math.max(0, 1 - (y + tall) / room),
+        yaxis: index ? "y" + (index + 1) : "y",
+      };
+      y += tall + GAP;
+    });
+    return placed;
+  }
+
+  player.viewport = function (head, history, step, size, hand) {
+    const narrow = size.width < NARROW;
+    const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
+    const left = gutter("left"), right = gutter("right");
+    const inner = Math.max(40, size.width - left - right);
+    const front = history.front(step);
+    const columns = columnsOf(head, front, inner, narrow, hand);
+    const axis = head.axis !== null;
+    const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
+    let panels = history.marks(step, (_, mark) => mark.kind === "panel");
+    if (!panels.length) {
+      const rows = head.rows;
+      panels = [rows ? { id: "", y0: -0.75, y1: rows - 0.25, most: 80 } : { id: "", y0: -0.5, y1: 1, grow: true }];
+    }
+    const rows = history.marks(step, (_, mark) => mark.kind === "row");
+    const lo = columns.lo - 0.5;
+    const range = [lo, lo + columns.shown + right / columns.width];
+    const placed = stack(head, panels, front, rows, size.height, bottom, hand);
+    const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
+    return {
+      narrow, left, right, front, axis, bottom, top: TOP, size, range,
+      lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
+      panels: placed, panelOf,
+      px: (x) => left + (x - range[0]) * columns.width,
+      py: (y, mark) => {
+        const p = panelOf(mark);
+        return p.topPx + ((y - p.y0) / (p.y1 - p.y0)) * p.heightPx;
+      },
+      unitOf: (mark) => panelOf(mark).unit, // pixels per unit of y
+    };
+  };
+
+  // Ticks of x: every fifth column, or each one where few are shown.
+  player.xTicks = function (view) {
+    const every = view.columns <= 8 ? 1 : view.columns <= 60 ? 5 : view.columns <= 150 ? 10 : 50;
+    const ticks = [];
+    for (let x = Math.ceil(view.range[0] / every) * every; x <= view.range[1]; x += every) if (x >= 0) ticks.push(x);
+    return ticks;
+  };
+
+  player.layout = function (head, view, colours) {
+    const font = { family: player.SANS_FACE, size: 11, color: colours.surface.soft };
+    const layout = {
+      width: view.size.width, height: view.size.height, showlegend: false, hovermode: false, dragmode: false, font,
+      margin: { l: view.left, r: 0, t: view.top, b: view.bottom, pad: 0 },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      shapes: [],
+      xaxis: {
+        range: view.range, anchor: "free", position: 0, fixedrange: true, showgrid: false, zeroline: false, showline: false,
+        ticks: "", visible: view.axis, tickmode: "array",
+        tickvals: view.axis ? player.xTicks(view) : [], tickfont: font,
+        title: { text: view.bottom > BOTTOM ? player.escape(head.axis || "token position") : "", font, standoff: 0 },
+      },
+    };
+    for (const panel of Object.values(view.panels)) {
+      const ticks = panel.ticks || [];
+      layout["yaxis" + (panel.index ? panel.index + 1 : "")] = {
+        range: [panel.y1, panel.y0], domain: [panel.bottom, panel.top], fixedrange: true, zeroline: false, showline: false,
+        anchor: "x", tickmode: "array", tickvals: ticks.map((t) => (Array.isArray(t) ? t[0] : t)), tickfont: font,
+        ticktext: ticks.map((t) => player.escape(Array.isArray(t) ? t[1] : t)),
+        showgrid: ticks.length > 0, gridcolor: colours.surface.grid, showticklabels: ticks.length > 0,
+        title: { text: panel.title ? player.escape(panel.title) : "", font, standoff: 2 },
+      };
+      if (panel.rule) {
+        layout.shapes.push({
+          type: "line", xref: "paper", yref: "paper", x0: 0, x1: 1, y0: panel.bottom, y1: panel.bottom,
+          line: { color: colours.surface.text, width: 1.6 },
+        });
+      }
+    }
+    return layout;
+  };
+})(window.DecodingPlayer);
