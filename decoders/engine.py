@@ -71,6 +71,9 @@ class Engine:
         self.cache = SlotCache(layers, self.limit)
         self.tap = Tap(self.model, layers)
         self.note: str | None = None
+        kinds = set(getattr(config, "layer_types", None) or ())
+        self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
+        self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
 
     def attach(self, tree: Tree) -> "Scorer":
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
@@ -78,11 +81,17 @@ class Engine:
 
     @torch.inference_mode()
     def forward(
-        self, tokens: list[int], positions: list[int], mask: torch.Tensor, keep: list[int], hidden: bool
+        self,
+        tokens: list[int],
+        positions: list[int],
+        mask: torch.Tensor | dict[str, torch.Tensor],
+        keep: list[int],
+        hidden: bool,
     ) -> Batch:
-        """One forward over `tokens` [N] with an additive mask [N, K]; logits of the rows `keep` only.
+        """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
 
-        The cache's `write` and `read` say where their keys go and which slots the K columns are.
+        A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write` and `read`
+        say where the keys go and which slots the K columns are.
         """
         device = self.device
         only_last = keep == [len(tokens) - 1]
@@ -90,7 +99,7 @@ class Engine:
         output = self.model(
             input_ids=torch.tensor([tokens], device=device),
             position_ids=torch.tensor([positions], device=device),
-            attention_mask=mask[None, None],
+            attention_mask=mask,
             past_key_values=self.cache,
             use_cache=True,
             output_hidden_states=hidden,
@@ -180,7 +189,7 @@ class Scorer:
         batch = self.engine.forward(
             [tree.tokens[n] for n in order],
             [tree.depths[n] for n in order],
-            self.mask,
+            self._masks(order),
             [index[n] for n in nodes],
             hidden,
         )
@@ -197,7 +206,7 @@ class Scorer:
         """Points the cache at the slots of the nodes `order` (parents first) and of all their ancestors; builds the mask."""
         tree, slot, inside = self.tree, self._slot, set(order)
         top = self._common_ancestor(order)
-        spine = [slot(n) for n in tree.path(top)] if top >= 0 else []
+        spine = [slot(n) for n in tree.path(top)]
         between: dict[int, None] = {}  # evaluated nodes that some rows see and others do not
         for node in order:
             above = tree.parents[node]
@@ -210,6 +219,7 @@ class Scorer:
         self.cache.write = as_index([slot(n) for n in order], device)
         self.cache.read = as_index(reads, device)
         self.cache.read_count = len(reads)
+        self.columns = [*tree.path(top), *columns] if self._reaches_past_window(order) else None
         width = len(spine)
         if len(order) == 1:
             self.mask = torch.zeros((1, len(reads)), dtype=dtype, device=device)
@@ -228,6 +238,20 @@ class Scorer:
         self.mask = torch.zeros((len(order), len(reads)), dtype=dtype)
         self.mask[:, width:].masked_fill_(~seen, torch.finfo(dtype).min)
         self.mask = self.mask.to(device)
+
+    def _reaches_past_window(self, order: list[int]) -> bool:
+        window = self.engine.window
+        return window is not None and max(self.tree.depths[n] for n in order) >= window
+
+    def _masks(self, order: list[int]) -> torch.Tensor | dict[str, torch.Tensor]:
+        """The mask in the form that the model takes: where sliding attention forgets tokens, with those masked too."""
+        full = self.mask[None, None]
+        if self.columns is None:
+            return full
+        depths = torch.tensor(self.tree.depths)
+        far = depths[order][:, None] - depths[self.columns][None] >= self.engine.window
+        sliding = full.masked_fill(far.to(full.device), torch.finfo(full.dtype).min)
+        return {"full_attention": full, "sliding_attention": sliding} if self.engine.mixed else sliding
 
     def _common_ancestor(self, order: list[int]) -> int:
         """The deepest evaluated node that is a proper ancestor of all of `order`; -1 if there is none."""

@@ -5,16 +5,15 @@ Weights come from safetensors only and no remote code runs. Knows nothing of str
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import torch
 import transformers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from decoders.engine import Engine
+from decoders.names import locate
+from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
-
-SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 
 
 @dataclass
@@ -26,8 +25,8 @@ class LoadedModel:
     tokenizer: transformers.PreTrainedTokenizerBase
 
     @cached_property
-    def engine(self) -> Engine:
-        return Engine(self.model)
+    def engine(self) -> Engine | SequenceEngine:
+        return engine_for(self.model)
 
     @cached_property
     def bytes_of(self) -> TokenBytes:
@@ -71,11 +70,6 @@ class LoadedModel:
         }
 
 
-def shipped() -> list[str]:
-    """Names of the models that come with the project."""
-    return sorted(folder.name for folder in SHIPPED.iterdir() if (folder / "config.json").exists())
-
-
 def pick_device(device: str = "auto") -> str:
     """ "auto" is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
     if device == "auto":
@@ -107,29 +101,6 @@ def load(name: str, device: str = "auto", dtype: torch.dtype | None = None) -> L
         first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
         raise ValueError(f"The model {name!r} could not be loaded: {first}") from error
     return LoadedModel(name, model.eval().requires_grad_(False).to(device), tokenizer)
-
-
-def locate(name: str) -> tuple[str, str | None]:
-    """(folder or Hub id, revision) for a model's name. Raises ValueError with one sentence if there is no such thing."""
-    if (SHIPPED / name / "config.json").exists() and "/" not in name:
-        return str(SHIPPED / name), None
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").exists():
-            raise ValueError(
-                f"The folder {name!r} holds no config.json; name a folder with config, safetensors and tokenizer."
-            )
-        if not list(folder.glob("*.safetensors")):
-            raise ValueError(
-                f"The folder {name!r} holds no .safetensors weights; only safetensors are loaded."
-            )
-        return str(folder), None
-    identifier, _, revision = name.partition("@")
-    if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
-        raise ValueError(
-            f"There is no model {name!r}; use one of {', '.join(shipped())}, a folder, or a Hub id such as owner/model."
-        )
-    return identifier, revision or None
 
 
 def check_pair(target: LoadedModel, draft: LoadedModel) -> None:

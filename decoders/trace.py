@@ -7,7 +7,7 @@ of models or pictures, and imports no torch. The prose specification is docs/tra
 import gzip
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -217,8 +217,10 @@ def event_to_json(event: Event) -> dict:
 
 
 def event_from_json(record: dict) -> Event:
-    """The inverse of `event_to_json`."""
-    return EVENTS[record["type"]](**{k: v for k, v in record.items() if k != "type"})
+    """The inverse of `event_to_json`: a field that is left out and has no default is None."""
+    kind = EVENTS[record["type"]]
+    unset = {f.name: None for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    return kind(**unset | {k: v for k, v in record.items() if k != "type"})
 
 
 def checkpoints(trace: Trace) -> list[dict]:
@@ -279,29 +281,22 @@ def check(record: object) -> None:
     if error is not None:
         where = "/".join(str(p) for p in error.absolute_path) or "its top level"
         raise ValueError(f"This file is not a trace of version {VERSION}: {where}: {error.message[:200]}.")
-    problem = (
-        malformed(event_from_json(e) for s in record["steps"] for e in s["events"])
-        if record["steps"]
-        else None
-    )
-    problem = problem if record["steps"] and record["prompt"] else problem
-    if problem:
+    events = (event_from_json(e) for s in record["steps"] for e in s["events"])
+    if problem := malformed(events, len(record["prompt"])):
         raise ValueError(f"This trace contradicts itself: {problem}")
 
 
-def malformed(events: Iterable[Event], trunk: int | None = None) -> str | None:
-    """The first contradiction in a stream of events as a sentence, or None: unknown nodes, unknown statuses, double births.
+def malformed(events: Iterable[Event], trunk: int) -> str | None:
+    """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the prompt.
 
-    `trunk` is the length of the prompt; without it any node below the first proposed one counts as trunk.
+    Looks for unknown nodes, unknown statuses and double births.
     """
-    known: set[int] = set(range(trunk)) if trunk is not None else set()
-    first: int | None = trunk
+    known = set(range(trunk))
     for event in events:
         if isinstance(event, Propose):
-            first = event.node if first is None else first
             if event.node in known:
                 return f"node {event.node} is proposed twice."
-            if event.parent >= first and event.parent not in known:
+            if event.parent not in known:
                 return f"node {event.node} hangs on node {event.parent}, which does not exist."
             known.add(event.node)
         elif isinstance(event, Verdict):

@@ -1,0 +1,156 @@
+"""Jacobi decoding: guess a block of positions, let the model correct all of them at once, repeat until nothing changes.
+
+Santilli et al. 2023, "Accelerating Transformer Inference for Translation via Parallel Decoding" (Jacobi, and
+Gauss-Seidel-Jacobi over blocks, until end of text). Knows one lane; needs no draft.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from decoders.distributions import log_softmax
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+
+
+@strategy(
+    name="jacobi",
+    title="Jacobi",
+    family="parallel",
+    papers=("accelerating-transformer-inference-for-translation-via-parallel",),
+    parameters=(
+        Parameter("block_size", "int", 16, "positions guessed and corrected together", 1, 128),
+        Parameter(
+            "first_guess", "choice", "repeat", "what a new block starts from: the last token repeated, tokens drawn from the "
+            "prompt, or the end-of-text token", choices=("repeat", "prompt", "pad"),
+        ),
+        Parameter(
+            "dependencies", "bool", True, "find out what each position waited for, by putting earlier tokens back (extra lens "
+            "forwards, counted apart)",
+        ),
+    ),
+    views=("parallel_grid", "entropy", "text"),
+    badge=lambda parameters: "lossless: equal to greedy",
+)  # fmt: skip
+def jacobi(lane: Lane) -> Iterator[None]:
+    """Guesses a block of positions and corrects all of them in each forward, until they agree with greedy decoding.
+
+    Solves y_i = argmax p(. | x, y_<i) for a block by fixed-point iteration. After each pass the longest prefix whose
+    guess equals the model's output is final, and so is one output more; the other outputs are the next guesses.
+    """
+    iteration = 0
+    guesses: list[int] = []
+    waited: dict[int, list[int]] = {}  # position -> positions it waited for when it last changed
+    before: list[int] = []  # the guesses of the previous pass, at the same positions
+    while lane.more:
+        if not guesses:
+            guesses = first_guess(lane, min(lane.parameters["block_size"], lane.left) - 1)
+            before, waited = guesses, {}
+            start = lane.tree.depths[lane.tip] + 1
+            for i, token in enumerate(guesses):
+                lane.cell(start + i, iteration, token, "guess")
+        iteration += 1
+        start = lane.tree.depths[lane.tip] + 1  # position of the first open token
+        chain = propose_chain(lane, guesses)
+        visited = [lane.tip, *chain]
+        logits = lane.score(visited, kind="verify")  # [G + 1, V]
+        logprobs = log_softmax(logits)
+        outputs = logits.argmax(-1).tolist()
+        right = agreeing(guesses, outputs)
+        if lane.parameters["dependencies"]:
+            find_dependencies(lane, chain, guesses, before, outputs, start, waited)
+
+        lane.distribution(visited[: right + 1], logits[: right + 1])
+        picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
+        own = settle(lane, chain, right, outputs, logprobs)
+        for i, token in enumerate(outputs):
+            state = "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
+            lane.cell(start + i, iteration, token, state, math.exp(picked[i]))
+        for position in range(start, start + right + 1):
+            for source in waited.pop(position, []):
+                lane.depend(source, position, 1.0, "causal")
+        lane.commit([*chain[:right], own], picked[: right + 1])
+        lane.drop(chain[right:])
+        before, guesses = guesses[right + 1 :], outputs[right + 1 : len(guesses)]
+        yield
+
+
+def first_guess(lane: Lane, size: int) -> list[int]:
+    """The start values of a new block of `size` positions."""
+    how = lane.parameters["first_guess"]
+    if how == "repeat":
+        return [lane.tree.tokens[lane.tip]] * size
+    if how == "pad" and lane.eos:
+        return [min(lane.eos)] * size
+    prompt, weights = lane.tree.tokens[: lane.tree.trunk], torch.ones(lane.tree.trunk)
+    return [prompt[lane.chooser.categorical(weights, ("guess", lane.written + i)).value] for i in range(size)]
+
+
+def propose_chain(lane: Lane, tokens: list[int]) -> list[int]:
+    """One node per guess, each below the one before."""
+    nodes, parent = [], lane.tip
+    for token in tokens:
+        parent = lane.propose(parent, token, None, source="guess", fill="fixed")
+        nodes.append(parent)
+    return nodes
+
+
+def agreeing(guesses: list[int], outputs: list[int]) -> int:
+    """How many guesses, from the first on, equal the model's outputs at their positions."""
+    for count, (guess, output) in enumerate(zip(guesses, outputs, strict=False)):
+        if guess != output:
+            return count
+    return len(guesses)
+
+
+def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprobs: torch.Tensor) -> int:
+    """Judges the guesses of a pass and proposes the model's own token after the last right one; returns its node."""
+    for i, node in enumerate(chain):
+        p = float(logprobs[i, lane.tree.tokens[node]].exp())
+        if i < right:
+            lane.verdict(node, "accepted", p=p, reason="The guess is the model's own likeliest token here.")
+        elif i == right:
+            lane.verdict(node, "rejected", p=p, reason="The model's likeliest token here is another one.")
+        else:
+            lane.verdict(node, "never reached", reason="An earlier position of the block is still open.")
+    parent = chain[right - 1] if right else lane.tip
+    logprob = float(logprobs[right, outputs[right]])
+    own = lane.propose(parent, outputs[right], logprob)
+    status = "resampled" if right < len(chain) else "bonus"
+    lane.verdict(own, status, p=float(logprobs[right, outputs[right]].exp()), reason="The model's own token.")
+    return own
+
+
+def find_dependencies(
+    lane: Lane, chain: list[int], guesses: list[int], before: list[int], outputs: list[int], start: int,
+    waited: dict[int, list[int]],
+) -> None:  # fmt: skip
+    """Which changes of the last pass made outputs change in this one: puts each changed token back and looks again.
+
+    For each position j whose guess changed since the previous pass, its old token stands in its place and the model
+    runs once more (all j in one forward, as branches of the tree). Where output i flips back to its old value, i waited
+    for j; noted in `waited[start + i]`. Nothing is recorded that this test did not find.
+    """
+    changed_inputs = [j for j, (now, then) in enumerate(zip(guesses, before, strict=True)) if now != then]
+    changed_outputs = [i for i, guess in enumerate(guesses) if outputs[i] != guess]
+    for i in changed_outputs:
+        waited[start + i] = []
+    branches: list[tuple[int, int, int]] = []  # (changed j, output i, node whose row predicts i)
+    made: list[int] = []
+    for j in changed_inputs:
+        if not any(i > j for i in changed_outputs):
+            continue
+        node = chain[j - 1] if j else lane.tip
+        for i in range(j + 1, max(changed_outputs) + 1):
+            node = lane.tree.add(node, before[j] if i == j + 1 else guesses[i - 1])
+            made.append(node)
+            if i in changed_outputs:
+                branches.append((j, i, node))
+    if not branches:
+        return
+    flipped = lane.score([node for _, _, node in branches], kind="lens").argmax(-1).tolist()
+    for (j, i, _), output in zip(branches, flipped, strict=True):
+        if output == guesses[i]:
+            waited[start + i].append(start + j)
+    lane.drop(made)

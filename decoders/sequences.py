@@ -1,0 +1,96 @@
+"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space, old ALiBi code).
+
+The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every forward from the first token on: slow, same
+numbers. `engine_for` finds out by trying which of the two a model needs.
+"""
+
+import torch
+
+from decoders.engine import Engine, Work
+from decoders.tree import Tree
+
+NOTE = (
+    "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
+    "the same numbers, but slower, and no attention is shown."
+)
+
+
+class SequenceEngine:
+    """A causal LM that scores nodes by running each root-to-node text from the start."""
+
+    def __init__(self, model: torch.nn.Module):
+        config = model.config.get_text_config()
+        self.model, self.device, self.dtype = model, model.device, model.dtype
+        self.vocabulary = model.get_output_embeddings().weight.shape[0]
+        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.note = NOTE
+
+    def attach(self, tree: Tree) -> "SequenceScorer":
+        """A scorer for `tree`."""
+        return SequenceScorer(self, tree)
+
+    @torch.inference_mode()
+    def rows(self, texts: list[list[int]], hidden: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Logits [N, V] after each text, and last-layer states [N, d] if asked for. Shorter texts are padded on the right."""
+        longest = max(len(t) for t in texts)
+        padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
+        output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
+        at = (torch.arange(len(texts)), torch.tensor([len(t) - 1 for t in texts]))
+        return output.logits[at], output.hidden_states[-1][at] if hidden else None
+
+
+class SequenceScorer:
+    """One lane's view of a SequenceEngine; see `engine.Scorer` for the contract."""
+
+    def __init__(self, engine: SequenceEngine, tree: Tree):
+        self.engine, self.tree = engine, tree
+        self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+        self.work = Work()
+        self.used = self.peak = 0
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [N, V] of the token after each node."""
+        missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][1] is None)]
+        texts = [self.tree.text(n) for n in missing]
+        self.work = Work(tokens=sum(map(len, texts)), rows=len(nodes))
+        if missing:
+            logits, states = self.engine.rows(texts, hidden)
+            for i, node in enumerate(missing):
+                self.kept[node] = (logits[i], states[i] if hidden else None)
+        logits = torch.stack([self.kept[n][0] for n in nodes])
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def hidden(self, node: int) -> torch.Tensor:
+        """Last-layer state [d] of a node that was scored with hidden=True."""
+        return self.kept[node][1]
+
+    def attention(self, node: int) -> None:
+        return None
+
+    def forget(self, nodes: list[int]) -> None:
+        for node in nodes:
+            self.kept.pop(node, None)
+
+    release = forget
+
+    def close(self) -> None:
+        self.kept.clear()
+
+
+def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
+    """The tree engine if it gives this model's own numbers on a small tree, else the fallback. Decided by a test, not a list."""
+    whole = SequenceEngine(model)
+    tree = Tree([1, 2, 3])
+    left, right = tree.add(2, 4), tree.add(2, 5)
+    leaf = tree.add(left, 6)
+    try:
+        engine = Engine(model)
+        scorer = engine.attach(tree)
+        scorer.score([2])
+        ours = scorer.score([right, leaf])
+        scorer.close()
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
+        return whole
+    theirs = whole.attach(tree).score([right, leaf])
+    tolerance = 1e-3 if model.dtype in (torch.float32, torch.float64) else 5e-2
+    return engine if (ours - theirs).abs().max() <= tolerance * (1 + theirs.abs().max()) else whole

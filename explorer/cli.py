@@ -1,0 +1,174 @@
+"""The command line. Made from the strategies' declarations; knows none of them by name.
+
+Exit status 0 on success; 2 on unusable arguments, with one line that says what to do.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from decoders import registry
+from explorer import papers
+
+DEFAULT_MODEL = "llama-tiny"
+DEFAULT_DRAFT = "llama-tiny-draft"
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage text."""
+
+    def error(self, message: str) -> None:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def parser() -> Parser:
+    """The whole command line."""
+    top = Parser(prog="python -m explorer", description="See how a language model decodes.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+
+    listing = commands.add_parser("strategies", help="list the decoding strategies with their parameters")
+    listing.add_argument("--json", action="store_true", help="as one JSON list")
+
+    covered = commands.add_parser("papers", help="list all papers and how far each is covered")
+    covered.add_argument("--json", action="store_true", help="as one JSON list")
+
+    run = commands.add_parser("run", help="decode one prompt with one strategy")
+    run.add_argument("--strategy", required=True, metavar="NAME")
+    prompt = run.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT")
+    prompt.add_argument("--prompt-file", metavar="F", type=Path)
+    run.add_argument("--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]")
+    run.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DEFAULT_DRAFT})")
+    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the strategy")
+    run.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
+    run.add_argument("--seed", type=int, default=0, metavar="S")
+    run.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    run.add_argument("--out", type=Path, metavar="TRACE.json", help="save the trace (.json, or .json.gz)")
+    run.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+
+    bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
+    bench.add_argument("--json", action="store_true", help="as one JSON object")
+    bench.add_argument("--only", action="append", metavar="NAME", help="one part of it: decoding, page or start")
+    bench.add_argument("--model", default=DEFAULT_MODEL, metavar="M")
+    bench.add_argument("--draft", default=DEFAULT_DRAFT, metavar="M")
+    return top
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs one command; a user's mistake becomes one line and exit status 2."""
+    top = parser()
+    options = top.parse_args(arguments)
+    command = {"strategies": list_strategies, "papers": list_papers, "run": run, "bench": bench}[options.command]
+    try:
+        command(options)
+    except (ValueError, OSError) as error:
+        top.exit(2, f"{top.prog} {options.command}: {error}\n")
+    except BrokenPipeError:
+        sys.stderr.close()
+
+
+def list_strategies(options: argparse.Namespace) -> None:
+    """Prints the declarations."""
+    declared = [s.declaration() for s in registry.strategies().values()]
+    if options.json:
+        print(json.dumps(declared))
+        return
+    for family, heading in registry.FAMILIES.items():
+        members = [d for d in declared if d["family"] == family]
+        if members:
+            print(f"\n{heading}")
+        for d in members:
+            print(f"  {d['name']:20} {d['summary']}")
+            for p in d["parameters"]:
+                print(f"  {'':20}   {p['name']} = {p['default']}: {p['help']}")
+
+
+def list_papers(options: argparse.Namespace) -> None:
+    """Prints every paper with its status."""
+    rows = papers.papers()
+    if options.json:
+        print(json.dumps(rows))
+        return
+    for row in sorted(rows, key=lambda r: (r["status"] != "works", r["family"], r["slug"])):
+        print(f"{row['status']:8} {row['family']:30} {row['title']}" + (f"  ({', '.join(row['how'])})" if row["how"] else ""))
+    print(papers.summary(rows))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Decodes one prompt and prints the text with what it cost, or one JSON object."""
+    strategy = registry.get(options.strategy)
+    parameters = strategy.check(dict(split_setting(s) for s in options.set))
+    prompt = options.prompt if options.prompt is not None else read_prompt(options.prompt_file)
+    if not prompt:
+        raise ValueError("the prompt is empty; type at least one character.")
+
+    from decoders.lane import Lane, Limits
+
+    models = load_models(options.model, options.draft, strategy.needs, options.device)
+    ids = models["target"].encode(prompt)
+    lane = Lane(strategy.name, ids, models, parameters, options.seed, Limits(max_new_tokens=options.max_new_tokens))
+    trace = lane.run()
+    if options.out:
+        trace.save(options.out)
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "strategy": strategy.name,
+                    "parameters": parameters,
+                    "prompt_tokens": trace.prompt,
+                    "output_tokens": trace.output(),
+                    "text": trace.text(),
+                    "totals": trace.costs.totals(),
+                    "metrics": trace.costs.metrics(),
+                    "badge": trace.badge,
+                    "ended": trace.ended,
+                }
+            )
+        )
+        return
+    from visualizers.costs import strip
+
+    print(prompt + trace.text())
+    print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
+    print(trace.ended)
+
+
+def load_models(model: str, draft: str | None, needs: tuple[str, ...], device: str) -> dict:
+    """The models by role that a strategy needs. Raises ValueError with one sentence."""
+    from transformers.utils import logging
+
+    from decoders.models import check_pair, load
+
+    logging.disable_progress_bar()
+    models = {"target": load(model, device)}
+    if "draft" in needs:
+        if draft is None and model != DEFAULT_MODEL:
+            raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
+        models["draft"] = load(draft or DEFAULT_DRAFT, device)
+        check_pair(models["target"], models["draft"])
+    return models
+
+
+def split_setting(setting: str) -> tuple[str, str]:
+    """("num_beams", "4") from "num_beams=4"."""
+    key, equals, value = setting.partition("=")
+    if not equals or not key:
+        raise ValueError(f"--set takes KEY=VALUE, not {setting!r}; for example --set num_beams=4.")
+    return key.strip(), value.strip()
+
+
+def read_prompt(path: Path) -> str:
+    """The text of a prompt file. Raises ValueError with one sentence if it is no UTF-8."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8.") from error
+
+
+def bench(options: argparse.Namespace) -> None:
+    """Measures and prints the speed figures."""
+    from explorer import benchmarks
+
+    benchmarks.run(options)
