@@ -131,16 +131,20 @@ class Strategy:
     needs: tuple[str, ...] = ("target",)
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
+    together: Callable[[dict], str | None] = lambda parameters: None  # a sentence if the values do not fit together
     stream_prefix: bool = True  # committed tokens never change the tokens a longer run would commit
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Defaults filled in, values parsed. Raises ValueError with one sentence on an unknown name or a bad value."""
+        """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and unusable values."""
         known = {p.name: p for p in self.parameters}
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
                 raise ValueError(f"{self.name} has no parameter {name!r}; it has: {offer}.")
-        return {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        values = {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
+        if problem := self.together(values):
+            raise ValueError(problem)
+        return values
 
     def declaration(self) -> dict:
         """The promised public form, as listed by `strategies --json`."""

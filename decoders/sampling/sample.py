@@ -1,0 +1,48 @@
+"""Sampling: each token drawn from the model's distribution after transformers' own processors, in its order.
+
+Knows one lane. Chance comes through the lane's chooser; the truncations are compared in "A Thorough Examination
+of Decoding Methods in the Era of LLMs" (2024).
+"""
+
+from collections.abc import Iterator
+
+from decoders.distributions import probabilities
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.shaping import SHAPING
+
+
+@strategy(
+    name="sample",
+    title="Sampling",
+    family="sampling",
+    parameters=SHAPING,
+    badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",
+)
+def sample(lane: Lane) -> Iterator[None]:
+    """At every position one draw from the processed distribution.
+
+    x_t ~ softmax(processors(z(x_<t))). The uniform number that decided is the node's score "draw". Temperature 0
+    takes the likeliest processed token and draws nothing, as transformers does with do_sample=False.
+    """
+    greedy = lane.parameters["temperature"] == 0.0
+    while lane.more:
+        logits = lane.score([lane.tip])  # [1, V]
+        target = lane.distribution([lane.tip], logits)[0]
+        processed = lane.process(logits, [lane.tip])
+        offered = target
+        if processed is not logits:
+            if not processed.isfinite().any():
+                lane.ended_by = "The processors left no token to choose from; loosen no_repeat_ngram_size."
+                return
+            offered = lane.distribution([lane.tip], processed, view="processed")[0]
+        if greedy:
+            token, u = int(processed[0].argmax()), None
+        else:
+            position = lane.tree.depths[lane.tip] + 1
+            token, u = lane.chooser.categorical(probabilities(processed)[0], ("sample", position))
+        node = lane.propose(lane.tip, token, float(offered[token]))
+        if u is not None:
+            lane.rank(node, "draw", u)
+        lane.commit([node], [float(target[token])])
+        yield

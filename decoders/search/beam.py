@@ -1,0 +1,56 @@
+"""Beam search, equal to transformers' `generate(num_beams=...)`: text, returned sequences and scores.
+
+Knows one lane; the bookkeeping of live and finished hypotheses is in beams.py.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, settle
+
+
+def too_many_returned(parameters: dict) -> str | None:
+    """The sentence to show if more sequences are asked for than there are beams."""
+    beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
+    return (
+        f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
+        "ask for fewer sequences or more num_beams."
+        if wanted > beams
+        else None
+    )
+
+
+@strategy(
+    name="beam",
+    title="Beam search",
+    family="search",
+    parameters=(
+        Parameter("num_beams", "int", 4, "Hypotheses kept at each position.", low=1, high=64),
+        LENGTH_PENALTY,
+        EARLY_STOPPING,
+        Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64),
+    ),
+    together=too_many_returned,
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "equal to generate",
+)
+def beam(lane: Lane) -> Iterator[None]:
+    """Keeps the num_beams likeliest texts at every position; the best finished one wins.
+
+    S(x_1..x_t) = sum log p(x_i | x_<i); all continuations of all beams compete. A text that ends goes to the
+    finished ones with the score S / t ** length_penalty.
+    """
+    beams = Beams(lane, lane.parameters["num_beams"])
+    while beams.open:
+        logits = lane.score(beams.live)  # [B, V]
+        logprobs = lane.distribution(beams.live, logits)
+        totals = torch.tensor(beams.totals, dtype=logprobs.dtype, device=logprobs.device)[:, None] + logprobs
+        beams.advance(totals, logprobs)
+        if beams.open:
+            settle(lane, [beams])
+        else:
+            conclude(lane, [beams])
+        yield

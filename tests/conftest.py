@@ -1,0 +1,28 @@
+"""Fixtures that all tests share: tiny random models, built once a session. Weights are never changed by a test."""
+
+import pytest
+import torch
+
+from tests import tiny
+
+torch.set_num_threads(1)  # tiny models run slower on more
+_made = {}
+
+
+@pytest.fixture(scope="session")
+def tiny_model():
+    """tiny_model(kind="llama", seed=0, dtype=torch.float32): a LoadedModel, the same one for the same arguments."""
+
+    def get(kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32):
+        key = (kind, seed, dtype)
+        if key not in _made:
+            _made[key] = tiny.make(kind, seed, dtype)
+        return _made[key]
+
+    return get
+
+
+@pytest.fixture
+def prompt():
+    """A few token ids for the tiny models."""
+    return tiny.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
