@@ -6,6 +6,7 @@ of models or pictures, and imports no torch. The prose specification is docs/tra
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -244,17 +245,18 @@ def checkpoints(trace: Trace) -> list[dict]:
 def load(path: str | Path) -> Trace:
     """Reads and checks a trace file. Raises ValueError with one sentence if it is too large or not a trace."""
     data = Path(path).read_bytes()
-    if data[:2] == b"\x1f\x8b":
-        with gzip.open(path) as file:
-            data = file.read(MAX_TRACE_BYTES + 1)
-    if len(data) > MAX_TRACE_BYTES:
-        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
     try:
-        return from_json(json.loads(data))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(path) as file:
+                data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
+        if len(data) > MAX_TRACE_BYTES:
+            raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+        record = json.loads(data)
+    except (UnicodeDecodeError, json.JSONDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(
             "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
         ) from error
+    return from_json(record)
 
 
 def from_json(record: dict) -> Trace:

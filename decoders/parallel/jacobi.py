@@ -42,11 +42,11 @@ def jacobi(lane: Lane) -> Iterator[None]:
     iteration = 0
     guesses: list[int] = []
     waited: dict[int, list[int]] = {}  # position -> positions it waited for when it last changed
-    before: list[int] = []  # the guesses of the previous pass, at the same positions
+    before: list[int] = []  # what stood at the positions of the tip and the guesses in the previous pass
     while lane.more:
         if not guesses:
             guesses = first_guess(lane, min(lane.parameters["block_size"], lane.left) - 1)
-            before, waited = guesses, {}
+            before, waited = [], {}
             start = lane.tree.depths[lane.tip] + 1
             for i, token in enumerate(guesses):
                 lane.cell(start + i, iteration, token, "guess")
@@ -59,7 +59,7 @@ def jacobi(lane: Lane) -> Iterator[None]:
         outputs = logits.argmax(-1).tolist()
         right = agreeing(guesses, outputs)
         if lane.parameters["dependencies"]:
-            find_dependencies(lane, chain, guesses, before, outputs, start, waited)
+            find_dependencies(lane, visited, before, outputs, waited)
 
         lane.distribution(visited[: right + 1], logits[: right + 1])
         picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
@@ -72,7 +72,7 @@ def jacobi(lane: Lane) -> Iterator[None]:
                 lane.depend(source, position, 1.0, "causal")
         lane.commit([*chain[:right], own], picked[: right + 1])
         lane.drop(chain[right:])
-        before, guesses = guesses[right + 1 :], outputs[right + 1 : len(guesses)]
+        before, guesses = guesses[right:], outputs[right + 1 : len(guesses)]
         yield
 
 
@@ -123,34 +123,36 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
 
 
 def find_dependencies(
-    lane: Lane, chain: list[int], guesses: list[int], before: list[int], outputs: list[int], start: int,
-    waited: dict[int, list[int]],
-) -> None:  # fmt: skip
+    lane: Lane, visited: list[int], before: list[int], outputs: list[int], waited: dict[int, list[int]]
+) -> None:
     """Which changes of the last pass made outputs change in this one: puts each changed token back and looks again.
 
-    For each position j whose guess changed since the previous pass, its old token stands in its place and the model
-    runs once more (all j in one forward, as branches of the tree). Where output i flips back to its old value, i waited
-    for j; noted in `waited[start + i]`. Nothing is recorded that this test did not find.
+    `visited` are the input nodes of this pass (the tip and the guesses), `before` the tokens that stood at their
+    positions in the pass before. For each input j that differs, its old token stands in its place and the model runs
+    once more (all j in one forward, as branches of the tree). Where output i flips back to its old value, i waited for
+    j; noted in `waited[position of i]`. Nothing is recorded that this test did not find.
     """
-    changed_inputs = [j for j, (now, then) in enumerate(zip(guesses, before, strict=True)) if now != then]
-    changed_outputs = [i for i, guess in enumerate(guesses) if outputs[i] != guess]
-    for i in changed_outputs:
+    tree = lane.tree
+    now = [tree.tokens[n] for n in visited]
+    start = tree.depths[lane.tip] + 1  # position of output 0
+    changed = [i for i, guess in enumerate(now[1:]) if outputs[i] != guess]
+    for i in changed:
         waited[start + i] = []
-    branches: list[tuple[int, int, int]] = []  # (changed j, output i, node whose row predicts i)
+    tests: list[tuple[int, int, int]] = []  # (changed input j, output i, node whose row predicts i)
     made: list[int] = []
-    for j in changed_inputs:
-        if not any(i > j for i in changed_outputs):
+    for j, then in enumerate(before):
+        if then == now[j] or not any(i >= j for i in changed):
             continue
-        node = chain[j - 1] if j else lane.tip
-        for i in range(j + 1, max(changed_outputs) + 1):
-            node = lane.tree.add(node, before[j] if i == j + 1 else guesses[i - 1])
+        node = tree.parents[visited[j]]
+        for i in range(j, changed[-1] + 1):
+            node = tree.add(node, then if i == j else now[i])
             made.append(node)
-            if i in changed_outputs:
-                branches.append((j, i, node))
-    if not branches:
+            if i in changed:
+                tests.append((j, i, node))
+    if not tests:
         return
-    flipped = lane.score([node for _, _, node in branches], kind="lens").argmax(-1).tolist()
-    for (j, i, _), output in zip(branches, flipped, strict=True):
-        if output == guesses[i]:
-            waited[start + i].append(start + j)
+    flipped = lane.score([node for _, _, node in tests], kind="lens").argmax(-1).tolist()
+    for (j, i, _), output in zip(tests, flipped, strict=True):
+        if output == now[i + 1]:
+            waited[start + i].append(start + j - 1)
     lane.drop(made)

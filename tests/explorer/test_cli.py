@@ -1,0 +1,133 @@
+"""The command line: promised forms, and one line with exit status 2 for every mistake of a user."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from decoders import registry, trace
+from explorer import cli, papers
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def call(capsys, *arguments: str) -> str:
+    cli.main(list(arguments))
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The line that a mistake is answered with."""
+    with pytest.raises(SystemExit) as stop:
+        cli.main(list(arguments))
+    captured = capsys.readouterr()
+    assert stop.value.code == 2 and captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_strategies_are_listed_with_the_promised_fields(capsys):
+    listed = json.loads(call(capsys, "strategies", "--json"))
+    assert [d["name"] for d in listed] == list(registry.strategies())
+    for declared in listed:
+        assert {"name", "title", "family", "papers", "needs", "parameters", "views"} <= set(declared)
+        assert declared["name"] in call(capsys, "strategies")
+
+
+def test_papers_knows_all_and_says_what_is_missing(capsys):
+    rows = json.loads(call(capsys, "papers", "--json"))
+    with (ROOT / "assets" / "papers.csv").open(newline="") as file:
+        slugs = [row["slug"] for row in csv.DictReader(file)]
+    assert len(rows) == len(slugs) == 193 and [r["slug"] for r in rows] == slugs
+    claimed = {slug for s in registry.strategies().values() for slug in s.papers}
+    assert claimed <= set(slugs)
+    assert {r["slug"] for r in rows if r["status"] == "works"} == claimed
+    assert all(r["status"] == "missing" and r["how"] == [] for r in rows if r["slug"] not in claimed)
+    assert papers.summary(rows) in call(capsys, "papers")
+
+
+def test_run_prints_the_promised_object(capsys, tmp_path):
+    out = tmp_path / "trace.json"
+    printed = json.loads(
+        call(capsys, "run", "--strategy", "greedy", "--prompt", "Once upon a time", "--max-new-tokens", "5",
+             "--json", "--out", str(out))
+    )  # fmt: skip
+    assert {"strategy", "parameters", "prompt_tokens", "output_tokens", "text", "totals"} <= set(printed)
+    assert len(printed["output_tokens"]) == 5
+    wanted = (
+        "steps", "target_forwards", "draft_forwards", "target_tokens", "draft_tokens", "proposed", "accepted",
+        "seconds", "tokens_per_second",
+    )  # fmt: skip
+    assert set(wanted) <= set(printed["totals"])
+    assert trace.load(out).output() == printed["output_tokens"]
+
+
+def test_run_takes_a_folder_a_prompt_file_and_settings(capsys, tmp_path):
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("The fox and the crow 🦊", "utf-8")
+    folder = str(ROOT / "assets" / "models" / "llama-tiny")
+    arguments = ["--model", folder, "--prompt-file", str(prompt), "--max-new-tokens", "4"]
+    text = call(capsys, "run", "--strategy", "beam", "--set", "num_beams=2", *arguments)
+    assert text.startswith("The fox and the crow 🦊") and "target forwards" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--strategy", "nosuch", "--prompt", "a"], "choose one of"),
+        (["--strategy", "beam", "--prompt", "a", "--set", "num_beams=0"], "from 1 to"),
+        (["--strategy", "beam", "--prompt", "a", "--set", "num_beams=many"], "whole number"),
+        (["--strategy", "beam", "--prompt", "a", "--set", "beams=2"], "no parameter"),
+        (["--strategy", "beam", "--prompt", "a", "--set", "num_beams"], "KEY=VALUE"),
+        (["--strategy", "greedy", "--prompt", ""], "empty"),
+        (["--strategy", "greedy"], "--prompt"),
+        (["--strategy", "greedy", "--prompt", "a", "--max-new-tokens", "0"], "at least 1"),
+        (["--strategy", "greedy", "--prompt", "a", "--max-new-tokens", "x"], "invalid int"),
+        (["--strategy", "greedy", "--prompt", "a" * 20000], "shorten the prompt"),
+        (["--strategy", "greedy", "--prompt", "a", "--model", "nosuch"], "Hub id"),
+        (["--strategy", "greedy", "--prompt", "a", "--model", "./nosuch/folder"], "no model"),
+        (["--strategy", "greedy", "--prompt-file", "nosuch.txt"], "nosuch.txt"),
+        (["--strategy", "speculative", "--prompt", "a", "--model", "other/model"], "could not be loaded"),
+        (["--strategy", "greedy", "--prompt", "a", "--device", "cuda"], "CUDA"),
+    ],
+)
+def test_mistakes_get_one_line_and_status_2(capsys, monkeypatch, arguments, words):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import torch
+
+    if "cuda" in arguments and torch.cuda.is_available():
+        return
+    assert words in refused(capsys, "run", *arguments)
+
+
+def test_a_folder_without_weights_is_refused(capsys, tmp_path):
+    assert "config.json" in refused(capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path))
+    (tmp_path / "config.json").write_text("{}")
+    assert "safetensors" in refused(capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path))
+
+
+def test_a_draft_with_another_tokenizer_is_refused(capsys, tmp_path, tiny_model):
+    other = tiny_model("llama")
+    other.model.save_pretrained(tmp_path)
+    other.tokenizer.save_pretrained(tmp_path)
+    line = refused(capsys, "run", "--strategy", "speculative", "--prompt", "a", "--draft", str(tmp_path))
+    assert "another tokenizer" in line
+
+
+def test_json_output_is_one_object_even_in_a_fresh_process():
+    """Progress bars and warnings go elsewhere."""
+    done = subprocess.run(
+        [sys.executable, "-m", "explorer", "run", "--strategy", "greedy", "--prompt", "Hi", "--max-new-tokens", "2", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert len(json.loads(done.stdout)["output_tokens"]) <= 2
+    assert "Traceback" not in done.stderr
+
+
+def test_decoders_import_neither_gradio_nor_plotly():
+    code = "import sys; from decoders import registry; registry.strategies(); print('gradio' in sys.modules, 'plotly' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
