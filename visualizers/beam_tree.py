@@ -1,7 +1,8 @@
-"""Beam tree: which continuations are alive, where they parted, what was thrown away, who leads and by how much.
+"""Beam tree: which continuations are alive, where they parted, what was thrown away, who leads by how much.
 
-A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and plain sampling
-as well. A node's place is fixed at birth by stable slots (`slots.py`); only states change later. Knows no strategy.
+A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
+plain sampling as well. A node's place is fixed at birth by stable slots (`slots.py`); only states change
+later. Knows no strategy.
 """
 
 import math
@@ -24,7 +25,9 @@ class BeamTree:
         self.slots = Slots(self.rows, self.nodes.root)
         self.live: set[int] = {self.nodes.root}
         self.children: dict[int, list[int]] = {}  # placed children only
-        self.looks: dict[int, tuple] = {}  # placed node -> (state, ended here, agreed by all, on the spine), as last sent
+        self.looks: dict[
+            int, tuple
+        ] = {}  # placed node -> (state, ended here, agreed by all, on the spine), as last sent
         self.weight: dict[int, float] = {}
         self.finished: set[int] = set()
         self.judged: dict[int, str] = {}
@@ -37,17 +40,18 @@ class BeamTree:
         """Title, question, layout and the root, which is the end of the prompt."""
         root = self.nodes.root
         mark = {
-            "id": f"n{root}", "kind": "node", "node": root, "x": 0, "y": self.slots.row[root], "state": "prompt",
+            "id": f"n{root}", "kind": "node", "node": root, "x": 0, "y": self.slots.row[root],
+            "state": "prompt",
             "text": self.nodes.text(root), "priority": 3, "hover": ["end of the prompt"],
         }  # fmt: skip
         expected = self.header.parameters.get("max_new_tokens")
         several = self.rows > 1
         return {
             "title": self.title,
-            "question": "Which continuations are alive, where did they part, what was thrown away, who leads?",
+            "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
             "ops": [mark], "first": 0, "rows": self.rows, "row": 44 if self.rows <= LABELLED else 22,
             "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
-            "right": 128 if several else 64, "right_narrow": 76 if several else 40, "axis": "token position",
+            "right": 128 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
             **({"columns": int(expected) + 1} if expected else {}),
             "legend": [
                 ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],
@@ -60,14 +64,24 @@ class BeamTree:
         }  # fmt: skip
 
     def feed(self, step) -> list[Op]:
-        """The ops of one step: new limbs and ticks, finished hypotheses, changed states, notes at the front."""
+        """The ops of one step: new limbs and ticks, finished hypotheses, changed states, notes at the
+        front.
+        """
         born, scores, verdicts, commits = self._sort(step)
         ops: list[Op] = []
-        dropped = {n.node for n in born if verdicts.get(n.node, (None,))[0] in DEAD_AT_BIRTH and not self._kept(n, step)}
-        survivors = [e for e in born if e.node not in dropped and verdicts.get(e.node, (None,))[0] != "finished"]
+        dropped = {
+            n.node
+            for n in born
+            if verdicts.get(n.node, (None,))[0] in DEAD_AT_BIRTH and not self._kept(n, step)
+        }
+        survivors = [
+            e for e in born if e.node not in dropped and verdicts.get(e.node, (None,))[0] != "finished"
+        ]
         self._leave(born, verdicts)
         ops += self._place(survivors, born, scores, verdicts)
-        ops += self._end([e for e in born if verdicts.get(e.node, (None,))[0] == "finished"], born, scores, verdicts)
+        ops += self._end(
+            [e for e in born if verdicts.get(e.node, (None,))[0] == "finished"], born, scores, verdicts
+        )
         ops += self._ticks([e for e in born if e.node in dropped], born, verdicts)
         for node in commits:
             if node not in self.committed:
@@ -80,7 +94,7 @@ class BeamTree:
             ops.append({"front": [max(columns, default=0), self.rows - 1]})
         return ops
 
-    # ---- what the step says -----------------------------------------------------------------------------------
+    # ---- what the step says ------------------------------------------------------------------
     def _sort(self, step):
         born, scores, verdicts, commits = [], {}, {}, []
         for event in step.events:
@@ -99,25 +113,33 @@ class BeamTree:
 
     @staticmethod
     def _kept(event, step) -> bool:
-        """A candidate of this step that others of this step hang on was part of a limb, however soon it died."""
+        """A candidate of this step that others of this step hang on was part of a limb, however soon it
+        died.
+        """
         return any(type(e).__name__ == "Propose" and e.parent == event.node for e in step.events)
 
     def _leave(self, born, verdicts) -> None:
         """Limbs that ended in this step give their rows back before new ones are placed."""
         for node, (status, _) in verdicts.items():
-            if status in STATES and status not in ("accepted", "resampled", "bonus", "forced") and node in self.live:
+            if (
+                status in STATES
+                and status not in ("accepted", "resampled", "bonus", "forced")
+                and node in self.live
+            ):
                 self.live.discard(node)
         for parent in {e.parent for e in born}:
             self.live.discard(parent)
 
-    # ---- births -----------------------------------------------------------------------------------------------
+    # ---- births ------------------------------------------------------------------------------
     def _place(self, survivors, born, scores, verdicts) -> list[Op]:
         """Survivors go to rows, level by level (a step may add a chain), best first."""
         ops = []
         for column in sorted({self.nodes.column[e.node] for e in survivors}):
             level = [e for e in survivors if self.nodes.column[e.node] == column]
             level.sort(key=lambda e: self._order(e, scores))
-            placed = self.slots.place([(e.node, e.parent) for e in level], {self.slots.row[n] for n in self.live})
+            placed = self.slots.place(
+                [(e.node, e.parent) for e in level], {self.slots.row[n] for n in self.live}
+            )
             for event in level:
                 self.live.discard(event.parent)
                 self.live.add(event.node)
@@ -126,7 +148,11 @@ class BeamTree:
 
     def _order(self, event, scores) -> tuple:
         rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
-        return (rank if rank is not None else math.inf, -self.nodes.total.get(event.node, -math.inf), event.slot)
+        return (
+            rank if rank is not None else math.inf,
+            -self.nodes.total.get(event.node, -math.inf),
+            event.slot,
+        )
 
     def _birth(self, event, row: float, born, scores, verdicts) -> list[Op]:
         node, parent, nodes = event.node, event.parent, self.nodes
@@ -137,13 +163,15 @@ class BeamTree:
         state = "finished" if verdicts.get(node, (None,))[0] == "finished" else "live"
         self.looks[node] = (state, False, False, False)
         mark = {
-            "id": f"n{node}", "kind": "node", "node": node, "parent": f"n{parent}", "x": nodes.column[node], "y": row,
+            "id": f"n{node}", "kind": "node", "node": node, "parent": f"n{parent}", "x": nodes.column[node],
+            "y": row,
             "state": state, "weight": weight, "text": nodes.text(node), "quiet": self.rows > LABELLED,
             "hover": self._hover(event, born, scores, verdicts),
         }  # fmt: skip
         above = self.slots.row.get(parent, row)
         edge = {
-            "id": f"e{node}", "kind": "edge", "x0": nodes.column[node] - 1, "y0": above, "x1": nodes.column[node], "y1": row,
+            "id": f"e{node}", "kind": "edge", "x0": nodes.column[node] - 1, "y0": above,
+            "x1": nodes.column[node], "y1": row,
             "state": state, "weight": weight,
         }  # fmt: skip
         if self.rows > LABELLED and abs(above - row) > 2:
@@ -167,9 +195,12 @@ class BeamTree:
     def _ticks(self, dropped, born, verdicts) -> list[Op]:
         ops = []
         for parent in dict.fromkeys(e.parent for e in dropped):
-            for index, event in enumerate(sorted((e for e in dropped if e.parent == parent), key=lambda e: e.slot)):
+            for index, event in enumerate(
+                sorted((e for e in dropped if e.parent == parent), key=lambda e: e.slot)
+            ):
                 ops.append({
-                    "id": f"n{event.node}", "kind": "tick", "node": event.node, "parent": f"n{parent}", "index": index,
+                    "id": f"n{event.node}", "kind": "tick", "node": event.node, "parent": f"n{parent}",
+                    "index": index,
                     "x": self.nodes.column.get(parent, 0), "y": self.slots.row.get(parent, 0),
                     "state": STATES.get(verdicts[event.node][0], "pruned"),
                     "hover": self._hover(event, born, {}, verdicts),
@@ -184,23 +215,30 @@ class BeamTree:
         status, reason = verdicts.get(event.node, (None, None))
         rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
         if rank is not None:
-            said.append(f"rank {rank} of the {len(self.live | {event.node})} kept" if self.rows > 1 else "chosen")
+            said.append(
+                f"rank {rank} of the {len(self.live | {event.node})} kept" if self.rows > 1 else "chosen"
+            )
         elif status:
             said.append(f"{status}: {reason}" if reason else status)
         others = [e for e in born if e.parent == event.parent and e.node != event.node]
         others.sort(key=lambda e: -(e.logprob if e.logprob is not None else -math.inf))
-        words = [f"{nodes.text(e.node)} {probability(_p(e))} {verdicts.get(e.node, ('kept',))[0]}" for e in others[:4]]
+        words = [
+            f"{nodes.text(e.node)} {probability(_p(e))} {verdicts.get(e.node, ('kept',))[0]}"
+            for e in others[:4]
+        ]
         more = f" and {len(others) - 4} more" if len(others) > 4 else ""
         return [", ".join(said)] + (["same parent: " + ", ".join(words) + more] if words else [])
 
-    # ---- states -----------------------------------------------------------------------------------------------
+    # ---- states ------------------------------------------------------------------------------
     def _restate(self, scores) -> list[Op]:
         """Colours follow from who lives, who leads and what is committed; only changes are sent."""
         ranked = [n for n, given in scores.items() for s in given if s.rank == 1 and n in self.looks]
         if ranked:
             self.best = ranked[-1]
         elif self.best not in self.live:
-            self.best = max(self.live & self.looks.keys(), key=lambda n: self.nodes.total.get(n, -math.inf), default=None)
+            self.best = max(
+                self.live & self.looks.keys(), key=lambda n: self.nodes.total.get(n, -math.inf), default=None
+            )
         if len(self.live) == 1 and self.rows == 1:
             self.best = next(iter(self.live))
         if self.committed and not self.live:
@@ -225,37 +263,36 @@ class BeamTree:
             self.looks[node] = look
             quiet = {"quiet": state not in ("chosen", "forced")} if self.rows > LABELLED else {}
             ops.append({"id": f"n{node}", "set": {"state": state, "ended": look[1], **quiet}})
-            ops.append({"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}})
+            ops.append(
+                {"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}}
+            )
         return ops
 
     def _notes(self, scores) -> list[Op]:
         """At the front of every live limb: rank, sum of log-probabilities, p of its last token."""
-        ops = [{"id": f"n{n}", "set": {"note": None, "front": False}} for n in self.front if n not in self.live]
+        ops = [
+            {"id": f"n{n}", "set": {"note": None, "front": False}} for n in self.front if n not in self.live
+        ]
         self.front = [n for n in sorted(self.live) if n in self.looks]
         for node in self.front:
             given = next((s for s in scores.get(node, []) if s.rank is not None), None)
             total = given.total if given else self.nodes.total.get(node)
             words = [f"#{given.rank}"] if given and self.rows > 1 else []
-            words += [f"{total:.1f}".replace("-", "−")] if total is not None else []
-            words += [f"{100 * self.weight[node]:.0f} %"]
-            ops.append({"id": f"n{node}", "set": {"note": "  ".join(words), "front": True}})
+            words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
+            more = {"note_more": f"{100 * self.weight[node]:.0f} %"}
+            ops.append({"id": f"n{node}", "set": {"note": "  ".join(words), "front": True, **more}})
         return ops
 
     def _guide(self, commits) -> list[Op]:
         """The dotted line up to which all beams agree, while there are several."""
         if not commits or self.rows == 1:
             return []
-        ops = [{"id": f"{what}{self.guides}", "set": {"gone": True}} for what in ("agree", "says") if self.guides]
+        ops = [{"id": f"agree{self.guides}", "set": {"gone": True}}] if self.guides else []
         if not (self.live & self.looks.keys()) - set(self.committed):
             return ops  # it has ended: everything is committed
         self.guides += 1
         x = self.nodes.column.get(commits[-1], 0)
-        line = {"id": f"agree{self.guides}", "kind": "guide", "x": x}
-        says = {
-            "id": f"says{self.guides}", "kind": "label", "x": x + 0.1, "y": -0.68, "text": "◂ all beams agree",
-            "align": "left", "priority": 9,
-        }  # fmt: skip
-        return ops + [line, says]
+        return ops + [{"id": f"agree{self.guides}", "kind": "guide", "x": x, "text": "◂ all beams agree"}]
 
 
 def _p(event) -> float | None:

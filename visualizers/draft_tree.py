@@ -1,13 +1,18 @@
 """Draft rounds: what the draft offered in each round, how far the target followed, and what it said instead.
 
-A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are long stairs.
-Chains and trees are one picture: verification only ever looks at children of the path, so the path and its tried siblings
-are the whole story and need no edges. Serves any strategy whose steps propose and judge; knows none by name.
+A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
+long stairs. Chains and trees are one picture: verification only ever looks at children of the path, so the
+path and its tried siblings are the whole story and need no edges. Serves any strategy whose steps propose and
+judge; knows none by name.
 """
 
 from visualizers.scene import STATES, Header, Nodes, Op, probability, three_digits, view
 
-CELL, SIBLING, RINGS = 0.78, 0.72, 0.42  # heights in rows: path cells, tried siblings, the foot with the rings
+CELL, SIBLING, RINGS = (
+    0.78,
+    0.72,
+    0.42,
+)  # heights in rows: path cells, tried siblings, the foot with the rings
 MOST_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑"}
 
@@ -21,6 +26,7 @@ class DraftTree:
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
         self.y = 0.0  # top of the next round
+        self.start = 1  # first column of the round
 
     def head(self) -> dict:
         """Title, question, the two panels (committed text above, rounds below) and the legend."""
@@ -29,11 +35,14 @@ class DraftTree:
             {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
         ]
         expected = self.header.parameters.get("max_new_tokens")
+        depth = int(self.header.parameters.get("num_assistant_tokens") or 5) + 1
         return {
             "title": self.title,
             "question": "What did the draft offer, how far did the target follow, what did it say instead?",
-            "ops": panels, "first": 1, "row": 40, "column": 44, "wide": 46, "left": 84, "left_narrow": 56, "right": 8,
-            "axis": "token position", **({"columns": int(expected) + 2} if expected else {}),
+            "ops": panels, "first": 1, "row": 40, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
+            "right": 8,
+            "by_depth": min(12, max(3, depth)), "axis": "token position",
+            **({"columns": int(expected) + 2} if expected else {}),
             "legend": [
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
@@ -62,6 +71,8 @@ class DraftTree:
         if not born and not commits:
             return []
         self.rounds += 1
+        columns = [self.nodes.column.get(n, 0) for n in [*commits, *(e.node for e in born)]]
+        self.start = min(columns)
         drafted = [e for e in born if e.source not in ("target", "person")]
         self.drafted |= {e.node for e in drafted}
         parents = [e.parent for e in drafted]
@@ -69,14 +80,15 @@ class DraftTree:
         ops, height = self._cells(born, verdicts, commits, tried, chain)
         top, self.y = self.y, self.y + height + 0.26
         row = {
-            "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": top - 0.13, "y1": top + height + 0.13,
-            "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}", "label_y": top + CELL / 2,
+            "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": top - 0.13,
+            "y1": top + height + 0.13,
+            "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
+            "label_y": top + CELL / 2,
             "hover": [self._sentence(drafted, verdicts, commits)],
         }  # fmt: skip
-        reached = max((self.nodes.column.get(n, 0) for n in commits), default=self.nodes.column[born[-1].node] if born else 0)
-        return [row, *ops, *self._text(commits), {"front": [reached, top + height]}]
+        return [row, *ops, *self._text(commits), {"front": [max(columns), top + height]}]
 
-    # ---- one round --------------------------------------------------------------------------------------------
+    # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
         """All cells of a round and its height in rows."""
         by_node = {e.node: e for e in born}
@@ -88,7 +100,9 @@ class DraftTree:
                 columns.setdefault(self.nodes.column[event.node], []).append(event.node)
         ops, height = [], CELL
         for column in sorted(path.keys() | columns.keys()):
-            made, low = self._column(column, path.get(column), columns.get(column, []), by_node, verdicts, chain)
+            made, low = self._column(
+                column, path.get(column), columns.get(column, []), by_node, verdicts, chain
+            )
             ops += made
             height = max(height, low)
         return ops, height
@@ -102,7 +116,9 @@ class DraftTree:
         make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)  # noqa: E731
         top = self.y
         if chain and on_path is not None and len(rejected) == 1 and not rest:
-            half = (CELL - 0.02) / 2  # the rejected token in the lower half of the cell of the one that replaced it
+            half = (
+                CELL - 0.02
+            ) / 2  # the rejected token in the lower half of the cell of the one that replaced it
             return [make(on_path, top + half / 2, half), make(rejected[0], top + CELL - half / 2, half)], CELL
         ops, y = [], top
         if on_path is not None:
@@ -119,16 +135,30 @@ class DraftTree:
             y += (CELL if chain else SIBLING) + 0.04
         if len(rejected) > MOST_TRIED:
             text = f"✕ {len(rejected) - MOST_TRIED + 1} more"
-            ops.append({"id": f"m{self.rounds}.{column}", "kind": "label", "panel": "rounds", "x": column, "y": y + 0.14, "text": text})
+            ops.append(
+                {
+                    "id": f"m{self.rounds}.{column}",
+                    "kind": "label",
+                    "panel": "rounds",
+                    "x": column,
+                    "depth": column - self.start + 1,
+                    "y": y + 0.14,
+                    "text": text,
+                }
+            )
             y += 0.3
         ops += self._rings(rings, column, y + RINGS / 2, by_node, verdicts)
         return ops, y - top + (RINGS if rings else 0)
 
     def _cell(self, node, column, y, h, by_node, verdicts, **more) -> Op:
         state = self._state(node, verdicts)
-        fill = {"rejected": "tint", "unreached": "dotted", "live": "dashed", "pruned": "tint"}.get(state, "filled")
+        fill = {"rejected": "tint", "unreached": "dotted", "live": "dashed", "pruned": "tint"}.get(
+            state, "filled"
+        )
         mark = {
-            "id": f"n{node}", "kind": "cell", "panel": "rounds", "node": node, "x": column, "y": round(y, 4), "w": 1,
+            "id": f"n{node}", "kind": "cell", "panel": "rounds", "node": node, "x": column, "y": round(y, 4),
+            "w": 1,
+            "depth": column - self.start + 1,
             "h": round(h, 4), "state": state, "fill": fill, "text": self.nodes.text(node),
             "hover": self._hover(node, by_node, verdicts), **more,
         }  # fmt: skip
@@ -137,13 +167,15 @@ class DraftTree:
         return mark
 
     def _rings(self, rings, column, y, by_node, verdicts) -> list[Op]:
-        """Never reached: up to four rings, or one ring and a number. Every node has its mark, drawn or not."""
+        """Never reached: up to four rings, or one ring and a number. Every node keeps its mark."""
         ops = []
         for index, node in enumerate(rings):
             few = len(rings) <= 4
-            x = column + (0.17 * (index - (len(rings) - 1) / 2) if few else -0.16)
+            shift = 0.17 * (index - (len(rings) - 1) / 2) if few else -0.16
             mark = {
-                "id": f"n{node}", "kind": "node", "panel": "rounds", "node": node, "x": round(x, 4), "y": round(y, 4),
+                "id": f"n{node}", "kind": "node", "panel": "rounds", "node": node,
+                "x": round(column + shift, 4), "y": round(y, 4),
+                "depth": round(column - self.start + 1 + shift, 4),
                 "state": "unreached", "hover": self._hover(node, by_node, verdicts),
             }  # fmt: skip
             if not few:
@@ -162,13 +194,17 @@ class DraftTree:
             return STATES.get(verdicts[node].status, "live")
         return "live" if node in self.drafted else "chosen"
 
-    # ---- words ------------------------------------------------------------------------------------------------
+    # ---- words -------------------------------------------------------------------------------
     def _hover(self, node, by_node, verdicts) -> list[str]:
         verdict, event = verdicts.get(node), by_node.get(node)
         said = [self.nodes.text(node)]
         if verdict is None:
             return [f"{said[0]}  drafted, not verified"]
-        numbers = [f"{name} {three_digits(v)}" for name, v in (("p", verdict.p), ("q", verdict.q), ("u", verdict.u)) if v is not None]
+        numbers = [
+            f"{name} {three_digits(v)}"
+            for name, v in (("p", verdict.p), ("q", verdict.q), ("u", verdict.u))
+            if v is not None
+        ]
         first = f"{said[0]}  {verdict.status}" + (": " + ", ".join(numbers) if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
@@ -185,13 +221,15 @@ class DraftTree:
                 said += f", p {probability(lost.p)} against q {probability(lost.q)}"
         last = verdicts.get(commits[-1]) if commits else None
         if last is not None and last.status in ("resampled", "bonus"):
-            said += f", {self.nodes.text(last.node)} drawn {'instead' if last.status == 'resampled' else 'on top'}"
+            how = "instead" if last.status == "resampled" else "on top"
+            said += f", {self.nodes.text(last.node)} drawn {how}"
         return said + "."
 
     def _text(self, commits) -> list[Op]:
         return [
             {
-                "id": f"t{n}", "kind": "label", "panel": "text", "node": n, "x": self.nodes.column[n], "y": 0.5, "face": "mono",
+                "id": f"t{n}", "kind": "label", "panel": "text", "node": n, "x": self.nodes.column[n],
+                "y": 0.5, "face": "mono",
                 "role": "ink", "bold": True, "priority": 0, "w": 1, "text": self.nodes.text(n), "size": 12,
             }
             for n in commits

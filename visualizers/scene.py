@@ -1,44 +1,60 @@
 """Scenes: what a view hands to the player, and the helpers that views share.
 
 A scene is a list of deltas, one per step: `{"step": n, "ops": [...]}`. An op is either the birth of a mark
-(`{"id": "n7", "kind": "node", ...}`) or a change of some of its fields (`{"id": "n7", "set": {"state": "pruned"}}`).
-The player remembers at which step each op came, so it can draw the scene at any step, in any direction.
+(`{"id": "n7", "kind": "node", ...}`) or a change of some of its fields (`{"id": "n7", "set": {"state":
+"pruned"}}`). The player remembers at which step each op came, so it can draw the scene at any step, in any
+direction.
 
-A view is a class with a `head()` (a dict, see below) and `feed(step) -> list[op]`, built from a trace's header. It keeps only
-what it needs to place later marks; it never looks ahead. Coordinates are data units: x is the token position (columns; 1 is
-the first new token), y is in rows, downwards. Colours, pixels, windows and label collisions are the player's business.
+A view is a class with a `head()` (a dict, see below) and `feed(step) -> list[op]`, built from a trace's
+header. It keeps only what it needs to place later marks; it never looks ahead. Coordinates are data units: x
+is the token position (columns; 1 is the first new token), y is in rows, downwards. Colours, pixels, windows
+and label collisions are the player's business.
 
-Mark kinds and their fields (every mark may have `hover`: a list of at most two lines, and `node`: the trace's node it shows):
-  node    x y state [text bold size priority note weight front]  a token in a tree; text above it, note right of it
-  edge    x0 y0 x1 y1 state [weight stub]                        smooth connection; weight 0..1 is the probability
-  tick    x y index [state]                                      a candidate dropped at birth: slanted stroke under (x, y)
-  cell    x y w h state fill [text glyph priority weight]        a box; fill: filled tint outline dashed dotted amount none
-  bar     x y0 y1 w rank                                         a stacked grey bar piece; rank 0 is the darkest
-  step    x y                                                    one column of a step area (all of a view join up)
-  stem    x y0 y1                                                thin vertical line
-  symbol  x y glyph role                                         glyph: dot diamond triangle ring star square; role: ink soft amber or a state
-  arc     x0 x1 y weight strong                                  an arc above y
-  hook    x0 y0 x1 y1 strong                                     a link below cells, from a row to a later one
-  path    points role width                                      a polyline in data units (the frontier)
-  label   x y text [face size role bold align priority w side]   free text; face: mono sans; align: left center right;
-                                                                 w: columns to fit into; side left or right: in the gutter, x is ignored
-  band    x0 x1 y0 y1 role                                       a tinted area behind everything; role: amber panel
-  guide   x                                                      a dotted vertical over its whole panel
-  row     y0 y1 text [bold right right_bold rule]                a named row: text in the left gutter, right: in the right one;
-                                                                 a window that scrolls downwards starts at a row's top
-  chip    text state [position logprob entropy source node]      a token in the lane's running text (DOM, in order of birth)
-  panel   y0 y1 [id share px ticks title grow rule]              a horizontal panel with its own y scale: y0 at its top, y1 at its
-                                                                 bottom; marks name it in `panel`; `px` fixed height or `share`
-                                                                 of the rest; grow: rows of head's height, scrolled downwards
-Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without drawing it.
-`priority` 0 is never dropped; higher goes first. A third op, {"front": [x, y]}, says where the action is at this step; without
-it the front is the rightmost node, cell, bar or step, and the lowest.
+Mark kinds and their fields. Every mark may have `hover` (at most two lines), `node` (the trace's node it
+shows), `parent` (id of the mark before it on its path) and `panel`:
+  node    x y state [text quiet note note_more note_priority weight front ended priority]
+          a token in a tree: text above it, notes right of it; quiet: without text; front, ended:
+          its limb is here now
+  edge    x0 y0 x1 y1 state [weight agreed stub]     smooth connection; weight 0..1 is the probability
+  tick    x y index [state]                          candidate dropped at birth: slanted stroke under (x, y)
+  cell    x y w h state fill [text glyph priority weight]
+          a box; fill: filled tint outline dashed dotted none, or amount: grey by weight 0..1
+  bar     x y0 y1 w rank                             a stacked grey bar piece; rank 0 is the darkest
+  step    x y                                        one column of a step area (all of a view join up)
+  stem    x y0 y1                                    thin vertical line
+  symbol  x y glyph role
+          glyph: dot diamond triangle ring star square; role: ink soft amber or a state
+  arc     x0 x1 y weight strong                      an arc above y
+  hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
+  path    points role width                          a polyline in data units (the frontier)
+  label   x y text [face size role bold align priority w side]
+          free text; face: mono sans; align: left center right; w: columns to fit into; side: left
+          or right, in that
+          gutter, x is ignored
+  band    x0 x1 y0 y1 role                           a tinted area behind everything; role: amber panel
+  guide   x [text]                                   a dotted vertical over its whole panel
+  row     y0 y1 text [bold short right right_bold rule label_y]
+          a named row: text in the left gutter (short on a phone), right in the right one; a window
+          that scrolls
+          downwards starts at a row's top
+  chip    text state [position logprob entropy source]
+          a token in the lane's running text (page text, in order of birth)
+  panel   y0 y1 [id share px ticks title grow rule]
+          a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
+          height or `share` of the
+          rest; grow: rows of head's height, scrolled downwards; rule: a line below it
+Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without
+drawing it. `priority` 0 is never dropped; higher goes first. A third op, {"front": [x, y]}, says where the
+action is at this step; without it the front is the rightmost node, cell, bar or step, and the lowest.
 
-`head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column" and "wide" (least
-column width in pixels, on narrow and on wide screens), "columns" (columns expected at most), "first" (leftmost column),
-"row" (least row height in pixels), "rows" (how many there will ever be; without it rows grow downwards and scroll),
-"left" and "right" (gutters in pixels), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text], shown when a mark with
-that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or soft.
+`head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
+and "wide" (least column width in pixels, on narrow and on wide screens), "columns" (columns expected at
+most), "first" (leftmost column), "row" (least row height in pixels), "rows" (how many there will ever be;
+without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
+"right_narrow" on a phone), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the
+panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
+shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph),
+is in the window; role is a state, ink or soft.
 """
 
 import math
@@ -51,7 +67,9 @@ Op = dict
 
 @dataclass
 class Header:
-    """What a view knows of a lane before its first step. `vocabulary` (token id -> bytes) grows with the trace."""
+    """What a view knows of a lane before its first step. `vocabulary` (token id -> bytes) grows with the
+    trace.
+    """
 
     prompt: list[int]
     vocabulary: dict[int, bytes]
@@ -60,7 +78,7 @@ class Header:
 
 
 def visible(token: bytes) -> str:
-    """A token as it is shown: leading space as ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
+    """A token as it is shown: leading space ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
 
     >>> visible(b" the"), visible(b"\\n"), visible(b"\\xe2\\x96")
     ('␣the', '↵', '‹e2 96›')
@@ -100,13 +118,19 @@ MONO = 0.602  # width of a character in a monospaced face, in em
 
 
 def cells(text: str) -> int:
-    """Character cells a text takes as it is drawn: East Asian wide characters and emoji two, combining marks none."""
+    """Character cells a text takes as it is drawn: East Asian wide characters and emoji two, combining
+    marks none.
+    """
     wide = {"W": 2, "F": 2}
-    return sum(0 if unicodedata.category(c)[0] == "M" else wide.get(unicodedata.east_asian_width(c), 1) for c in text)
+    return sum(
+        0 if unicodedata.category(c)[0] == "M" else wide.get(unicodedata.east_asian_width(c), 1) for c in text
+    )
 
 
 def fit(text: str, width: float, size: float) -> str:
-    """The token as far as it fits into `width` pixels at `size`: whole; without its leading ␣; cut with …; or nothing."""
+    """The token as far as it fits into `width` pixels at `size`: whole; without its leading ␣; cut with …;
+    or nothing.
+    """
     room = int(width / (MONO * size) + 1e-6)
     if cells(text) <= room:
         return text
@@ -122,7 +146,9 @@ def fit(text: str, width: float, size: float) -> str:
 
 
 def escape(text: str) -> str:
-    """Plotly reads a little markup in its texts; these three replacements, in this order, make it read none."""
+    """Plotly reads a little markup in its texts; these three replacements, in this order, make it read
+    none.
+    """
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
@@ -135,7 +161,9 @@ def probability(p: float | None) -> str:
 
 
 def three_digits(p: float | None) -> str:
-    """Three significant digits, for ratios whose parts are printed: dividing what is printed gives what is printed."""
+    """Three significant digits, for ratios whose parts are printed: dividing what is printed gives what is
+    printed.
+    """
     if p is None:
         return "?"
     places = max(0, 2 - math.floor(math.log10(p))) if 0 < p < 1 else 2
@@ -150,7 +178,9 @@ STATES = {
 
 
 class Nodes:
-    """The trace's nodes as a view knows them: parent, token, column (1 is the first new token; the prompt ends at 0)."""
+    """The trace's nodes as a view knows them: parent, token, column (1 is the first new token; the prompt
+    ends at 0).
+    """
 
     def __init__(self, header: Header):
         self.header = header
@@ -158,7 +188,9 @@ class Nodes:
         self.parent = {i: i - 1 for i in range(len(header.prompt))}
         self.token = dict(enumerate(header.prompt))
         self.column = {i: i - self.root for i in range(len(header.prompt))}
-        self.total: dict[int, float] = {self.root: 0.0}  # sum of log-probabilities from the prompt, where all are known
+        self.total: dict[int, float] = {
+            self.root: 0.0
+        }  # sum of log-probabilities from the prompt, where all are known
 
     def add(self, propose) -> None:
         """Takes in a Propose event."""

@@ -1,7 +1,8 @@
-"""Stable slots: every limb of a growing tree gets one of a fixed number of rows at birth and keeps it for ever.
+"""Stable slots: every limb of a growing tree gets one of a fixed number of rows at birth and keeps it.
 
-The best child of a limb stays in its parent's row, every other takes the free row nearest to its parent (the upper one on a
-tie), and rows of dead limbs are free at once. Needs no future and moves nothing; O(limbs squared) a step.
+The best child of a limb stays in its parent's row, every other takes the free row nearest to its parent (the
+upper one on a tie), and rows of dead limbs are free at once. Needs no future and moves nothing; O(limbs
+squared) a step.
 """
 
 
@@ -13,7 +14,9 @@ class Slots:
         self.row: dict[int, float] = {root: (rows - 1) // 2}
 
     def place(self, children: list[tuple[int, int]], taken: set[float]) -> dict[int, float]:
-        """Rows for `children`, [(node, parent)] best first; `taken`: rows of limbs that live on without a child."""
+        """Rows for `children`, [(node, parent)] best first; `taken`: rows of limbs that live on without a
+        child.
+        """
         found: dict[int, float] = {}
         used = {y for y in taken if y == int(y)}
         used -= {self.row.get(parent) for _, parent in children}
@@ -34,7 +37,9 @@ class Slots:
         free = [y for y in range(self.rows) if y not in used]
         if free:
             return min(free, key=lambda y: (abs(y - home), y))
-        below = self.rows  # more limbs than rows were promised: the picture grows downwards rather than hide one
+        below = (
+            self.rows
+        )  # more limbs than rows were promised: the picture grows downwards rather than hide one
         while below in used:
             below += 1
         return below

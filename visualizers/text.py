@@ -1,7 +1,8 @@
-"""Text: what a lane has written, one chip a token, with where each token came from and how sure the model was.
+"""Text: what a lane has written, one chip a token, with where each token came from and how sure it was.
 
-A fold over Propose, Verdict, Distribution, Score and Commit. Chips are never moved: a rejected token stands before the
-token that replaced it, and the tail that is not final yet (the best beam) is hidden and written anew where it changes.
+A fold over Propose, Verdict, Distribution, Score and Commit. Chips are never moved: a rejected token stands
+before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and written
+anew where it changes.
 """
 
 import math
@@ -31,10 +32,21 @@ class Text:
         """Title, question and the prompt's chips."""
         nodes = self.nodes
         ops = [
-            {"id": f"p{i}", "kind": "chip", "state": "prompt", "node": i, "text": nodes.text(i), "position": nodes.column[i]}
+            {
+                "id": f"p{i}",
+                "kind": "chip",
+                "state": "prompt",
+                "node": i,
+                "text": nodes.text(i),
+                "position": nodes.column[i],
+            }
             for i in range(len(self.header.prompt))
         ]
-        return {"title": self.title, "question": "What is the text, and where does each piece come from?", "ops": ops}
+        return {
+            "title": self.title,
+            "question": "What is the text, and where does each piece come from?",
+            "ops": ops,
+        }
 
     def feed(self, step) -> list[Op]:
         """New chips, chips that are now final, and the live tail where it changed."""
@@ -62,10 +74,14 @@ class Text:
         for node, logprob in commits:
             if logprob is not None:
                 self.logprob[node] = logprob
-            replaced = [] if self.tail else self.rejected.pop(self.nodes.parent.get(node, -1), [])[:SHOWN_REJECTED]
+            replaced = (
+                [] if self.tail else self.rejected.pop(self.nodes.parent.get(node, -1), [])[:SHOWN_REJECTED]
+            )
             if self.tail and self.tail[0] == node:
                 self.tail.pop(0)
-                ops.append({"id": self.chips[node], "set": {"state": self._state(node), **self._numbers(node)}})
+                ops.append(
+                    {"id": self.chips[node], "set": {"state": self._state(node), **self._numbers(node)}}
+                )
                 continue
             ops += self._hide(self.tail)
             self.tail = []
@@ -73,7 +89,9 @@ class Text:
         return ops
 
     def _retail(self, ranked: int | None) -> list[Op]:
-        """The best beam's tokens that are not final yet; only the part that differs from before is written anew."""
+        """The best beam's tokens that are not final yet; only the part that differs from before is written
+        anew.
+        """
         if ranked is None and not self.tail:
             return []
         self.best = ranked if ranked is not None else self.best
@@ -93,7 +111,11 @@ class Text:
 
     def _state(self, node: int) -> str:
         verdict = self.verdicts.get(node)
-        return "chosen" if verdict is None or verdict.status in ("finished", "pruned") else STATES[verdict.status]
+        return (
+            "chosen"
+            if verdict is None or verdict.status in ("finished", "pruned")
+            else STATES[verdict.status]
+        )
 
     def _numbers(self, node: int) -> dict:
         numbers = {}
@@ -108,7 +130,8 @@ class Text:
         self.made += 1
         self.chips[node] = f"c{self.made}"
         return {
-            "id": f"c{self.made}", "kind": "chip", "node": node, "state": state, "text": self.nodes.text(node),
+            "id": f"c{self.made}", "kind": "chip", "node": node, "state": state,
+            "text": self.nodes.text(node),
             "position": self.nodes.column.get(node, 0), "source": self.source.get(node, "target"),
             "hover": self._hover(node, state), **self._numbers(node),
         }  # fmt: skip

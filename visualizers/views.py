@@ -1,4 +1,4 @@
-"""Finds every view module of this package and builds a view by name. Knows no view; a new file is found by being there."""
+"""Finds every view module of this package and builds a view by name. Knows no view: a new file is found."""
 
 import importlib
 import pkgutil
@@ -20,7 +20,9 @@ def titles() -> dict[str, str]:
 
 
 def build(name: str, header: Header):
-    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises ValueError with one sentence if there is no such view."""
+    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises ValueError with one sentence if there is no
+    such view.
+    """
     if name not in names():
         raise ValueError(f"There is no view named {name!r}; choose one of: {', '.join(sorted(VIEWS))}.")
     return VIEWS[name](header)

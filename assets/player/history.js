@@ -23,6 +23,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     constructor(ops) {
       this.entries = []; // in order of birth
       this.byId = new Map();
+      this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
       this.fronts = []; // [step, x, y], what the view said
       this.reach = []; // [step, x, y], how far the marks reached, growing
       this.last = -1;
@@ -48,6 +49,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const entry = { born: step, base: op, newest: op, changes: [], changed: step, extent: extent(op) };
       this.entries.push(entry);
       this.byId.set(op.id, entry);
+      if (!this.panelsOf.has(op.kind)) this.panelsOf.set(op.kind, new Set());
+      this.panelsOf.get(op.kind).add(op.panel);
       if (!FRONT_KINDS.has(op.kind)) return;
       const before = this.reach.length ? this.reach[this.reach.length - 1] : [-1, -Infinity, -Infinity];
       const x = op.x ?? op.x0, y = (op.y ?? op.y0 ?? 0) + (op.h ?? 0) / 2;

@@ -28,7 +28,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const bold = node.state === "chosen" && node.front;
       const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
       const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
-      wishes.push(wish(node.note, x + (node.front ? 11 : 8), y, noted));
+      const words = node.note_more && !ctx.narrow ? node.note + "  " + node.note_more : node.note;
+      wishes.push(wish(words, x + (node.front ? 11 : 8), y, noted));
     }
   }
 
@@ -38,7 +39,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (!text || label.side) return;
     const color = player.roleColour(label.role || "soft", ctx.palette), align = label.align || "center";
     const style = { size, face, align, color, bold: Boolean(label.bold), priority: label.priority ?? 4, weight: label.weight ?? 0 };
-    wishes.push(wish(text, ctx.px(label.x), ctx.py(label.y, label), { ...style, axis: ctx.yaxisOf(label) }));
+    const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
+    let x = ctx.px(label.x);
+    if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
+    wishes.push(wish(text, x, ctx.py(label.y, label), { ...style, axis: ctx.yaxisOf(label) }));
   }
 
   // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.
@@ -61,7 +65,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const row of ctx.byKind.row || []) {
       const y = ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), words = ctx.narrow ? row.short ?? row.text : row.text;
       if (words || row.bold) put("left", y, row, [[words, surface.soft], [row.bold, surface.text, true]]);
-      if (row.right || row.right_bold) put("right", y, row, [[row.right, surface.text], [row.right_bold, surface.text, true]]);
+      const right = ctx.narrow ? row.right_short ?? row.right : row.right;
+      if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
     }
     for (const label of ctx.byKind.label || []) {
       if (!label.side || label.drawn === false) continue;

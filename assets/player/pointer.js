@@ -31,7 +31,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let best = null, least = Infinity;
     for (const mark of scene.drawn) {
       if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
-      const [x0, y0, x1, y1] = boxOf(mark, scene.view);
+      const [x0, y0, x1, y1] = boxOf(mark, scene.view), panel = scene.view.panelOf(mark);
+      if (y1 < panel.topPx || y0 > panel.topPx + panel.heightPx || x1 < scene.view.left) continue; // scrolled away
       const out = Math.hypot(Math.max(x0 - x, 0, x - x1), Math.max(y0 - y, 0, y - y1));
       if (out > (mark.kind === "tick" ? 3 : POINTS.has(mark.kind) ? REACH : 0)) continue;
       const cost = out + (BOXES.has(mark.kind) ? 0.1 * Math.sqrt((x1 - x0) * (y1 - y0)) : 0) + (mark.drawn === false ? 8 : 0);
@@ -121,7 +122,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // A hand moved the window: following ends until Follow is pressed.
   function take(scene) {
     const view = scene.view, grown = Object.values(view.panels).find((p) => p.grow);
-    if (scene.hand.follow) scene.hand = { follow: false, lo: view.lo, columns: view.columns, top: grown ? grown.y0 : null };
+    if (scene.hand.follow) scene.hand = { ...scene.hand, follow: false, lo: view.lo, columns: view.columns, top: grown ? grown.y0 : null };
   }
 
   function pan(scene, columns, rows) {

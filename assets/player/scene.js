@@ -63,6 +63,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.history = new player.History(this.head.ops);
       this.shown = Infinity;
       this.paintedStep = -1;
+      this.used = new Set();
       this.hand = { follow: true };
       player.hideCard(this);
       this.plot.setAttribute("aria-label", [this.head.title, this.head.question].filter(Boolean).join(". "));
@@ -97,7 +98,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     follow() {
-      this.hand = { follow: true };
+      this.hand = { follow: true, align: this.hand.align };
+      this.schedule();
+    }
+
+    // Rounds by "depth" of the draft or by "position" in the text (where a view offers both); null: by screen width.
+    align(by) {
+      this.hand = { ...this.hand, align: by };
       this.schedule();
     }
 
@@ -122,6 +129,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       });
     }
 
+    // Only these axes need traces for a kind: an empty trace for every style on every panel is not free.
+    axesOf(kind, view) {
+      const panels = [...(this.history.panelsOf.get(kind) || [])];
+      const used = new Set(panels.filter((id) => !id || view.panels[id]).map((id) => view.panelOf({ panel: id }).yaxis));
+      return Object.values(view.panels).map((panel) => panel.yaxis).filter((axis) => used.has(axis));
+    }
+
     context(view, step) {
       const panels = view.panels;
       return {
@@ -130,6 +144,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         rowHeight: (panels[""] || Object.values(panels)[0]).unit,
         panels, narrow: view.narrow,
         yaxisOf: (mark) => view.panelOf(mark).yaxis,
+        axesOf: (kind) => this.axesOf(kind, view), // the y axes on which marks of a kind ever were
         unitOf: view.unitOf, // pixels per unit of y at a mark
         px: view.px, py: view.py, // data to pixels of the frame
         fit: player.fit, label: player.fit, escape: player.escape,
@@ -142,23 +157,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const started = performance.now(), step = this.step();
       const view = (this.view = player.viewport(this.head, this.history, step, size, this.hand));
       const low = view.range[0] - MARGIN, high = view.range[1] + MARGIN;
-      const marks = this.history.marks(step, (e, mark) => {
-        if (e[1] < low || e[0] > high) return false;
+      let marks = this.history.marks(step, (e, mark) => {
+        if (!view.byDepth && (e[1] < low || e[0] > high)) return false;
+        if (mark.panel && !view.panels[mark.panel]) return false;
         const panel = view.panelOf(mark);
         return !panel.grow || (e[3] >= panel.y0 - 1 && e[2] <= panel.y1 + 1);
       });
+      if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
       const byKind = {};
       for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
       const ctx = this.context(view, step);
       ctx.byKind = byKind;
-      const traces = [];
-      for (const kind of player.LAYERS) {
-        if (!player.drawers[kind]) continue;
-        for (const trace of player.drawers[kind](byKind[kind] || [], ctx)) {
-          const empty = !trace.x || trace.x.length === 0; // costs nothing when invisible, and keeps its place
-          traces.push({ type: "scatter", hoverinfo: "skip", ...trace, visible: trace.visible ?? !empty });
-        }
-      }
+      const traces = this.traces(byKind, ctx);
       Plotly.react(this.plot, traces, player.layout(this.head, view, this.colours), { staticPlot: true, displayModeBar: false });
       player.drawGutters(this.gutters, ctx);
       this.drawn = marks;
@@ -173,9 +183,27 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       }, 0);
     }
 
+    // Drawers return a trace for every style there is; only styles that occurred in this scene are handed on, in a fixed
+    // order that only ever grows (an empty trace costs a quarter of a millisecond at each redraw, and there are 140).
+    traces(byKind, ctx) {
+      const found = [];
+      for (const kind of player.LAYERS) {
+        if (!player.drawers[kind]) continue;
+        player.drawers[kind](byKind[kind] || [], ctx).forEach((trace, index) => {
+          const empty = !trace.x || trace.x.length === 0, key = kind + index + " " + trace.yaxis;
+          if (!empty) this.used.add(key);
+          if (this.used.has(key)) found.push({ type: "scatter", hoverinfo: "skip", ...trace, visible: trace.visible ?? !empty });
+        });
+      }
+      return found;
+    }
+
     drawLegend(marks) {
       const present = new Set();
+      const [lo, hi] = this.view.range;
       for (const mark of marks) {
+        const x = mark.x ?? mark.x1;
+        if (mark.drawn === false || x < lo || x > hi) continue;
         present.add(mark.kind);
         for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
       }

@@ -13,8 +13,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const yaxes = (ctx) => Object.values(ctx.panels).map((p) => p.yaxis);
 
   // One bucket per style and y axis, so that the number of traces never changes.
-  function buckets(marks, ctx, styles, styleOf) {
-    const axes = yaxes(ctx), found = {};
+  function buckets(kind, marks, ctx, styles, styleOf) {
+    const axes = ctx.axesOf(kind), found = {};
     for (const axis of axes) for (const style of styles) found[axis + " " + style] = [];
     for (const mark of marks) {
       if (mark.drawn === false) continue;
@@ -37,7 +37,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   player.drawers.edge = function (marks, ctx) {
     const curve = marks.length > 1500 ? coarse : smooth;
-    return buckets(marks, ctx, EDGES, edgeStyle).map(([axis, style, list]) => {
+    return buckets("edge", marks, ctx, EDGES, edgeStyle).map(([axis, style, list]) => {
       const name = style.split(" ")[0], state = ctx.palette.state[name];
       const x = [], y = [];
       for (const edge of list) {
@@ -60,17 +60,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   };
 
   // ---- nodes -------------------------------------------------------------------------------------------------
-  const NODES = [...STATES.filter((s) => s !== "live"), "ended", "live", "live front"];
+  const NODES = [...STATES.filter((s) => s !== "live"), "ended", "live", "live front", "chosen front"];
 
   function nodeStyle(mark) {
     const state = stateOf(mark);
-    if (state === "live" && mark.front) return "live front";
+    if (mark.front && (state === "live" || state === "chosen")) return state + " front";
     return state === "pruned" && mark.ended ? "ended" : state;
   }
 
   function marker(style, ctx) {
     const dense = ctx.rowHeight < 34;
-    const { state, surface } = ctx.palette, color = (state[style] || state.live).color;
+    const { state, surface } = ctx.palette, color = (state[style.split(" ")[0]] || state.pruned).color;
     const open = (symbol, size, width) => ({ symbol, size, color: surface.bg, line: { color, width } });
     const full = (symbol, size) => ({ symbol, size, color, line: { color, width: 0 } });
     const cross = (hue, size, width) => ({ symbol: "x-thin", size, color: hue, line: { color: hue, width } });
@@ -79,13 +79,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       ended: cross(state.pruned.color, dense ? 5 : 8, dense ? 1.2 : 1.8), rejected: cross(color, 9, 2.2),
       finished: full("square", dense ? 6 : 9), bonus: full("star", 13), resampled: full("diamond", 11),
       accepted: full("circle", 9), forced: full("pentagon", 11), chosen: full("circle", dense ? 5 : 7),
-      live: open("circle", dense ? 5 : 7, 1.8), "live front": full("circle", dense ? 7 : 10),
+      live: open("circle", dense ? 5 : 7, 1.8), "live front": full("circle", dense ? 7 : 10), "chosen front": full("circle", dense ? 8 : 11),
     };
     return made[style];
   }
 
   player.drawers.node = function (marks, ctx) {
-    return buckets(marks, ctx, NODES, nodeStyle).map(([axis, style, list]) => ({
+    return buckets("node", marks, ctx, NODES, nodeStyle).map(([axis, style, list]) => ({
       mode: "markers", x: list.map((m) => m.x), y: list.map((m) => m.y), yaxis: axis, marker: marker(style, ctx),
     }));
   };
@@ -93,7 +93,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // ---- candidates dropped at birth: at most five slanted strokes under their parent -----------------------------
   player.drawers.tick = function (marks, ctx) {
     const kinds = ["pruned", "rejected"];
-    return buckets(marks, ctx, kinds, (m) => (m.state === "rejected" ? "rejected" : "pruned")).map(([axis, kind, list]) => {
+    return buckets("tick", marks, ctx, kinds, (m) => (m.state === "rejected" ? "rejected" : "pruned")).map(([axis, kind, list]) => {
       const x = [], y = [];
       for (const tick of list) {
         if (tick.index >= 5) continue;
@@ -131,7 +131,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   }
 
   player.drawers.cell = function (marks, ctx) {
-    const boxes = buckets(marks, ctx, CELLS, cellStyle).map(([axis, style, list]) => {
+    const boxes = buckets("cell", marks, ctx, CELLS, cellStyle).map(([axis, style, list]) => {
       const x = [], y = [];
       for (const cell of list) {
         const w = cell.w / 2 - 1 / ctx.columnWidth, h = cell.h / 2 - 1 / ctx.unitOf(cell); // a gap of 2 px between cells
@@ -153,12 +153,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Tokens in the middle, glyphs at the left edge; below 34 px columns 10 px, and 9 is the floor.
   function cellTexts(marks, ctx) {
     const size = ctx.columnWidth >= 44 ? 12 : ctx.columnWidth >= 34 ? 11 : 10;
-    return yaxes(ctx).flatMap((axis) => {
+    return ctx.axesOf("cell").flatMap((axis) => {
       const texts = [], glyphs = [];
       for (const cell of marks) {
         if (cell.drawn === false || ctx.yaxisOf(cell) !== axis) continue;
         const width = cell.w * ctx.columnWidth, tall = cell.h * ctx.unitOf(cell), color = cellInk(cell, ctx);
-        const shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 4));
+        const shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
         if (cell.glyph && tall >= 11) {
           glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size: 11 });
         }
@@ -178,15 +178,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // ---- guides: dotted verticals over the whole panel ---------------------------------------------------------------
   player.drawers.guide = function (marks, ctx) {
-    return yaxes(ctx).map((axis) => {
-      const x = [], y = [];
+    return yaxes(ctx).flatMap((axis) => {
+      const x = [], y = [], words = [];
       for (const guide of marks) {
-        if (ctx.yaxisOf(guide) !== axis) continue;
-        const panel = ctx.view.panelOf(guide);
+        if (ctx.yaxisOf(guide) !== axis || guide.x < ctx.view.range[0]) continue;
+        const panel = ctx.view.panelOf(guide), color = ctx.palette.surface.soft;
         x.push(guide.x, guide.x, null);
         y.push(panel.y0, panel.y1, null);
+        const top = panel.y0 + ((panel.y1 - panel.y0) * 7) / panel.heightPx;
+        if (guide.text) words.push({ x: guide.x, y: top, text: " " + ctx.escape(guide.text), color, size: 11 });
       }
-      return { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" } };
+      const line = { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" } };
+      return [line, { ...textTrace(words, axis, player.SANS_FACE), textposition: "middle right" }];
     });
   };
 

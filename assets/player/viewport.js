@@ -5,10 +5,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
 
   const WIDEST = 66; // pixels a column takes at most
+  const TALLEST = 80; // pixels a row takes at most
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
   const NARROW = 560; // below this a picture is drawn for a phone
 
-  // Columns: as many whole ones as fit, following the front at three quarters in steps of a third of a screen.
+  // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
+  // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
   function columnsOf(head, front, inner, narrow, hand) {
     const least = (narrow ? head.column : head.wide || head.column) || 44;
     const fit = Math.max(1, Math.floor(inner / least));
@@ -17,10 +19,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let shown = Math.max(1, Math.min(fit, Math.max(known, Math.ceil(inner / (head.widest || WIDEST)))));
     let lo = first;
     const reached = front.x - first + 1;
-    if (reached > shown || (reached > 0.75 * shown && known > shown)) {
+    if (reached > shown) {
       const third = Math.max(1, Math.floor(shown / 3));
-      lo = first + Math.ceil((reached - 0.75 * shown) / third) * third;
-      if (known < Infinity) lo = Math.max(first, Math.min(lo, first + known - shown));
+      lo = first + Math.ceil((reached - shown) / third) * third;
+      if (known < Infinity) lo = Math.max(first, Math.min(lo, first + Math.max(known, reached) - shown));
     }
     if (!hand.follow) {
       shown = hand.columns || shown;
@@ -36,8 +38,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (want <= panel.y0) return panel.y0;
     const tops = rows.map((r) => r.y0);
     const stride = Math.max(1, Math.floor(tops.filter((y) => y >= want && y < front.y).length / 3));
-    const choices = tops.filter((y, i) => i % stride === 0 && y >= want);
-    return choices.length ? choices[0] : Math.ceil(want);
+    const whole = tops.find((y, i) => i % stride === 0 && y >= want);
+    return whole !== undefined && whole - want < 0.25 * visible ? whole : want; // else the topmost row is cut, not hidden
+  }
+
+  // A fixed number of rows: room for labels above the first and half a row below the last; few rows are centred, not stretched.
+  function rowsRange(rows, tall) {
+    const above = rows > 1 ? 34 : 24, below = 8, span = rows - 0.5;
+    const unit = Math.min(TALLEST, (tall - above - below) / span), spare = (tall - above - below) / unit - span;
+    return [-above / unit - spare / 2, rows - 0.5 + below / unit + spare / 2];
   }
 
   // Stacks panels top to bottom; returns {id: {top, bottom, y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
@@ -53,14 +62,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const tall = panel.px || (free * (panel.share || 1)) / shares;
       let [y0, y1] = [panel.y0, panel.y1];
       if (panel.grow) {
-        const visible = tall / (head.row || 36);
+        const visible = tall / ((head.row || 36) * (tall < 200 ? 0.9 : 1));
         y0 = topOf(panel, visible, front, rows, hand);
         y1 = y0 + visible;
       }
-      if (panel.most && tall / Math.abs(y1 - y0) > panel.most) {
-        const spare = (tall / panel.most - (y1 - y0)) / 2; // few rows: centred instead of stretched
-        [y0, y1] = [y0 - spare, y1 + spare];
-      }
+      if (panel.rows) [y0, y1] = rowsRange(panel.rows, tall);
       placed[panel.id || ""] = {
         ...panel, y0, y1, index,
         topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
@@ -72,27 +78,33 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return placed;
   }
 
+  // Rounds may be drawn by draft depth instead of token position: always on a phone, on wide screens when asked.
+  player.byDepth = (head, narrow, hand) => Boolean(head.by_depth && (hand.align ? hand.align === "depth" : narrow));
+
   player.viewport = function (head, history, step, size, hand) {
     const narrow = size.width < NARROW;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
     const left = gutter("left"), right = gutter("right");
     const inner = Math.max(40, size.width - left - right);
-    const front = history.front(step);
-    const columns = columnsOf(head, front, inner, narrow, hand);
+    const byDepth = player.byDepth(head, narrow, hand);
+    const front = byDepth ? { ...history.front(step), x: head.by_depth } : history.front(step);
+    const columns = columnsOf(byDepth ? { ...head, columns: head.by_depth } : head, front, inner, narrow, hand);
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
     let panels = history.marks(step, (_, mark) => mark.kind === "panel");
     if (!panels.length) {
       const rows = head.rows;
-      panels = [rows ? { id: "", y0: -0.75, y1: rows - 0.25, most: 80 } : { id: "", y0: -0.5, y1: 1, grow: true }];
+      panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
     }
+    if (byDepth) panels = panels.filter((panel) => panel.grow);
     const rows = history.marks(step, (_, mark) => mark.kind === "row");
     const lo = columns.lo - 0.5;
-    const range = [lo, lo + columns.shown + right / columns.width];
+    const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
+    const range = [lo, lo + columns.shown + (clip ? 0 : right / columns.width)];
     const placed = stack(head, panels, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {
-      narrow, left, right, front, axis, bottom, top: TOP, size, range,
+      narrow, byDepth, clip, left, right, front, axis, bottom, top: TOP, size, range,
       lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
       panels: placed, panelOf,
       px: (x) => left + (x - range[0]) * columns.width,
@@ -116,14 +128,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const font = { family: player.SANS_FACE, size: 11, color: colours.surface.soft };
     const layout = {
       width: view.size.width, height: view.size.height, showlegend: false, hovermode: false, dragmode: false, font,
-      margin: { l: view.left, r: 0, t: view.top, b: view.bottom, pad: 0 },
+      margin: { l: view.left, r: view.clip ? view.right : 0, t: view.top, b: view.bottom, pad: 0 },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       shapes: [],
       xaxis: {
         range: view.range, anchor: "free", position: 0, fixedrange: true, showgrid: false, zeroline: false, showline: false,
         ticks: "", visible: view.axis, tickmode: "array",
         tickvals: view.axis ? player.xTicks(view) : [], tickfont: font,
-        title: { text: view.bottom > BOTTOM ? player.escape(head.axis || "token position") : "", font, standoff: 0 },
+        title: { text: view.bottom > BOTTOM ? player.escape(view.byDepth ? "draft depth" : head.axis || "token position") : "", font, standoff: 0 },
       },
     };
     for (const panel of Object.values(view.panels)) {
