@@ -1,0 +1,127 @@
+"""What drafters and verifiers hand each other, and the badge that a pair of them earns.
+
+Knows no model, no method by name and nothing of the loop that runs them. p is the target's distribution and q the
+draft's, both after all processors; at temperature 0 both are one-hot.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.chooser import Chooser
+from decoders.lane import Lane
+
+# How the slots of a draft are filled: one drawn token, several drawn one after the other from what is left, or no chance.
+SAMPLED, WITHOUT_REPLACEMENT, FIXED = "sampled", "sampled without replacement", "fixed"
+
+
+@dataclass
+class Draft:
+    """What one round drafted: a tree below `root`, which is the newest committed node.
+
+    `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn from; the
+    others came from what was left of it. Fixed drafts have no q.
+    """
+
+    root: int
+    nodes: list[int] = field(default_factory=list)  # in order of birth, so parents come first
+    children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
+    q: dict[int, torch.Tensor] = field(default_factory=dict)
+    chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
+
+    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
+        """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
+        siblings = self.children.setdefault(parent, [])
+        node = lane.propose(parent, token, logprob, slot=len(siblings), **how)
+        siblings.append(node)
+        self.nodes.append(node)
+        return node
+
+
+@dataclass
+class Test:
+    """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where there is none."""
+
+    node: int
+    accepted: bool
+    p: float | None = None
+    q: float | None = None
+    u: float | None = None
+    reason: str | None = None
+
+
+@dataclass
+class Walk:
+    """What a verifier found: tests in the order in which they were made, the accepted path, and the target's own token.
+
+    `token` is None if the path ends in an end-of-text token. `p` is its probability under the law that it was drawn from.
+    """
+
+    tests: list[Test] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    token: int | None = None
+    p: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    note: str | None = None
+
+
+@dataclass
+class Question:
+    """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and chance.
+
+    `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token have none.
+    `position` is the root's depth: it names the streams of the chooser.
+    """
+
+    draft: Draft
+    tokens: list[int]
+    p: dict[int, torch.Tensor]
+    chooser: Chooser
+    position: int
+
+    def children(self, node: int) -> list[int]:
+        """The drafted nodes below `node` in slot order."""
+        return self.draft.children.get(node, [])
+
+
+def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk) -> None:
+    """The `observe` of drafters that learn nothing from a verdict."""
+
+
+@dataclass(frozen=True)
+class Drafter:
+    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` hears the outcome.
+
+    `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn for it.
+    """
+
+    propose: Callable[[Lane], Draft]
+    fill: str
+    source: str  # "draft", "prompt", ...
+    sees_token: bool = False
+    observe: Callable[[Lane, Draft, Walk], None] = nothing_to_observe
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law."""
+
+    walk: Callable[[Question], Walk]
+    exact_for: frozenset[str]
+
+
+def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
+    """What this pair promises about its output, by the non-anticipation rule.
+
+    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them, no slot was
+    opened or dropped after a look at its own token. At temperature 0 nothing is left to chance, so an exact verifier
+    accepts the target's likeliest tokens and no others.
+    """
+    exact = drafter.fill in verifier.exact_for
+    if temperature == 0.0:
+        return "lossless: equal to greedy" if exact else "relaxed"
+    if not exact or (drafter.sees_token and drafter.fill != FIXED):
+        return "relaxed"
+    return "exact because drafts are deterministic" if drafter.fill == FIXED else "exact in distribution"

@@ -1,0 +1,84 @@
+"""Prompt lookup: the draft is what followed the same words earlier in the text. Needs no second model.
+
+The search is that of transformers' PromptLookupCandidateGenerator: longest n-gram first, its first occurrence, cut at
+the end of the text and before an end-of-text token.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.node_sampling import NODE_SAMPLING
+from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge
+from decoders.speculative.rounds import rounds
+from decoders.speculative.shaping import SHAPING
+
+
+def look_up(text: list[int], largest: int, count: int) -> tuple[int, int]:
+    """(start, n): where the continuation of the longest earlier match starts and how many tokens matched; n = 0: none.
+
+    The match is the first place at which the last n <= `largest` tokens of `text` also stand, followed by something.
+    `count` tokens from `start` on, or as many as there are, are the draft.
+    """
+    for n in range(min(largest, len(text) - 1), 0, -1):
+        tail = text[-n:]
+        for at in range(len(text) - n):
+            if text[at] == tail[0] and text[at : at + n] == tail:
+                return at + n, n
+    return len(text), 0
+
+
+def lookup(count: int, largest: int) -> Drafter:
+    """A drafter that copies up to `count` tokens from behind an earlier match of up to `largest` tokens."""
+
+    def propose(lane: Lane) -> Draft:
+        draft, text = Draft(lane.tip), lane.tree.text(lane.tip)
+        start, n = look_up(text, largest, count)
+        node = lane.tip
+        for token in text[start : start + min(count, lane.left - 1)]:
+            if token in lane.eos:
+                break
+            node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
+        if draft.nodes:
+            words = "The last token" if n == 1 else f"The last {n} tokens"
+            lane.note(
+                f"{words} occurred before; what followed there, from position {start} on, is the draft."
+            )
+        return draft
+
+    return Drafter(propose, FIXED, source="prompt")
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Copied drafts; greedy match at temperature 0, else node sampling."""
+    temperature = parameters["temperature"]
+    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
+    return (
+        lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"]),
+        verifier,
+        temperature,
+    )
+
+
+@strategy(
+    name="prompt_lookup",
+    title="Prompt lookup",
+    family="speculative",
+    parameters=(
+        Parameter("prompt_lookup_num_tokens", "int", 10, "Tokens copied in a round at most.", low=1, high=64),
+        Parameter(
+            "max_matching_ngram_size", "int", 3, "Longest run of tokens that is looked for.", low=1, high=16
+        ),
+        *SHAPING,
+    ),
+    views=("draft_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+)
+def prompt_lookup(lane: Lane) -> Iterator[None]:
+    """Guesses that the text repeats itself: what followed the same words before is checked in one forward.
+
+    For n = 3, 2, 1: the first earlier place with the same last n tokens gives the draft; else one plain token.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,75 @@
+"""Verifier for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
+
+With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with several children,
+drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia.
+"""
+
+import torch
+
+from decoders.distributions import acceptance, residual
+from decoders.speculative.parts import SAMPLED, WITHOUT_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.sentences import draw, number, ratio
+
+
+def walk(question: Question) -> Walk:
+    """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
+
+    After a rejection R = norm(max(R - D, 0)), and x is struck from D. The own token comes from what is left of R.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
+        children = question.children(node)
+        match = None
+        for slot, child in enumerate(children):
+            token = question.tokens[child]
+            p, q = float(left[token]), float(drafted[token])
+            accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
+            found.tests.append(Test(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), slot)))
+            if accepted:
+                match = child
+                break
+            rest = residual(left, drafted)
+            if rest is None:
+                found.note = "Target and draft agree to the last digit; the own token is drawn from the target's distribution."
+            left = left if rest is None else rest
+            drafted = without(drafted, token)
+        if match is None:
+            found.token, found.u = question.chooser.categorical(left, ("sample", depth))
+            found.p = float(left[found.token] / left.sum())
+            found.reason = (
+                f"Drawn from what the target wanted more than the draft; it has {number(found.p)} of that."
+                if children
+                else f"All drafted tokens on this path were accepted; the target draws one more, with {number(found.p)}."
+            )
+            return found
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+def without(weights: torch.Tensor, token: int) -> torch.Tensor:
+    """A law [V] with `token` struck out, normalised again; all zero if nothing else had mass."""
+    rest = weights.clone()
+    rest[token] = 0.0
+    total = rest.sum()
+    return rest / total if total > 0 else rest
+
+
+def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> str:
+    """Why, with numbers that agree with each other."""
+    gave = "The draft gave" if slot == 0 else "Among the tokens not tried yet the draft gave"
+    wanted = "the target" if slot == 0 else "what is left of the target"
+    if p <= 0.0:
+        return f"{gave} {number(q)}, {wanted} nothing: it cannot pass."
+    if p >= q:
+        return f"{gave} {number(q)}, {wanted} {number(p)}, which is no less: it always passes."
+    shown_p, shown_q, passes = ratio(p, q)
+    said = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
+    if u is None:
+        return said + (" It was accepted." if accepted else " It was rejected.")
+    side = "below, so it is accepted" if accepted else "above, so it is rejected"
+    return f"{said} The draw {draw(u, p / q)} is {side}."
+
+
+RECURSIVE_REJECTION = Verifier(walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}))

@@ -1,0 +1,90 @@
+"""The loop of all draft-and-verify methods: propose, score, verify, commit, observe; one round is one step.
+
+It tells the whole story of a round in events. Knows parts by their interface alone: which drafter and which verifier
+run in it is the strategy's choice.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from decoders.distributions import one_hot, probabilities
+from decoders.lane import Lane
+from decoders.speculative.parts import Draft, Drafter, Question, Verifier, Walk
+
+
+def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
+    """Runs rounds until the text is finished.
+
+    Each drafts a tree below the newest token, scores it and that token with one target forward, commits the path that
+    the verifier accepts and one token of the target's own (none after an end-of-text token), and drops the rest.
+    """
+    while lane.more:
+        draft = drafter.propose(lane)
+        nodes = [
+            n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
+        ]
+        logits = lane.score(nodes, "verify" if draft.nodes else "decode")  # [N, V]
+        scores = lane.process(logits, nodes)
+        p = dict(zip(nodes, law(lane, scores), strict=True))
+        position = lane.tree.depths[draft.root]
+        walk = verifier.walk(Question(draft, lane.tree.tokens, p, lane.chooser, position))
+
+        row = {n: i for i, n in enumerate(nodes)}
+        visited = [n for n in (draft.root, *walk.path) if n in row]
+        at = [row[n] for n in visited]
+        logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
+        if scores is not logits:
+            lane.distribution(visited, scores[at], view="processed")
+        raw = dict(zip(visited, logprobs, strict=True))
+        committed = tell(lane, draft, walk, raw)
+        parents = [draft.root, *committed]
+        said = [
+            float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)
+        ]
+        lane.commit(committed, said)
+        kept = set(walk.path)
+        lane.drop([n for n in draft.nodes if n not in kept])
+        drafter.observe(lane, draft, walk)
+        yield
+
+
+def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
+    """The laws [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
+    return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
+
+
+def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> list[int]:
+    """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes to commit.
+
+    `raw`: log-probabilities [V] of the target at the visited nodes; they give p and q where the test compared none.
+    """
+    parents, tokens = lane.tree.parents, lane.tree.tokens
+    for test in walk.tests:
+        parent = parents[test.node]
+        p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
+        q = draft.chance.get(test.node) if test.q is None else test.q
+        status = "accepted" if test.accepted else "rejected"
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason)
+    tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
+    for node in draft.nodes:
+        if node not in tested:
+            taken = parents[node] in on_path
+            why = (
+                "A sibling was accepted before it was tested."
+                if taken
+                else "The path left it behind further up."
+            )
+            lane.verdict(node, "never reached", q=draft.chance.get(node), reason=why)
+    if walk.note:
+        lane.note(walk.note)
+    if walk.token is None:
+        return walk.path
+    last = walk.path[-1] if walk.path else draft.root
+    own = lane.propose(last, walk.token, float(raw[last][walk.token]))
+    if draft.nodes:
+        status = "resampled" if draft.children.get(last) else "bonus"
+        p = math.exp(raw[last][walk.token]) if walk.p is None else walk.p
+        lane.verdict(own, status, p=p, u=walk.u, reason=walk.reason)
+    return [*walk.path, own]

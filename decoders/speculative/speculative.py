@@ -1,0 +1,43 @@
+"""Speculative decoding with a draft model: a chain of guesses, checked by the target in one forward."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.draft_model import draft_model
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.parts import Drafter, Verifier, badge
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.rounds import rounds
+from decoders.speculative.shaping import SHAPING
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model; greedy match at temperature 0, else token rejection (one child a node)."""
+    temperature = parameters["temperature"]
+    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
+    return draft_model([1] * parameters["num_assistant_tokens"], temperature), verifier, temperature
+
+
+@strategy(
+    name="speculative",
+    title="Speculative decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "num_assistant_tokens", "int", 5, "Tokens that the draft guesses in a round.", low=1, high=32
+        ),
+        *SHAPING,
+    ),
+    papers=("fast-inference-from-transformers-via-speculative-decoding",),
+    views=("draft_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+)
+def speculative(lane: Lane) -> Iterator[None]:
+    """A small model guesses several tokens ahead; the target checks them all in one forward.
+
+    x_i ~ q_i; accepted iff u q_i(x_i) < p_i(x_i); after the first rejection norm(max(p - q, 0)), after none p.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

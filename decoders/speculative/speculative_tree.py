@@ -1,0 +1,42 @@
+"""Speculative decoding with a tree: the draft offers several tokens at a place, the target checks all in one forward."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.draft_model import draft_model
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.parts import Drafter, Verifier, badge
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.rounds import rounds
+from decoders.speculative.shaping import SHAPING
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A tree of fixed widths from the draft model; greedy match at temperature 0, else recursive rejection."""
+    temperature = parameters["temperature"]
+    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
+    return draft_model(parameters["widths"], temperature), verifier, temperature
+
+
+@strategy(
+    name="speculative_tree",
+    title="Speculative tree",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "widths", "ints", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16
+        ),
+        *SHAPING,
+    ),
+    views=("draft_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+)
+def speculative_tree(lane: Lane) -> Iterator[None]:
+    """A small model offers several guesses at each place; the target checks the whole tree in one forward.
+
+    Children are drawn without replacement and tested in that order; after a rejection R = norm(max(R - D, 0)).
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
