@@ -1,0 +1,73 @@
+"""The cost strip: what a lane paid, in a fixed order and in words for people, for the page and the CLI alike.
+
+Knows a lane's totals, nothing of strategies. What a lane does not have is an em dash, never 0: a lane that
+never drafted has no acceptance rate.
+"""
+
+from decoders.costs import Costs
+
+MISSING = "—"
+DEFINITIONS = {
+    "steps": "Turns of the strategy's own loop: a token, a beam update, an iteration.",
+    "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
+    "target forwards": "How often the target model ran, the prompt's own pass included.",
+    "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
+    "tokens / target forward": "New tokens divided by target forwards; above 1 is better than token by token.",
+    "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
+    "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
+    "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
+    "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
+}
+
+
+def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
+    """The cost strip's entries `{name, value, label, title}` in their fixed order, most important first.
+
+    `value` is the plain number or None, `label` what is printed, `title` one sentence that defines it.
+    `kv_slots` is the number of cache slots the lane holds, if the caller knows it.
+    """
+    tokens = costs.new_tokens
+    entries = [
+        ("rounds" if costs.proposed else "steps", costs.steps, whole),
+        ("target forwards", costs.target_forwards, whole),
+        ("draft forwards", costs.draft_forwards or None, whole),
+        ("tokens / target forward", tokens / costs.target_forwards if costs.target_forwards else None, two),
+        ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),
+        ("tokens/s", tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
+        ("Σ log p", costs.logprob if tokens else None, signed),
+        ("KV slots", kv_slots, whole),
+    ]
+    return [
+        {
+            "name": name,
+            "value": value,
+            "label": MISSING if value is None else write(value),
+            "title": DEFINITIONS[name],
+        }
+        for name, value, write in entries
+    ]
+
+
+def whole(value: float) -> str:
+    """1234567 as `1,234,567`."""
+    return f"{value:,.0f}"
+
+
+def two(value: float) -> str:
+    """Two decimals."""
+    return f"{value:.2f}"
+
+
+def share(value: float) -> str:
+    """`.67` for two thirds, `1.00` for all."""
+    return f"{value:.2f}".removeprefix("0")
+
+
+def speed(value: float) -> str:
+    """Whole tokens a second, one decimal below ten."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def signed(value: float) -> str:
+    """One decimal, with a true minus sign; no minus before a zero."""
+    return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")

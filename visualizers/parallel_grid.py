@@ -1,0 +1,159 @@
+"""Parallel grid: what stood at each position after each iteration, and when it became final.
+
+A fold over Cell and Depend(kind="causal"): rows are iterations, columns positions. Knows no strategy and
+never looks ahead: that a guess was right already is known only when the frontier passes its column, and
+only then is its cell outlined. After the dependency grid of Santilli et al. 2023 (Parallel Jacobi
+decoding, DDGviz).
+"""
+
+from visualizers.scene import Header, Op, view, visible
+
+LINKS = 3  # waited-for links drawn into one position, strongest first
+SAID = {"guess": "first guess", "changed": "a guess, changed in this iteration", "kept": "a guess, unchanged"}
+
+
+@view("parallel_grid", "Parallel grid")
+class ParallelGrid:
+    """Columns count generated tokens from 1, rows are iterations from 0 (the first guess), downwards."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.prompt = len(header.prompt)
+        self.frontier = 0  # columns 1..frontier are final
+        self.rows: set[int] = set()  # iterations that have been drawn
+        self.stood: dict[
+            int, list[tuple[int, int]]
+        ] = {}  # unsettled column -> [(iteration, token)], oldest first
+        self.settled: dict[int, int] = {}  # column -> iteration in which it became final
+        self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
+
+    def head(self) -> dict:
+        """Title, question and layout of the view."""
+        return {
+            "title": self.title,
+            "question": "How many positions became final per iteration, which were right early?",
+            "first": 1,
+            "column": 31,
+            "wide": 40,
+            "row": 27,
+            "left": 52,
+            "left_narrow": 30,
+            "right": 104,
+            "right_narrow": 34,
+            "clip": True,
+            "legend": [
+                ["cell:filled", "■", "accepted", "settled now"],
+                ["cell:outline", "□", "accepted", "right already, ahead of the frontier"],
+                ["symbol:amber", "•", "live", "changed"],
+                ["path", "━", "ink", "frontier"],
+                ["hook", "└", "link", "waited for"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: new cells, the next stair, and earlier cells now known to have been right."""
+        cells: dict[int, list] = {}
+        for event in step.events:
+            match type(event).__name__:
+                case "Cell" if event.level is None:
+                    cells.setdefault(event.iteration, []).append(event)
+                case "Depend" if event.kind == "causal":
+                    link = (event.weight, self._column(event.source))
+                    self.waited.setdefault(self._column(event.target), []).append(link)
+        return [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
+
+    def _column(self, position: int) -> int:
+        return position - self.prompt + 1
+
+    def _row(self, y: int, cells: list) -> list[Op]:
+        """One iteration: the strip of what was final before, cells, stair, links, the row's words."""
+        before = self.frontier
+        now = sorted(self._column(cell.position) for cell in cells if cell.state == "settled")
+        self.frontier = max([before, *now])
+        ops: list[Op] = []
+        if before and y not in self.rows:
+            across, down = {"x0": 0.5, "x1": before + 0.5}, {"y0": y - 0.46, "y1": y + 0.46}
+            ops.append({"id": f"b{y}", "kind": "band", **across, **down, "role": "accepted", "columns": True})
+        for cell in cells:
+            ops += self._settle(cell) if cell.state == "settled" else self._guess(cell)
+        for column in now:
+            ops += self._links(column, y)
+        if y in self.rows:  # a new block's first guesses join the row in which the last block ended
+            return ops
+        self.rows.add(y)
+        ops.append(
+            {
+                "id": f"f{y}",
+                "kind": "path",
+                "points": stair(y, before, self.frontier),
+                "role": "ink",
+                "width": 3,
+            }
+        )
+        ops.append({
+            "id": f"r{y}", "kind": "row", "y0": y - 0.5, "y1": y + 0.5, "rule": False,
+            "text": f"iter {y}" if y else "guess", "short": str(y),
+            "right": f"{self.frontier} settled", "right_short": "",
+            "right_bold": f"+{len(now)}" if now else "",
+        })  # fmt: skip
+        ops.append({"front": [self.frontier + 1, y + 0.6]})
+        return ops
+
+    def _mark(self, cell, state: str, fill: str, hover: list[str]) -> Op:
+        x, y = self._column(cell.position), cell.iteration
+        place = {"x": x, "y": y, "w": 1, "h": 1}
+        look = {"state": state, "fill": fill, "text": self._shown(cell), "hover": hover}
+        return {"id": f"g{x}-{y}", "kind": "cell", **place, **look}
+
+    def _guess(self, cell) -> list[Op]:
+        """The cell of a position that is not final, with an amber dot if its token changed."""
+        x, y, said = self._column(cell.position), cell.iteration, SAID.get(cell.state, "a guess")
+        self.stood.setdefault(x, []).append((y, cell.token))
+        hover = [f"{self._shown(cell)}: {said}", "whether it is right is not known yet"]
+        ops = [self._mark(cell, "prompt", "tint", hover)]
+        if cell.state == "changed":
+            place = {"x": x + 0.38, "y": y - 0.33}
+            ops.append(
+                {"id": f"d{x}-{y}", "kind": "symbol", **place, "glyph": "dot", "role": "amber", "size": 4}
+            )
+        return ops
+
+    def _settle(self, cell) -> list[Op]:
+        """The cell of a position that is final now; its earlier cells with the same token change."""
+        x, y, shown = self._column(cell.position), cell.iteration, self._shown(cell)
+        early = [row for row, token in self.stood.pop(x, []) if token == cell.token]
+        sources = len({source for _, source in self.waited.get(x, [])})
+        since = (
+            f"it stood there already in iteration {early[0]}" if early else "it had not stood there before"
+        )
+        waits = f"; waited for {sources} earlier position{'s' if sources > 1 else ''}" if sources else ""
+        ops = [self._mark(cell, "accepted", "filled", [f"{shown}: final in iteration {y}", since + waits])]
+        hover = [
+            f"{shown}: right already, ahead of the frontier",
+            f"known only since iteration {y}, when the frontier passed; until then a guess like the others",
+        ]
+        known = {"state": "accepted", "fill": "outline", "hover": hover}
+        self.settled[x] = y
+        return ops + [{"id": f"g{x}-{row}", "set": known} for row in early]
+
+    def _links(self, column: int, y: int) -> list[Op]:
+        """Hooks to `column`'s cell from the cells it waited for; only links that a test found."""
+        found: dict[int, float] = {}
+        for weight, source in self.waited.pop(column, []):
+            if source in self.settled and source < column:
+                found[source] = max(weight, found.get(source, weight))
+        nearest = sorted(found, key=lambda source: (-found[source], -self.settled[source], -source))[:LINKS]
+        ends = {"x1": column, "y1": y, "strong": False}
+        return [
+            {"id": f"h{source}-{column}", "kind": "hook", "x0": source, "y0": self.settled[source], **ends}
+            for source in nearest
+        ]
+
+    def _shown(self, cell) -> str:
+        return visible(self.header.vocabulary.get(cell.token, b"?"))
+
+
+def stair(y: int, before: int, after: int) -> list[list[float]]:
+    """The frontier's piece in row `y`: along the top of what settled, then down at its right end."""
+    right = [[after + 0.5, y - 0.5], [after + 0.5, y + 0.5]]
+    return [[before + 0.5, y - 0.5], *right] if after > before else right
