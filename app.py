@@ -1,0 +1,82 @@
+"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --share].
+
+Also what a Hugging Face Space runs. Knows how the parts are put together, and nothing else.
+"""
+
+import argparse
+import os
+import sys
+
+os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
+
+
+def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """The command line; unusable arguments end with one sentence and exit status 2."""
+    parser = argparse.ArgumentParser(
+        description="Watch language models decode, side by side and step by step."
+    )
+    parser.add_argument("--host", help="address to listen on; 0.0.0.0 for all (default: this machine only)")
+    parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
+    parser.add_argument(
+        "--model", default="llama-tiny", help="target: an embedded name, a Hub id or a folder"
+    )
+    parser.add_argument(
+        "--draft", default="llama-tiny-draft", help="draft model, the same kinds of name; none for no draft"
+    )
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    parser.add_argument(
+        "--share", action="store_true", help="also make a public link, through Gradio's servers"
+    )
+    options = parser.parse_args(given)
+    if options.port is not None and not 0 < options.port < 65536:
+        parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
+    from decoders.names import locate
+
+    try:
+        for name in [options.model] + ([] if options.draft == "none" else [options.draft]):
+            locate(name)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
+
+
+def make(options: argparse.Namespace):
+    """The Gradio app, its launch arguments, and the loader of its models (not started yet)."""
+    from explorer.lanes import lane_maker
+    from explorer.loading import Loader
+    from explorer.page import build
+    from explorer.runs import Runs
+
+    loader = Loader(options.model, None if options.draft == "none" else options.draft, options.device)
+    demo, launch = build(Runs(lane_maker(loader)), loader)
+    return demo, launch, loader
+
+
+def main(given: list[str] | None = None) -> int:
+    """Runs until it is interrupted. Returns the exit status."""
+    options = arguments(given)
+    demo, launch, loader = make(options)
+    try:
+        _, address, shared = demo.launch(
+            server_name=options.host,
+            server_port=options.port,
+            share=options.share,
+            prevent_thread_lock=True,
+            **launch,
+        )
+    except OSError as error:
+        print(f"The app cannot listen there ({error}); choose another --port or --host.", file=sys.stderr)
+        return 2
+    print(
+        f"Decoding Explorer is at {address}" + (f" and at {shared}" if shared else "") + " (Ctrl+C ends it)",
+        flush=True,
+    )
+    loader.start()
+    loader.done.wait()
+    print(loader.sentence, file=sys.stderr if loader.state == "failed" else sys.stdout, flush=True)
+    demo.block_thread()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

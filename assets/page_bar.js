@@ -1,0 +1,111 @@
+// The bars above the lanes: prompt and buttons, the slider and how it counts, status and errors. Builds DOM and reports
+// what people do to the app object; knows nothing of runs or drawing.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+
+  // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
+  page.h = function (tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
+      else if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  };
+  const h = page.h;
+
+  const SPEEDS = [["1", "1×", "Plays two steps a second"], ["4", "4×", "Plays eight steps a second"],
+    ["live", "live", "Shows each step as soon as it is decoded"]];
+  const UNITS = [["step", "step", "Lanes are lined up by their steps"],
+    ["forwards", "target forwards", "Lanes are lined up by how often the target model ran: a race at equal cost"],
+    ["seconds", "seconds", "Lanes are lined up by their computing time"]];
+  const COLOURS = [["source", "where it came from"], ["entropy", "entropy"], ["logprob", "log-probability"]];
+
+  // A row of buttons of which one is pressed.
+  function choice(label, options, current, pick) {
+    const buttons = options.map(([value, text, title]) =>
+      h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
+    function select(value, told) {
+      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
+      if (told) pick(value);
+    }
+    return { element: h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
+  }
+
+  function labelled(text, control, className) {
+    return h("label", { class: "field " + (className || "") }, h("span", {}, text), control);
+  }
+
+  page.buildBar = function (app) {
+    const data = app.data, bar = {};
+    bar.prompt = h("textarea", { id: "explorer-prompt", rows: "1", "aria-label": "Prompt", spellcheck: "false",
+      placeholder: "Write the beginning of a text", value: app.prompt });
+    bar.prompt.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      app.press("run");
+    });
+    bar.prompt.addEventListener("input", () => app.edited());
+    bar.examples = h("select", { "aria-label": "Example prompts", onchange: () => {
+      const chosen = data.prompts[bar.examples.selectedIndex - 1];
+      if (chosen) { bar.prompt.value = chosen.prompt; app.edited(); }
+      bar.examples.selectedIndex = 0;
+    } }, h("option", {}, "Examples"), ...data.prompts.map((p) => h("option", {}, p.title)));
+    bar.tokens = h("input", { type: "number", min: "1", max: String(data.limits.max_new_tokens), step: "1",
+      value: String(app.maxNewTokens), "aria-label": "max_new_tokens", title: "How many tokens each lane may write",
+      oninput: () => app.edited() });
+    const models = h("div", { class: "models" }, ...["target", "draft"].filter((role) => data.models[role]).map((role) =>
+      h("span", { class: "model", "data-role": role, title: "The " + role + " model; the app's --model and --draft choose them" },
+        role + ": ", h("b", {}, data.models[role]))));
+    bar.buttons = {};
+    const says = { run: ["Run", "Decode, or go on (space)"], step: ["Step", "Every lane does one step, then waits"],
+      pause: ["Pause", "Hold all lanes (space)"], stop: ["Stop", "End this run; what was decoded stays"] };
+    for (const [name, [text, title]] of Object.entries(says)) {
+      bar.buttons[name] = h("button", { type: "button", title, class: name === "run" ? "primary" : "", onclick: () => app.press(name) }, text);
+    }
+    bar.more = h("button", { type: "button", class: "more", "aria-label": "Settings", "aria-expanded": "false", title: "Settings", onclick: () => {
+      const open = bar.root.classList.toggle("settings-open");
+      bar.more.setAttribute("aria-expanded", String(open));
+    } }, "⚙");
+
+    bar.unit = choice("Line up lanes by", UNITS, app.unit, (unit) => app.setUnit(unit));
+    bar.play = h("button", { type: "button", class: "play", "aria-label": "Play", title: "Replay what is here", onclick: () => app.togglePlay() }, "▶");
+    bar.slider = h("input", { type: "range", min: "0", max: "0", step: "1", value: "0", "aria-label": "Step position",
+      oninput: () => app.seek(Number(bar.slider.value), true) });
+    bar.where = h("output", { class: "where" });
+    bar.speed = choice("Speed", SPEEDS, app.speed, (speed) => app.setSpeed(speed));
+    bar.colour = h("select", { "aria-label": "Colour tokens by", title: "What the colour of a token in the text says",
+      onchange: () => app.setColour(bar.colour.value) }, ...COLOURS.map(([value, text]) => h("option", { value }, text)));
+    bar.add = h("button", { type: "button", title: "Add a lane with another strategy", onclick: () => app.addLane() }, "+ Lane");
+    bar.theme = h("button", { type: "button", class: "theme", "aria-label": "Switch between light and dark", title: "Light or dark",
+      onclick: () => app.setTheme(app.theme === "dark" ? "light" : "dark") }, "◐");
+
+    bar.status = h("div", { class: "status-text", role: "status" });
+    bar.alert = h("div", { class: "alert", role: "alert" });
+    bar.laneButtons = h("nav", { class: "lane-buttons", "aria-label": "Lanes" });
+
+    bar.root = h("header", { class: "bars" },
+      h("div", { class: "bar first" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.prompt,
+        h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), models),
+        h("div", { class: "buttons" }, ...Object.values(bar.buttons), bar.more)),
+      h("div", { class: "bar second" },
+        h("div", { class: "settings" }, bar.unit.element),
+        bar.play, bar.slider, bar.where,
+        h("div", { class: "settings" }, bar.speed.element, labelled("colour by", bar.colour), bar.add, bar.theme)),
+      h("div", { class: "bar status" }, bar.status, bar.alert), bar.laneButtons);
+    return bar;
+  };
+
+  // Which buttons make sense now.
+  page.enable = function (bar, state) {
+    const running = state === "running", open = running || state === "paused";
+    bar.buttons.pause.disabled = !running;
+    bar.buttons.stop.disabled = !open;
+    bar.buttons.run.disabled = running || state === "starting";
+    bar.buttons.step.disabled = state === "starting";
+    bar.buttons.run.title = state === "paused" ? "Go on (space)" : "Decode (space)";
+  };
+})(window.ExplorerPage);

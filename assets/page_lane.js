@@ -1,0 +1,253 @@
+// One lane in the page: strategy, parameters, badge, text as chips, view tabs, the view, the cost strip. Feeds the player and
+// says at which step to draw; knows strategies only by their declarations and views only by name.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+  const TEXT = "text";
+
+  class LanePane {
+    constructor(app, setup) {
+      this.app = app;
+      this.setup = { parameters: {}, seed: 0, ...setup };
+      this.view = setup.view || this.declaration().views[0];
+      this.build();
+      this.describe();
+      this.empty();
+    }
+
+    declaration() {
+      return this.app.strategies.get(this.setup.strategy);
+    }
+
+    // ---- DOM ------------------------------------------------------------------------------------------------------
+
+    build() {
+      this.number = h("span", { class: "disc", "aria-hidden": "true" });
+      this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.choose(this.picker.value) });
+      this.line = h("span", { class: "parameter-line" });
+      this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
+        onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
+      this.panel = h("div", { class: "parameters", role: "group", "aria-label": "Parameters of this lane", hidden: true });
+      this.badge = h("span", { class: "badge", hidden: true });
+      this.remove = h("button", { type: "button", class: "remove", "aria-label": "Remove lane", title: "Remove this lane",
+        onclick: () => this.app.removeLane(this) }, "×");
+      this.chipsElement = h("div", { class: "chips-row" });
+      this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+      this.sceneElement = h("div", { class: "scene" });
+      this.textElement = h("div", { class: "text-view", hidden: true });
+      this.hint = h("div", { class: "hint", hidden: true });
+      this.costs = h("dl", { class: "costs", "aria-label": "Costs" });
+      this.ended = h("span", { class: "ended" });
+      this.element = h("section", { class: "lane", role: "region" },
+        h("div", { class: "lane-head" }, this.number, this.picker, this.gear, this.line, this.badge, this.remove), this.panel,
+        this.chipsElement, this.tabs,
+        h("div", { class: "view", role: "tabpanel" }, this.sceneElement, this.textElement, this.hint),
+        h("div", { class: "lane-foot" }, this.costs, this.ended));
+    }
+
+    // The player's parts are made late: plotly is read after the frame of the page is on screen.
+    makeDrawings() {
+      if (this.scene) return;
+      const options = { palette: this.app.data.palette, theme: this.app.theme };
+      const node = (mark) => (mark && mark.node !== undefined ? mark.node : null);
+      const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
+      this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, onHover: link(() => [this.chips]) });
+      this.chips = new DecodingPlayer.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
+      this.text = new DecodingPlayer.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
+      for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);
+    }
+
+    rename(index) {
+      this.element.setAttribute("aria-label", "Lane " + (index + 1));
+      this.number.textContent = String(index + 1);
+    }
+
+    // Strategy picker, parameter line and fields, tabs: all from the declaration.
+    describe() {
+      const families = Object.entries(this.app.data.families), all = [...this.app.strategies.values()];
+      this.picker.replaceChildren(...families.map(([family, title]) => {
+        const members = all.filter((s) => s.family === family);
+        return members.length ? h("optgroup", { label: title }, ...members.map((s) => h("option", { value: s.name, title: s.summary }, s.title))) : null;
+      }).filter(Boolean));
+      this.picker.value = this.setup.strategy;
+      this.picker.title = this.declaration().summary || "";
+      this.describeParameters();
+      this.drawTabs();
+    }
+
+    describeParameters() {
+      const declared = this.declaration().parameters, given = this.setup.parameters;
+      const notable = declared.filter((p) => p.name in given && String(given[p.name]) !== String(p.default));
+      const shown = notable.length ? notable : declared.slice(0, 2);
+      const words = shown.map((p) => p.name + " " + (p.name in given ? given[p.name] : p.default));
+      if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
+      this.line.textContent = words.join(" · ");
+      this.line.title = this.line.textContent;
+      this.panel.replaceChildren(
+        h("p", { class: "summary" }, this.declaration().summary || ""),
+        ...declared.map((p) => this.field(p)),
+        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with one seed share their luck." }, true),
+        h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"));
+    }
+
+    field(p, seed) {
+      const value = seed ? this.setup.seed : p.name in this.setup.parameters ? this.setup.parameters[p.name] : p.default;
+      const changed = (event) => {
+        const field = event.target, raw = field.type === "checkbox" ? field.checked : field.value;
+        const number = (p.kind === "int" || p.kind === "float") && raw !== "" && Number.isFinite(Number(raw));
+        if (seed) this.setup.seed = number ? Number(raw) : raw;
+        else if (String(raw) === String(p.default)) delete this.setup.parameters[p.name];
+        else this.setup.parameters[p.name] = number ? Number(raw) : raw;
+        const where = document.activeElement;
+        this.describeLineOnly();
+        if (where) where.focus();
+        this.app.edited();
+      };
+      let control;
+      if (p.kind === "bool") control = h("input", { type: "checkbox", checked: value === true, onchange: changed });
+      else if (p.kind === "choice") {
+        control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
+        control.value = value;
+      } else if (p.kind === "ints") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
+      else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
+      control.setAttribute("aria-label", p.name);
+      return h("label", { class: "parameter", title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
+    }
+
+    describeLineOnly() {
+      const panel = [...this.panel.childNodes];
+      this.describeParameters();
+      this.panel.replaceChildren(...panel); // keeps the field that is being typed in
+    }
+
+    openParameters(open) {
+      this.panel.hidden = !open;
+      this.gear.setAttribute("aria-expanded", String(open));
+      if (open) {
+        this.describeParameters();
+        const first = this.panel.querySelector("input, select");
+        if (first) first.focus({ preventScroll: true });
+      } else this.gear.focus({ preventScroll: true });
+    }
+
+    choose(strategy) {
+      this.setup = { strategy, parameters: {}, seed: this.setup.seed };
+      this.describe();
+      this.app.edited();
+    }
+
+    drawTabs() {
+      const shown = this.trace || this.declaration();
+      if (!shown.views.includes(this.view)) this.view = shown.views[0];
+      this.tabs.replaceChildren(...shown.views.map((name) =>
+        h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view), onclick: () => this.showView(name) },
+          this.app.data.views[name] || name)));
+    }
+
+    showView(name) {
+      this.view = name;
+      this.drawTabs();
+      this.opsCount = 0;
+      this.head = null;
+      this.toggleText();
+      this.drawing().reset({});
+      this.app.refresh();
+    }
+
+    toggleText() {
+      this.sceneElement.hidden = this.view === TEXT;
+      this.textElement.hidden = this.view !== TEXT;
+    }
+
+    drawing() {
+      return this.view === TEXT ? this.text : this.scene;
+    }
+
+    // ---- data -----------------------------------------------------------------------------------------------------
+
+    // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
+    empty(runIndex) {
+      this.runIndex = runIndex ?? null;
+      this.trace = runIndex === undefined || runIndex === null ? null : { views: this.declaration().views, key: this.key() };
+      this.rows = [];
+      this.opsCount = 0;
+      this.head = null;
+      this.shown = 0;
+      this.answerState = {};
+      this.costs.replaceChildren();
+      this.ended.textContent = "";
+      this.badge.hidden = true;
+      this.drawTabs();
+      this.toggleText();
+      if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.reset({}));
+    }
+
+    key() {
+      return JSON.stringify([this.setup.strategy, this.setup.parameters, this.setup.seed]);
+    }
+
+    // Whether what is drawn was decoded with other settings than those that are chosen now.
+    stale() {
+      return this.trace !== null && this.trace.key !== this.key();
+    }
+
+    cursor() {
+      return { view: this.view, ops: this.opsCount, rows: this.rows.length };
+    }
+
+    // Takes one lane's part of a pull's answer; whatever is here already is left out.
+    feed(answer) {
+      if (answer.text_head && this.rows.length === 0) this.chips.reset(answer.text_head);
+      if (answer.head && answer.view === this.view && this.opsCount === 0) {
+        this.head = answer.head;
+        this.drawing().reset(answer.head);
+      }
+      if (answer.view === this.view && this.head) {
+        const fresh = answer.ops.slice(this.opsCount - answer.from);
+        this.drawing().feed(fresh.map((ops, i) => ({ step: this.opsCount + i, ops })));
+        this.opsCount += fresh.length;
+      }
+      const rows = answer.rows.slice(this.rows.length - answer.rows_from);
+      this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
+      for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, seconds: row.seconds, wall: row.wall });
+      this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem };
+    }
+
+    // Draws the lane after its first `count` steps.
+    show(count) {
+      this.shown = count;
+      if (!this.scene) return;
+      this.chips.show(count - 1);
+      this.drawing().show(count - 1);
+      this.drawCosts(this.rows[count - 1]);
+      const { badge, ended, problem } = this.answerState;
+      this.badge.hidden = !badge;
+      this.badge.textContent = badge || "";
+      this.ended.textContent = problem || (count === this.rows.length && ended) || "";
+      this.ended.title = this.ended.textContent;
+      this.ended.classList.toggle("wrong", Boolean(problem));
+      this.drawHint();
+    }
+
+    drawCosts(row) {
+      const entries = row ? row.cost : [];
+      this.costs.replaceChildren(...entries.map(([name, label]) =>
+        h("div", { title: this.app.data.costs[name] || "" }, h("dd", {}, label), h("dt", {}, name))));
+    }
+
+    drawHint() {
+      const nothing = this.rows.length === 0;
+      this.element.classList.toggle("stale", this.stale());
+      this.hint.hidden = !(nothing || this.stale());
+      this.hint.textContent = this.stale() ? "Settings changed: press Run to decode with them"
+        : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
+    }
+
+    theme(name) {
+      if (this.scene) [this.scene, this.chips, this.text].forEach((drawing) => drawing.theme(name));
+    }
+  }
+
+  page.LanePane = LanePane;
+})(window.ExplorerPage);

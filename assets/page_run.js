@@ -1,0 +1,86 @@
+// Talks to the server: starts and steers the run and pulls what is new, forever asking "what comes after my cursor?". A slow
+// browser only asks less often. Knows nothing of how anything looks.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+
+  const OVER = new Set(["done", "stopped", "failed"]);
+  const KEEP_ALIVE = 60000; // a finished run is asked for once a minute, so that its other views stay at hand
+  let attached;
+  const server = new Promise((resolve) => (attached = resolve));
+
+  // Gradio has mounted: from here on the server can be asked.
+  page.connect = (functions) => attached(functions);
+
+  // One call; a sentence in `error` if it failed.
+  page.call = async function (name, request) {
+    const functions = await server;
+    const text = await functions[name](request);
+    if (text === undefined || text === null) return { error: "The app does not answer. Is it still running?", silent: true };
+    return JSON.parse(text);
+  };
+
+  class Run {
+    constructor(app, id, state) {
+      this.app = app;
+      this.id = id;
+      this.state = state;
+      this.misses = 0;
+    }
+
+    get over() {
+      return OVER.has(this.state);
+    }
+
+    // One pull; false if it failed.
+    async pull(wait) {
+      const panes = this.app.lanes, count = this.count;
+      const cursors = Array.from({ length: count }, () => ({ view: "text", ops: 1e9, rows: 1e9 })); // lanes that were removed
+      for (const pane of panes) if (pane.runIndex !== null) cursors[pane.runIndex] = pane.cursor();
+      const answer = await page.call("explorer_pull", { run: this.id, cursors, wait, state: this.state });
+      if (this.app.run !== this) return false;
+      if (answer.error) {
+        this.misses += 1;
+        if (!answer.silent || this.misses > 5) this.app.fail(answer.error);
+        if (!answer.silent) this.state = "stopped";
+        return false;
+      }
+      this.misses = 0;
+      this.state = answer.state;
+      this.app.take(answer);
+      return true;
+    }
+
+    // Pulls until the run is over, then now and then.
+    async follow() {
+      while (this.app.run === this) {
+        const got = await this.pull(this.over ? 0 : 1);
+        if (!got && (this.state === "stopped" || this.misses > 5)) return;
+        if (!got) await new Promise((resolve) => setTimeout(resolve, 500));
+        else if (this.over) await new Promise((resolve) => setTimeout(resolve, KEEP_ALIVE));
+      }
+    }
+
+    async control(action) {
+      const answer = await page.call("explorer_control", { run: this.id, action });
+      if (answer.error) this.app.fail(answer.error);
+      else if (this.app.run === this) this.state = answer.state;
+      this.app.status();
+    }
+  }
+
+  // Starts a run of the lanes' settings; null and a sentence in the page if that is not possible.
+  page.start = async function (app, state) {
+    const request = app.request();
+    const answer = await page.call("explorer_start", { ...request, state, session: app.session });
+    if (answer.error) {
+      app.fail(answer.error);
+      return null;
+    }
+    const run = new Run(app, answer.run, state);
+    run.count = request.lanes.length;
+    return run;
+  };
+
+  page.Run = Run;
+})(window.ExplorerPage);

@@ -1,0 +1,137 @@
+"""The page: one gr.HTML that our own JavaScript fills, the server functions it calls, and the files it needs.
+
+Gradio carries the calls; what is on screen is built by assets/page*.js. Two things reach the browser inside the page itself, so
+that a stored trace is on screen before Gradio's own front end has started: the style sheet and the data of the first picture.
+"""
+
+import asyncio
+import json
+import time
+
+import gradio as gr
+
+from decoders.registry import FAMILIES, strategies
+from explorer import assets, stored
+from explorer.loading import Loader
+from explorer.runs import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, Runs, answer, sentence
+from visualizers.costs import DEFINITIONS
+from visualizers.views import titles
+
+TITLE = "Decoding Explorer"
+EXAMPLE = "example"  # the public name of the stored run
+LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
+
+# What runs when Gradio has mounted the element: the page is there already and only moves in.
+ON_LOAD = """
+if (window.ExplorerPage) ExplorerPage.attach(element, server);
+else element.textContent = "This page lacks its own scripts: open it at the address that the app printed.";
+"""
+
+
+def first_data(runs: Runs, loader: Loader) -> dict:
+    """What the page needs to show itself: the stored run, declarations as of when it was stored, names and limits."""
+    setup, traces = stored.setup(), stored.traces()
+    run = runs.show(traces, run_id=EXAMPLE)
+    cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    return {
+        "example": {"run": EXAMPLE, **setup, "answer": answer(run, cursors)},
+        "strategies": setup["declarations"],
+        "families": FAMILIES,
+        "views": titles(),
+        "prompts": stored.prompts(),
+        "palette": assets.palette(),
+        "costs": DEFINITIONS,
+        "models": loader.names,
+        "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
+    }
+
+
+def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
+    """The Blocks, and the keyword arguments for its `launch`."""
+    functions = server_functions(runs, loader)
+    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
+        gr.HTML(
+            html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
+            apply_default_css=False, elem_id="explorer-component",
+        )  # fmt: skip
+    launch = {
+        "app_kwargs": {
+            "routes": assets.routes(),
+            "middleware": assets.middleware(first_data(runs, loader)),
+        },
+        "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
+        "footer_links": [],
+        "run_history": False,
+        "ssr_mode": False,
+        "quiet": True,
+        "show_error": False,
+    }
+    return demo, launch
+
+
+def server_functions(runs: Runs, loader: Loader) -> list:
+    """What the page can ask for. Each takes one object and answers JSON text: Gradio would walk through an object."""
+
+    async def explorer_hello(request: dict) -> str:
+        """Whether the models are there, and all declarations once they are."""
+        until = time.monotonic() + LOADING_WAIT
+        while loader.state == "loading" and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        hello = {"state": loader.state, "sentence": loader.sentence}
+        if loader.state == "ready":
+            hello["strategies"] = [s.declaration() for s in strategies().values()]
+            hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
+        return json.dumps(hello)
+
+    async def explorer_start(request: dict) -> str:
+        """Starts a run: `{session, state, prompt, max_new_tokens, lanes}` gives `{run}`."""
+        session = str(request.get("session", ""))[:64] or "page"
+        state = "paused" if request.get("state") == "paused" else "running"
+        return await said(asyncio.to_thread(lambda: {"run": runs.start(request, session, state).id}))
+
+    async def explorer_control(request: dict) -> str:
+        """pause, resume, step or stop: `{run, action}` gives `{state}`."""
+
+        async def act() -> dict:
+            if request.get("run") == EXAMPLE:
+                raise ValueError("The stored example has ended; press Run to decode your own.")
+            return {"state": runs.control(request.get("run"), request.get("action")).state}
+
+        return await said(act())
+
+    async def explorer_pull(request: dict) -> str:
+        """What is new since the page's cursors: see Runs.pull."""
+
+        async def pull() -> dict:
+            cursors = [
+                {"view": str(c["view"]), "ops": int(c["ops"]), "rows": int(c["rows"])}
+                for c in request["cursors"]
+            ]
+            return await runs.pull(
+                request["run"], cursors, float(request.get("wait", 1)), str(request.get("state", ""))
+            )
+
+        return await said(pull())
+
+    async def explorer_trace(request: dict) -> str:
+        """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
+
+        async def trace() -> dict:
+            record = runs.find(request.get("run")).records[int(request["lane"])]
+            return record.trace.to_json()
+
+        return await said(trace())
+
+    return [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
+
+
+async def said(awaitable) -> str:
+    """What is awaited as JSON text; an error as `{"error": sentence}`."""
+    try:
+        return json.dumps(await awaitable, separators=(",", ":"))
+    except (KeyError, TypeError, IndexError) as error:
+        return json.dumps(
+            {"error": f"The page asked for something unusable ({type(error).__name__}); reload it."}
+        )
+    except Exception as error:
+        return json.dumps({"error": sentence(error)})

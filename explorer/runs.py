@@ -1,0 +1,358 @@
+"""Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
+
+Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is pushed: the
+page pulls from a cursor, so a slow page loses nothing, and a run that nobody pulls stands still, then is forgotten.
+"""
+
+import asyncio
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from decoders.trace import Trace
+from explorer.folds import Fold, row
+
+MAX_LANES = 4
+MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
+MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
+MAX_NEW_TOKENS = 256
+MAX_PROMPT_CHARACTERS = 20_000
+UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
+FORGET_SECONDS = 600.0  # ... and is dropped after so long
+GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Record:
+    """One lane of a run: its trace, one row of costs a step, and the views folded so far."""
+
+    trace: Trace
+    lane: object | None = None  # decoders.lane.Lane while it can still step
+    rows: list[dict] = field(default_factory=list)
+    folds: dict[str, Fold] = field(default_factory=dict)
+    problem: str | None = None
+
+    def fold(self, view: str) -> Fold:
+        """The fold of one view, made when first asked for."""
+        if view not in self.folds:
+            self.folds[view] = Fold(view, self.trace)
+        return self.folds[view]
+
+
+@dataclass
+class Run:
+    """State is running, paused, stopped, done or failed; `due` holds the lanes that still step in this turn."""
+
+    id: str
+    session: str
+    records: list[Record]
+    state: str = "paused"
+    due: deque = field(default_factory=deque)
+    heard: float = field(default_factory=time.monotonic)
+    waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
+    version: int = 0
+
+    def open_lanes(self) -> list[Record]:
+        """The lanes that can still step."""
+        return [record for record in self.records if record.lane is not None]
+
+    def changed(self) -> None:
+        """Wakes the pulls that wait."""
+        self.version += 1
+        waiters, self.waiters = self.waiters, []
+        for loop, event in waiters:
+            loop.call_soon_threadsafe(event.set)
+
+
+class Runs:
+    """All runs of the process. `make_lanes(request)` builds the lanes of a request or raises ValueError with a sentence."""
+
+    def __init__(self, make_lanes: Callable[[dict], list]):
+        self.make_lanes = make_lanes
+        self.runs: dict[str, Run] = {}
+        self.order: deque[str] = deque()  # whose turn it is
+        self.wake = threading.Condition()
+        self.jobs: deque[tuple[Callable, Future]] = (
+            deque()
+        )  # what touches models besides steps: only the worker may
+        self.worker: threading.Thread | None = None
+        self.closed = False
+
+    def start(self, request: dict, session: str, state: str = "running") -> Run:
+        """Makes a run from `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`; ValueError says what is wrong."""
+        checked = check(request)
+        with self.wake:
+            self._make_room(session)
+        lanes = self._on_worker(lambda: self.make_lanes(checked)).result()
+        records = [Record(lane.trace, lane) for lane in lanes]
+        run = Run(secrets.token_urlsafe(18), session, records, state)
+        with self.wake:
+            self._enter(run)
+            if state == "paused":
+                run.due.extend(records)
+            self.wake.notify()
+        return run
+
+    def show(self, traces: list[Trace], session: str = "", run_id: str | None = None) -> Run:
+        """A run that is done already, from stored traces. `run_id` gives it a public name."""
+        records = [Record(trace) for trace in traces]
+        for record in records:
+            costs = type(record.trace.costs)()
+            for step in record.trace.steps:
+                costs.add(step)
+                record.rows.append(row(costs, step.seconds, None, None))
+        run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
+        with self.wake:
+            if run_id is None:
+                self._make_room(session)
+            self._enter(run)
+        return run
+
+    def control(self, run_id: str, action: str) -> Run:
+        """pause, resume, step (every unfinished lane once, then pause) or stop. ValueError for anything else."""
+        run = self.find(run_id)
+        with self.wake:
+            if run.state not in ("running", "paused"):
+                return run
+            if action == "pause":
+                run.state = "paused"
+                run.due.clear()
+            elif action == "resume":
+                run.state = "running"
+            elif action == "step":
+                run.state = "paused"
+                run.due = deque(run.open_lanes())
+            elif action == "stop":
+                run.state = "stopped"
+                self._close(run)
+            else:
+                raise ValueError(f"A run cannot {action!r}; it can pause, resume, step and stop.")
+            run.heard = time.monotonic()
+            run.changed()
+            self.wake.notify()
+        return run
+
+    def find(self, run_id: object) -> Run:
+        """The run with this id. ValueError if there is none (any more)."""
+        run = self.runs.get(run_id) if isinstance(run_id, str) else None
+        if run is None:
+            raise ValueError(GONE)
+        return run
+
+    async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
+        """What is new since `cursors`: one `{view, ops, rows}` a lane, the numbers being how much the page has already.
+
+        Answers as soon as there is something, or when the state is no longer `known`, at the latest after `wait` seconds.
+        """
+        run = self.find(run_id)
+        if len(cursors) != len(run.records) or not all(isinstance(c, dict) for c in cursors):
+            raise ValueError("A pull needs one cursor for each lane.")
+        until = time.monotonic() + min(max(wait, 0.0), 5.0)
+        while True:
+            run.heard = time.monotonic()
+            event = asyncio.Event()
+            with self.wake:
+                run.waiters.append((asyncio.get_running_loop(), event))
+                self.wake.notify()
+            news = any(
+                len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=True)
+            )
+            if news or run.state != known or time.monotonic() >= until:
+                break
+            try:
+                await asyncio.wait_for(event.wait(), until - time.monotonic())
+            except TimeoutError:
+                break
+        run.waiters = [w for w in run.waiters if w[1] is not event]
+        return answer(run, cursors)
+
+    def close(self) -> None:
+        """Stops the worker and closes all lanes."""
+        with self.wake:
+            for run in self.runs.values():
+                self._close(run)
+            self.closed = True
+            self.wake.notify()
+        if self.worker is not None:
+            self.worker.join(timeout=10)
+
+    def _on_worker(self, job: Callable) -> Future:
+        """Runs `job` on the worker between two steps."""
+        future: Future = Future()
+        with self.wake:
+            if self.closed:
+                raise ValueError("The app is ending.")
+            if self.worker is None:
+                self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
+                self.worker.start()
+            self.jobs.append((job, future))
+            self.wake.notify()
+        return future
+
+    # What follows is called with the lock held, or by the worker.
+
+    def _enter(self, run: Run) -> None:
+        self.runs[run.id] = run
+        self.order.append(run.id)
+
+    def _close(self, run: Run) -> None:
+        run.due.clear()
+        for record in run.open_lanes():
+            self.jobs.append((record.lane.close, Future()))
+            record.lane = None
+
+    def _drop(self, run: Run) -> None:
+        self._close(run)
+        run.state = "stopped" if run.state in ("running", "paused") else run.state
+        self.runs.pop(run.id, None)
+        self.order = deque(i for i in self.order if i != run.id)
+        run.changed()
+
+    def _make_room(self, session: str) -> None:
+        mine = [run for run in self.runs.values() if run.session == session and session]
+        for run in mine[: max(0, len(mine) - MAX_RUNS_PER_SESSION + 1)]:
+            self._drop(run)
+        others = [run for run in self.runs.values() if run.session]
+        if len(others) < MAX_RUNS:
+            return
+        quiet = [run for run in others if run.state != "running" or self._unheard(run)]
+        if not quiet:
+            raise ValueError(
+                f"{MAX_RUNS} runs are under way already; wait until one has ended, then press Run again."
+            )
+        self._drop(min(quiet, key=lambda run: run.heard))
+
+    def _unheard(self, run: Run) -> bool:
+        return time.monotonic() - run.heard > UNHEARD_SECONDS
+
+    def _forget(self) -> None:
+        for run in list(self.runs.values()):
+            if run.session and time.monotonic() - run.heard > FORGET_SECONDS:
+                self._drop(run)
+
+    def _work(self) -> None:
+        while True:
+            with self.wake:
+                self._forget()
+                turn = self._next()
+                if turn is None and not self.jobs and not self.closed:
+                    self.wake.wait(timeout=1.0)
+                jobs, self.jobs = self.jobs, deque()
+                if self.closed and not jobs:
+                    return
+            for job, future in jobs:
+                try:
+                    future.set_result(job())
+                except BaseException as error:
+                    future.set_exception(error)
+            if turn is not None:
+                self._advance(*turn)
+
+    def _next(self) -> tuple[Run, Record] | None:
+        """The next lane to step: runs take turns, and so do the lanes of a run."""
+        for _ in range(len(self.order)):
+            run = self.runs[self.order[0]]
+            self.order.rotate(-1)
+            if self._unheard(run):
+                continue
+            if not run.due and run.state == "running":
+                run.due.extend(run.open_lanes())
+            while run.due:
+                record = run.due.popleft()
+                if record.lane is not None:
+                    return run, record
+        return None
+
+    def _advance(self, run: Run, record: Record) -> None:
+        """One step of one lane, on the worker's thread."""
+        lane = record.lane
+        if lane is None:  # closed since it was chosen
+            return
+        try:
+            step = lane.advance()
+            if step is not None:
+                slots = getattr(lane, "slots", None)
+                record.rows.append(row(record.trace.costs, step.seconds, time.time(), slots))
+        except Exception as error:
+            record.problem = sentence(error)
+            if not isinstance(error, ValueError):
+                log.exception("A lane failed")
+        with self.wake:
+            if (record.problem or record.trace.ended is not None) and record.lane is not None:
+                self.jobs.append((lane.close, Future()))
+                record.lane = None
+            if run.state in ("running", "paused") and not run.open_lanes():
+                failed = all(r.problem for r in run.records)
+                run.state = "failed" if failed else "done"
+            run.changed()
+
+
+def check(request: dict) -> dict:
+    """The request in its expected form. ValueError with one sentence if a part is missing or out of bounds."""
+    prompt, lanes = request.get("prompt"), request.get("lanes")
+    if not isinstance(prompt, str) or not prompt:
+        raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
+    if len(prompt) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(
+            f"The prompt has {len(prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. Shorten it."
+        )
+    if (
+        not isinstance(lanes, list)
+        or not 1 <= len(lanes) <= MAX_LANES
+        or not all(isinstance(x, dict) for x in lanes)
+    ):
+        raise ValueError(f"A run has one to {MAX_LANES} lanes.")
+    wanted = request.get("max_new_tokens")
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
+        raise ValueError(f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {wanted!r}.")
+    checked = []
+    for number, lane in enumerate(lanes, 1):
+        seed, parameters = lane.get("seed", 0), lane.get("parameters", {})
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**53:
+            raise ValueError(f"Lane {number}: the seed must be a whole number of at least 0, not {seed!r}.")
+        if not isinstance(parameters, dict) or not isinstance(lane.get("strategy"), str):
+            raise ValueError(f"Lane {number} needs a strategy and its parameters.")
+        checked.append({"strategy": lane["strategy"], "parameters": parameters, "seed": seed})
+    return {"prompt": prompt, "max_new_tokens": wanted, "lanes": checked}
+
+
+def answer(run: Run, cursors: list[dict]) -> dict:
+    """The new ops of the view on show, the new chips and cost rows, and the state of each lane."""
+    lanes = []
+    for record, cursor in zip(run.records, cursors, strict=True):
+        count, trace = len(record.rows), record.trace
+        fold, text = record.fold(cursor["view"]), record.fold("text")
+        rows = [{**record.rows[i], "chips": text.ops(i)} for i in range(max(0, cursor["rows"]), count)]
+        lane = {
+            "view": cursor["view"],
+            "from": cursor["ops"],
+            "ops": [fold.ops(i) for i in range(max(0, cursor["ops"]), count)],
+            "rows_from": cursor["rows"],
+            "rows": rows,
+            "count": count,
+            "badge": trace.badge,
+            "ended": trace.ended if record.lane is None else None,
+            "problem": record.problem or fold.problem,
+        }
+        if cursor["ops"] <= 0:
+            lane["head"] = fold.head
+        if cursor["rows"] <= 0:
+            lane["text_head"] = text.head
+        lanes.append(lane)
+    return {"run": run.id, "state": run.state, "lanes": lanes, "now": time.time()}
+
+
+def sentence(error: Exception) -> str:
+    """An error as one sentence for the page; only our own ValueErrors speak for themselves."""
+    if isinstance(error, ValueError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this run; take fewer lanes, beams or tokens."
+    return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."

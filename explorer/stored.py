@@ -1,0 +1,60 @@
+"""The stored run that the page shows before any model is loaded, and the example prompts.
+
+The traces in assets/examples/ were recorded by `python -m explorer.stored`, which anyone can run again; pictures are folded
+from them when the app starts. Knows nothing of pages.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from decoders.trace import Trace, load
+
+FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples"
+PROMPT = "Once upon a time"
+MAX_NEW_TOKENS = 40
+LANES = [
+    {"strategy": "beam", "parameters": {"num_beams": 4}, "seed": 0},
+    {"strategy": "speculative", "parameters": {}, "seed": 0},
+]
+
+
+def setup() -> dict:
+    """`{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}` of the stored run."""
+    return json.loads((FOLDER / "first.json").read_text())
+
+
+def traces() -> list[Trace]:
+    """Its traces, lane by lane."""
+    return [load(FOLDER / f"first-{number}.json.gz") for number in range(1, len(setup()["lanes"]) + 1)]
+
+
+def prompts() -> list[dict]:
+    """Example prompts: `[{title, prompt}]`."""
+    return json.loads((FOLDER / "prompts.json").read_text())
+
+
+def record(target: str, draft: str, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
+    """Decodes the stored run anew and writes its files. Raises ValueError with one sentence."""
+    from decoders.registry import get
+    from explorer.lanes import lane_maker
+    from explorer.loading import Loader
+
+    loader = Loader(target, draft, "cpu")
+    loader.load()
+    request = {"prompt": prompt, "max_new_tokens": MAX_NEW_TOKENS, "lanes": lanes}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for number, lane in enumerate(lane_maker(loader)(request), 1):
+        lane.run().save(FOLDER / f"first-{number}.json.gz")
+    declared = [get(name).declaration() for name in dict.fromkeys(lane["strategy"] for lane in lanes)]
+    views = {d["name"]: d["views"][0] for d in declared}
+    request["lanes"] = [{**lane, "view": views[lane["strategy"]]} for lane in lanes]
+    (FOLDER / "first.json").write_text(json.dumps({**request, "declarations": declared}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Records the stored run that the page opens with.")
+    parser.add_argument("--model", default="llama-tiny")
+    parser.add_argument("--draft", default="llama-tiny-draft")
+    options = parser.parse_args()
+    record(options.model, options.draft)
