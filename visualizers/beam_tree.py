@@ -188,7 +188,7 @@ class BeamTree:
             total = next((s.total for s in scores.get(event.node, [])), None)
             if total is not None:
                 mark |= {"note": f"{total:.2f}", "note_priority": 8}
-            mark.pop("text", None)
+            mark["quiet"] = True  # its token is shown when it wins
             ops += [edge, mark]
         return ops
 
@@ -261,12 +261,15 @@ class BeamTree:
             if look == before:
                 continue
             self.looks[node] = look
-            quiet = {"quiet": state not in ("chosen", "forced")} if self.rows > LABELLED else {}
+            quiet = {"quiet": self._quiet(look)} if self._quiet(look) != self._quiet(before) else {}
             ops.append({"id": f"n{node}", "set": {"state": state, "ended": look[1], **quiet}})
             ops.append(
                 {"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}}
             )
         return ops
+
+    def _quiet(self, look: tuple) -> bool:
+        return (self.rows > LABELLED or look[0] == "finished") and not look[3]
 
     def _notes(self, scores) -> list[Op]:
         """At the front of every live limb: rank, sum of log-probabilities, p of its last token."""
@@ -276,7 +279,7 @@ class BeamTree:
         self.front = [n for n in sorted(self.live) if n in self.looks]
         for node in self.front:
             given = next((s for s in scores.get(node, []) if s.rank is not None), None)
-            total = given.total if given else self.nodes.total.get(node)
+            total = given.total if given and given.name == "sum_logprob" else self.nodes.total.get(node)
             words = [f"#{given.rank}"] if given and self.rows > 1 else []
             words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
             more = {"note_more": f"{100 * self.weight[node]:.0f} %"}

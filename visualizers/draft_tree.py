@@ -35,7 +35,9 @@ class DraftTree:
             {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
         ]
         expected = self.header.parameters.get("max_new_tokens")
-        depth = int(self.header.parameters.get("num_assistant_tokens") or 5) + 1
+        sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
+        sizes += [len(self.header.parameters.get("widths") or "")]
+        depth = max([int(s) for s in sizes if s], default=5) + 1
         return {
             "title": self.title,
             "question": "What did the draft offer, how far did the target follow, what did it say instead?",
