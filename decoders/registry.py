@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ BADGES = {
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
     "exact in distribution": "Draws from exactly the target's processed distribution",
     "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn by chance",
+    "relaxed": "May differ from the target's own distribution: this choice of parts is not exact",
 }
 
 
@@ -179,12 +181,17 @@ def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
     return register
 
 
-def strategies() -> dict[str, Strategy]:
-    """All strategies by name, in family order; imports every module of every family folder once."""
+@cache
+def _import_all() -> None:
     import decoders
 
     for module in pkgutil.walk_packages(decoders.__path__, "decoders."):
         importlib.import_module(module.name)
+
+
+def strategies() -> dict[str, Strategy]:
+    """All strategies by name, in family order; imports every module of every family folder once."""
+    _import_all()
     order = list(FAMILIES)
     return dict(sorted(_STRATEGIES.items(), key=lambda item: (order.index(item[1].family), item[0])))
 

@@ -29,4 +29,4 @@ def walk(question: Question) -> Walk:
     return found
 
 
-GREEDY_MATCH = Verifier(walk, exact_for=frozenset({FIXED}))
+GREEDY_MATCH = Verifier(walk, exact_for=frozenset({FIXED}), draws=False, uses_q=False)

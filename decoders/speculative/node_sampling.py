@@ -3,7 +3,16 @@
 One draw a node, used in either case, hence exactly the target's law; accepts with the target's mass on the children.
 """
 
-from decoders.speculative.parts import FIXED, Question, Test, Verifier, Walk
+from decoders.speculative.parts import (
+    FIXED,
+    SAMPLED,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+)
 from decoders.speculative.sentences import number
 
 
@@ -36,4 +45,6 @@ def walk(question: Question) -> Walk:
     return found
 
 
-NODE_SAMPLING = Verifier(walk, exact_for=frozenset({FIXED}))
+NODE_SAMPLING = Verifier(
+    walk, exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}), uses_q=False
+)

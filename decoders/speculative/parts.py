@@ -12,8 +12,10 @@ import torch
 from decoders.chooser import Chooser
 from decoders.lane import Lane
 
-# How the slots of a draft are filled: one drawn token, several drawn one after the other from what is left, or no chance.
-SAMPLED, WITHOUT_REPLACEMENT, FIXED = "sampled", "sampled without replacement", "fixed"
+# How the slots below a node are filled: with one drawn token; with several, each drawn from what the earlier ones left,
+# or all from the same law; or with no chance at all.
+SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
+WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 
 
 @dataclass
@@ -106,10 +108,16 @@ class Drafter:
 
 @dataclass(frozen=True)
 class Verifier:
-    """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law."""
+    """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law.
+
+    `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q` is False
+    if the target draws its tokens without regard to the draft, so that no draft can bend its law.
+    """
 
     walk: Callable[[Question], Walk]
     exact_for: frozenset[str]
+    draws: bool = True
+    uses_q: bool = True
 
 
 def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
@@ -122,6 +130,6 @@ def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
     exact = drafter.fill in verifier.exact_for
     if temperature == 0.0:
         return "lossless: equal to greedy" if exact else "relaxed"
-    if not exact or (drafter.sees_token and drafter.fill != FIXED):
+    if not exact or not verifier.draws or (drafter.sees_token and drafter.fill != FIXED and verifier.uses_q):
         return "relaxed"
     return "exact because drafts are deterministic" if drafter.fill == FIXED else "exact in distribution"

@@ -1,20 +1,32 @@
-"""Verifier for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
+"""Verifiers for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
 
-With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with several children,
-drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia.
+With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with several
+children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia (RRSw); with
+replacement, that of SpecInfer and MCSD (RRS).
 """
+
+from functools import partial
 
 import torch
 
 from decoders.distributions import acceptance, residual
-from decoders.speculative.parts import SAMPLED, WITHOUT_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.parts import (
+    SAMPLED,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+)
 from decoders.speculative.sentences import draw, number, ratio
 
 
-def walk(question: Question) -> Walk:
+def walk(question: Question, replacement: bool = False) -> Walk:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
-    After a rejection R = norm(max(R - D, 0)), and x is struck from D. The own token comes from what is left of R.
+    After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with replacement.
+    The own token comes from what is left of R.
     """
     found, node, depth = Walk(), question.draft.root, question.position + 1
     while node in question.p:
@@ -33,7 +45,7 @@ def walk(question: Question) -> Walk:
             if rest is None:
                 found.note = "Target and draft agree to the last digit; the own token is drawn from the target's distribution."
             left = left if rest is None else rest
-            drafted = without(drafted, token)
+            drafted = drafted if replacement else without(drafted, token)
         if match is None:
             found.token, found.u = question.chooser.categorical(left, ("sample", depth))
             found.p = float(left[found.token] / left.sum())
@@ -73,3 +85,6 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
 
 
 RECURSIVE_REJECTION = Verifier(walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}))
+WITH_REPLACEMENT_REJECTION = Verifier(
+    partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT})
+)
