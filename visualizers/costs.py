@@ -12,7 +12,7 @@ DEFINITIONS = {
     "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
     "target forwards": "How often the target model ran, the prompt's own pass included.",
     "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
-    "tokens / target forward": "New tokens divided by target forwards; above 1 is better than token by token.",
+    "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
     "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",

@@ -25,6 +25,8 @@ class ParallelGrid:
             int, list[tuple[int, int]]
         ] = {}  # unsettled column -> [(iteration, token)], oldest first
         self.settled: dict[int, int] = {}  # column -> iteration in which it became final
+        self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
+        self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
         self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
 
     def head(self) -> dict:
@@ -43,7 +45,7 @@ class ParallelGrid:
             "clip": True,
             "legend": [
                 ["cell:filled", "■", "accepted", "settled now"],
-                ["cell:outline", "□", "accepted", "right already, ahead of the frontier"],
+                ["cell:outline", "□", "accepted", "right early"],
                 ["symbol:amber", "•", "live", "changed"],
                 ["path", "━", "ink", "frontier"],
                 ["hook", "└", "link", "waited for"],
@@ -78,6 +80,8 @@ class ParallelGrid:
             ops += self._settle(cell) if cell.state == "settled" else self._guess(cell)
         for column in now:
             ops += self._links(column, y)
+        if now:
+            ops += self._focus(now[-1])
         if y in self.rows:  # a new block's first guesses join the row in which the last block ended
             return ops
         self.rows.add(y)
@@ -106,12 +110,22 @@ class ParallelGrid:
         return {"id": f"g{x}-{y}", "kind": "cell", **place, **look}
 
     def _guess(self, cell) -> list[Op]:
-        """The cell of a position that is not final, with an amber dot if its token changed."""
+        """The cell of a position that is not final, with an amber dot if its token changed.
+
+        A new block may put a guess where the last pass of the block before left an output: that cell changes.
+        """
         x, y, said = self._column(cell.position), cell.iteration, SAID.get(cell.state, "a guess")
-        self.stood.setdefault(x, []).append((y, cell.token))
+        stood = self.stood.setdefault(x, [])
         hover = [f"{self._shown(cell)}: {said}", "whether it is right is not known yet"]
+        changed = cell.state == "changed"
+        if stood and stood[-1][0] == y:
+            dotted = stood.pop()[2]
+            stood.append((y, cell.token, dotted))
+            dot = [{"id": f"d{x}-{y}", "set": {"gone": not changed}}] if dotted else []
+            return [{"id": f"g{x}-{y}", "set": {"text": self._shown(cell), "hover": hover}}, *dot]
+        stood.append((y, cell.token, changed))
         ops = [self._mark(cell, "prompt", "tint", hover)]
-        if cell.state == "changed":
+        if changed:
             place = {"x": x + 0.38, "y": y - 0.33}
             ops.append(
                 {"id": f"d{x}-{y}", "kind": "symbol", **place, "glyph": "dot", "role": "amber", "size": 4}
@@ -121,7 +135,7 @@ class ParallelGrid:
     def _settle(self, cell) -> list[Op]:
         """The cell of a position that is final now; its earlier cells with the same token change."""
         x, y, shown = self._column(cell.position), cell.iteration, self._shown(cell)
-        early = [row for row, token in self.stood.pop(x, []) if token == cell.token]
+        early = [row for row, token, _ in self.stood.pop(x, []) if token == cell.token]
         sources = len({source for _, source in self.waited.get(x, [])})
         since = (
             f"it stood there already in iteration {early[0]}" if early else "it had not stood there before"
@@ -143,11 +157,25 @@ class ParallelGrid:
             if source in self.settled and source < column:
                 found[source] = max(weight, found.get(source, weight))
         nearest = sorted(found, key=lambda source: (-found[source], -self.settled[source], -source))[:LINKS]
+        if nearest:
+            self.longest[column] = max(nearest, key=lambda source: (self.settled[source], source))
         ends = {"x1": column, "y1": y, "strong": False}
         return [
             {"id": f"h{source}-{column}", "kind": "hook", "x0": source, "y0": self.settled[source], **ends}
             for source in nearest
         ]
+
+    def _focus(self, column: int) -> list[Op]:
+        """Makes the chain of waits that ends in `column` strong: each link is a forward that no one can save.
+
+        Only the difference to the chain before is told, so a step stays short however long the chain.
+        """
+        chain: set[str] = set()
+        while column in self.longest:
+            chain.add(f"h{self.longest[column]}-{column}")
+            column = self.longest[column]
+        before, self.chain = self.chain, chain
+        return [{"id": key, "set": {"strong": key in chain}} for key in sorted(before ^ chain)]
 
     def _shown(self, cell) -> str:
         return visible(self.header.vocabulary.get(cell.token, b"?"))

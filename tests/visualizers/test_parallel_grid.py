@@ -136,6 +136,24 @@ def test_links_hang_from_the_cell_waited_for_to_the_cell_that_waited():
     assert "waited for 1 earlier position" in marks["g3-3"]["hover"][1]
 
 
+def test_the_chain_of_the_newest_position_is_strong():
+    steps = [
+        [Cell(2, 1, 1, "settled"), Cell(3, 1, 1, "settled")],
+        [
+            Cell(4, 2, 1, "settled"),
+            Cell(5, 2, 1, "settled"),
+            Depend(2, 4, 1.0, "causal"),
+            Depend(3, 5, 1.0, "causal"),
+        ],
+        [Cell(6, 3, 1, "settled"), Depend(4, 6, 1.0, "causal"), Depend(3, 6, 1.0, "causal")],
+    ]
+    marks, ops = fold(ParallelGrid, steps, PROMPT, WORDS)
+    assert {m["id"]: m["strong"] for m in of_kind(marks, "hook")} == {
+        "h1-3": True, "h2-4": False, "h3-5": True, "h2-5": False,
+    }  # fmt: skip
+    assert {"id": "h2-4", "set": {"strong": True}} in ops[1], "then the newest position was column 4"
+
+
 def test_ops_grow_with_the_window_not_with_the_text():
     # One position settles an iteration; a fresh guess enters at the right.
     steps = [
@@ -153,6 +171,16 @@ def test_a_new_blocks_first_guesses_join_the_row_in_which_the_last_block_ended()
     assert {m["id"] for m in of_kind(marks, "cell")} == {"g1-0", "g1-1", "g2-1", "g3-1", "g2-2", "g3-2"}
     assert [said(marks, row) for row in (1, 2)] == ["1 settled +1", "2 settled +1"]
     assert marks["b2"]["x1"] == 1.5
+
+
+def test_a_new_block_overwrites_the_output_that_the_last_pass_left_behind():
+    first = [Cell(2, 1, 3, "settled"), Cell(3, 1, 5, "changed")]
+    second = [Cell(3, 1, 1, "guess"), Cell(3, 2, 5, "settled")]
+    marks, _ = fold(ParallelGrid, [first, second], PROMPT, WORDS)
+    assert marks["g2-1"]["text"] == "␣one" and marks["g2-1"]["fill"] == "tint", (
+        "what was dropped was no early hit"
+    )
+    assert not of_kind(marks, "symbol")
 
 
 def test_markup_in_tokens_stays_text():
