@@ -221,9 +221,11 @@ class Lane:
         """What became of a node: p, q, u, reason, into."""
         self._events.append(trace.Verdict(node, status, **why))
 
-    def rank(self, node: int, name: str, total: float, rank: int | None = None, **parts: float) -> None:
-        """A node was given a score; rank 1 is the best so far."""
-        self._events.append(trace.Score(node, name, total, parts, rank))
+    def rank(
+        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None, **parts: float
+    ) -> None:
+        """A node was given a score; rank 1 is the best so far. `level` names the group or layer it counts in."""
+        self._events.append(trace.Score(node, name, total, parts, rank, level))
 
     def cell(
         self, position: int, iteration: int, token: int, state: str, confidence: float | None = None
@@ -249,10 +251,11 @@ class Lane:
         self._events.append(trace.Commit(list(nodes), list(logprobs)))
         for node in nodes:
             self._attention(node)
+        parents = self.tree.parents
+        above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
+        settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
         for scorer in self.scorers.values():
-            scorer.forget(
-                self.tree.path(self.tree.parents[nodes[-1]], above=self.tree.parents[self.tip])[:-1]
-            )
+            scorer.forget(settled)
         self.tip = nodes[-1]
         self.written += len(nodes)
 

@@ -5,11 +5,9 @@ Knows one lane; the bookkeeping of live and finished hypotheses is in beams.py.
 
 from collections.abc import Iterator
 
-import torch
-
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, settle
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
 
 
 def too_many_returned(parameters: dict) -> str | None:
@@ -44,12 +42,11 @@ def beam(lane: Lane) -> Iterator[None]:
     finished ones with the score S / t ** length_penalty.
     """
     beams = Beams(lane, lane.parameters["num_beams"])
-    while beams.open:
-        logits = lane.score(beams.live)  # [B, V]
-        logprobs = lane.distribution(beams.live, logits)
-        totals = torch.tensor(beams.totals, dtype=logprobs.dtype, device=logprobs.device)[:, None] + logprobs
-        beams.advance(totals, logprobs)
-        if beams.open:
+    while beams.live:
+        logprobs = lane.distribution(beams.live, lane.score(beams.live))  # [B, V]
+        beams.advance(logprobs, logprobs)
+        rank_live([beams])
+        if beams.live:
             settle(lane, [beams])
         else:
             conclude(lane, [beams])

@@ -1,7 +1,7 @@
 """The hypotheses of one beam search in the token tree: which live, which finished, which limbs died.
 
-Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the scores
-were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal `generate`.
+Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the
+scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal `generate`.
 """
 
 import bisect
@@ -20,10 +20,21 @@ LENGTH_PENALTY = Parameter(
 )  # fmt: skip
 EARLY_STOPPING = Parameter(
     "early_stopping", "choice", "false",
-    "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the worst "
-    "of them; never: unless any continuation could.",
+    "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the "
+    "worst of them; never: unless any continuation could.",
     choices=("false", "true", "never"),
 )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A continuation that was looked at: sum of the scores of its steps, and of their raw log-probabilities."""
+
+    total: float
+    raw: float
+    logprob: float
+    row: int
+    token: int
 
 
 @dataclass(slots=True)
@@ -35,22 +46,12 @@ class Hypothesis:
     score: float
 
 
-def best(totals: torch.Tensor, logprobs: torch.Tensor, count: int) -> list[tuple[float, float, int, int]]:
-    """The `count` best of totals [B, V], best first, without -inf: (total, log-probability, row, token)."""
-    flat = totals.flatten()
-    top = flat.topk(min(count, len(flat)))
-    raw = logprobs.flatten()[top.indices].tolist()
-    width = totals.shape[-1]
-    entries = zip(top.values.tolist(), raw, top.indices.tolist(), strict=True)
-    return [(total, lp, i // width, i % width) for total, lp, i in entries if total > -math.inf]
-
-
 class Beams:
-    """Up to `width` live and `width` finished hypotheses below the lane's tip."""
+    """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name if there are several."""
 
-    def __init__(self, lane: Lane, width: int):
+    def __init__(self, lane: Lane, width: int, group: str | None = None):
         parameters = lane.parameters
-        self.lane, self.width = lane, width
+        self.lane, self.width, self.group = lane, width, group
         self.length_penalty: float = parameters["length_penalty"]
         # one beam is greedy decoding in transformers: the first end of text ends it
         self.early_stopping: str = "true" if width == 1 else parameters["early_stopping"]
@@ -58,76 +59,103 @@ class Beams:
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
         self.totals: list[float] = [0.0]  # of each live one, best first
+        self.raws: list[float] = [0.0]  # the same without penalties
         self.finished: list[Hypothesis] = []  # best first
-        self.logprobs: dict[int, float] = {}  # raw, of every node that was kept or finished
+        self.logprobs: dict[int, float] = {}  # raw, of every candidate that was not dropped at once
         self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
 
-    @property
-    def open(self) -> bool:
+    def _open(self) -> bool:
         """False once no live hypothesis can enter the finished ones, by the rule that early_stopping names."""
-        if not self.live:
-            return False
         if len(self.finished) < self.width:
             return True
-        if self.early_stopping == "true":
+        if self.early_stopping == "true" or not self.live:
             return False
         far = self.early_stopping == "never" and self.length_penalty > 0.0
         length = self.lane.budget if far else self.length
         return self.totals[0] / length**self.length_penalty > self.finished[-1].score
 
-    def advance(self, totals: torch.Tensor, logprobs: torch.Tensor, **parts: torch.Tensor) -> list[int]:
-        """One position: picks the best continuations by totals [B, V] and tells what became of each candidate.
+    def _best(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
+        """The candidates looked at, best first; ties go to the smaller token, then to the better beam."""
+        sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
+        flat, vocabulary = sums.flatten(), sums.shape[-1]
+        top = flat.topk(min(self.looked_at, len(flat)))
+        own = logprobs.flatten()[top.indices].tolist()
+        found = []
+        for total, index, logprob in zip(top.values.tolist(), top.indices.tolist(), own, strict=True):
+            row, token = divmod(index, vocabulary)
+            if total > -math.inf:
+                found.append(Candidate(total, self.raws[row] + logprob, logprob, row, token))
+        return sorted(found, key=lambda c: (-c.total, c.token, c.row))
 
-        logprobs [B, V] are the target's own. `parts` (each [B, V]) are named in the scores of the kept nodes.
-        Returns the tokens of the new live hypotheses.
+    def advance(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[int]:
+        """One position: picks the best continuations and tells what became of each candidate.
+
+        scores [B, V] decide, logprobs [B, V] are the target's own. Returns the tokens that were chosen, those
+        that end a text included. Afterwards `live` is empty if the search is over.
         """
         lane, leaves = self.lane, self.live
         self.length += 1
         last = self.length == lane.budget
-        candidates = best(totals, logprobs, self.looked_at)
-        nodes = [lane.propose(leaves[row], token, lp, slot=slot)
-                 for slot, (_, lp, row, token) in enumerate(candidates)]  # fmt: skip
-        live, kept, gone = [], [], []
-        for slot, (node, (total, logprob, row, token)) in enumerate(zip(nodes, candidates, strict=True)):
-            ends = last or token in lane.eos
-            place = f"rank {slot + 1} of {len(candidates)}"
+        candidates = self._best(scores, logprobs)
+        nodes = [lane.propose(leaves[c.row], c.token, c.logprob, slot=i) for i, c in enumerate(candidates)]
+        kept, gone, chosen = [], [], []
+        for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
+            ends = last or candidate.token in lane.eos
+            place = f"rank {slot + 1} of {len(candidates)}" + (f" in {self.group}" if self.group else "")
             if ends and slot >= self.width:
                 lane.verdict(node, "pruned", reason=f"{place}: only the best {self.width} may finish")
             elif ends:
-                why = "end of text" if token in lane.eos else f"the limit of {lane.budget} new tokens"
-                gone += self._finish(node, total, why)
-            elif len(live) < self.width:
-                live.append(node)
-                kept.append(total)
-                named = {name: float(values[row, token]) for name, values in parts.items()}
-                lane.rank(node, "sum_logprob", total, rank=len(live), **named)
-            else:
+                gone += self._finish(node, candidate)
+            elif len(kept) == self.width:
                 lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
-            self.logprobs[node] = logprob
-        self.live, self.totals = live, kept
-        self._bury(leaves, gone)
-        return [lane.tree.tokens[node] for node in live]
+            else:
+                kept.append((node, candidate))
+            if self.group and candidate.total != candidate.raw:
+                self.rank(node, candidate.total, candidate.raw)
+            if (ends and slot < self.width) or (kept and kept[-1][0] == node):
+                chosen.append(candidate.token)
+                self.logprobs[node] = candidate.logprob
+        self.live = [node for node, _ in kept]
+        self.totals, self.raws = [c.total for _, c in kept], [c.raw for _, c in kept]
+        self._bury(leaves, gone, "no continuation of it is kept")
+        if not self._open():
+            leaves, self.live, self.totals, self.raws = self.live, [], [], []
+            self._bury(leaves, [], "the search is over: it could not enter the best finished")
+        return chosen
 
-    def _finish(self, node: int, total: float, why: str) -> list[int]:
+    def rank(self, node: int, total: float, raw: float, rank: int | None = None) -> None:
+        """Says the sum by which a hypothesis is chosen, and of what it is made if there are penalties."""
+        if self.group:
+            parts = {"sum_logprob": raw, "diversity": total - raw}
+            self.lane.rank(node, "augmented_sum", total, rank, level=self.group, **parts)
+        else:
+            self.lane.rank(node, "sum_logprob", total, rank)
+
+    def _finish(self, node: int, candidate: Candidate) -> list[int]:
         """Enters a hypothesis into the finished ones if it is good enough; returns the node that fell out."""
         lane = self.lane
-        ended = Hypothesis(node, total, total / self.length**self.length_penalty)
+        ended = Hypothesis(node, candidate.total, candidate.total / self.length**self.length_penalty)
         bisect.insort_right(self.finished, ended, key=lambda h: -h.score)
         lost = self.finished.pop() if len(self.finished) > self.width else None
         if lost is ended:
             reason = f"score {ended.score:.4g} is not among the {self.width} best finished"
             lane.verdict(node, "pruned", reason=reason)
             return []
+        why = "end of text" if candidate.token in lane.eos else f"the limit of {lane.budget} new tokens"
         lane.verdict(node, "finished", reason=why)
-        lane.rank(node, "length_penalised", ended.score, sum_logprob=total, length=float(self.length))
+        parts = {"sum": candidate.total, "length": float(self.length)}
+        lane.rank(node, "length_penalised", ended.score, level=self.group, **parts)
         if lost is None:
             return []
         reason = f"score {lost.score:.4g}: {self.width} better ones have finished"
         lane.verdict(lost.node, "pruned", reason=reason)
         return [lost.node]
 
-    def _bury(self, leaves: list[int], gone: list[int]) -> None:
-        """Limbs that lead to no live or finished hypothesis any more are pruned and give their slots back."""
+    def _bury(self, leaves: list[int], gone: list[int], reason: str) -> None:
+        """Limbs that lead to no live or finished hypothesis any more are pruned and give their slots back.
+
+        `leaves` were just expanded (or given up), `gone` are finished ones that were pushed out.
+        """
         parents, needed = self.lane.tree.parents, self.needed
         needed.update((leaf, 0) for leaf in leaves if leaf >= self.lane.tree.trunk)
         for node in (*self.live, *(h.node for h in self.finished if parents[h.node] in leaves)):
@@ -143,11 +171,20 @@ class Beams:
             while needed.get(node) == 0:
                 del needed[node]
                 dead.append(node)
-                self.lane.verdict(node, "pruned", reason="no continuation of it is kept")
+                self.lane.verdict(node, "pruned", reason=reason)
                 node = parents[node]
                 if node in needed:
                     needed[node] -= 1
         self.lane.drop(dead)
+
+
+def rank_live(groups: list[Beams]) -> None:
+    """Ranks the live hypotheses of all groups by their sums; 1 is the best."""
+    live = [
+        (total, raw, node, b) for b in groups for total, raw, node in zip(b.totals, b.raws, b.live, strict=True)
+    ]
+    for rank, (total, raw, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
+        beams.rank(node, total, raw, rank)
 
 
 def settle(lane: Lane, groups: list[Beams]) -> None:
@@ -163,9 +200,7 @@ def settle(lane: Lane, groups: list[Beams]) -> None:
 
 
 def conclude(lane: Lane, groups: list[Beams]) -> None:
-    """Ranks the finished hypotheses, prunes the live ones, and commits the rest of the best."""
-    for node in (node for beams in groups for node in beams.live):
-        lane.verdict(node, "pruned", reason="the search ended: it could not enter the best finished")
+    """Ranks the finished hypotheses of all groups and commits the rest of the best."""
     results = best_finished(groups)
     for rank, ended in enumerate(results, 1):
         lane.rank(ended.node, "length_penalised", ended.score, rank=rank)

@@ -1,0 +1,69 @@
+"""Contrastive search: likely tokens whose hidden state is unlike those of the text so far.
+
+Knows one lane and the hidden states of its target. Definition as in transformers' former `penalty_alpha` generation and
+in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 10.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+
+
+@strategy(
+    name="contrastive_search",
+    title="Contrastive search",
+    family="search",
+    parameters=(
+        Parameter("penalty_alpha", "float", 0.6, "Weight of the degeneration penalty; 0 is greedy.", low=0.0, high=1.0),
+        Parameter("top_k", "int", 4, "Candidates looked ahead at each position; 1 is greedy.", low=1, high=64),
+    ),
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic",
+)  # fmt: skip
+def contrastive_search(lane: Lane) -> Iterator[None]:
+    """Of the top_k likeliest tokens the one that is likely and whose hidden state repeats the text least.
+
+    x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), j over all positions so far. The forward that looks
+    ahead at the candidates is the next position's forward of the winner: one forward a token.
+    """
+    scorer = lane.scorers["target"]
+    if not hasattr(scorer, "hidden"):
+        lane.ended_by = "Contrastive search compares hidden states, and this model has none; choose another model."
+        return
+    alpha, top_k = lane.parameters["penalty_alpha"], lane.parameters["top_k"]
+    trunk = list(range(lane.tree.trunk))
+    lane.score(trunk, hidden=True)
+    context = [direction(scorer.hidden(node)) for node in trunk]  # unit vectors [d] of all positions so far
+    scorer.forget(trunk[:-1])
+    while lane.more:
+        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V], from an earlier forward
+        top = logprobs.topk(min(top_k, len(logprobs)))
+        offers = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+        nodes = [lane.propose(lane.tip, token, lp, slot=slot) for slot, (token, lp) in enumerate(offers)]
+        lane.score(nodes, hidden=True)
+        states = torch.stack([direction(scorer.hidden(node)) for node in nodes])  # [K, d]
+        penalty = (states @ torch.stack(context).T).max(dim=-1).values  # [K]
+        p = top.values.exp()
+        scores = ((1 - alpha) * p - alpha * penalty).tolist()
+        order = sorted(range(len(nodes)), key=lambda i: -scores[i])  # ties to the likelier token
+        parts = zip(p.tolist(), penalty.tolist(), strict=True)
+        for i, (likely, similar) in enumerate(parts):
+            rank = order.index(i) + 1
+            lane.rank(nodes[i], "contrastive", scores[i], rank, p=likely, penalty=similar)
+            if rank > 1:
+                lane.verdict(nodes[i], "pruned", reason=f"rank {rank} of {len(nodes)}: p {likely:.3f}, "
+                             f"similarity to the text {similar:.3f}")  # fmt: skip
+        best = order[0]
+        context.append(states[best])
+        lane.commit([nodes[best]], [offers[best][1]])
+        lane.drop([node for i, node in enumerate(nodes) if i != best])
+        yield
+
+
+def direction(state: torch.Tensor) -> torch.Tensor:
+    """The hidden state [d] at length 1, in float32 or float64."""
+    state = state if state.dtype == torch.float64 else state.float()
+    return state / state.norm()

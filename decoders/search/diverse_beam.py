@@ -1,0 +1,66 @@
+"""Diverse beam search: groups of beams, decoded one after another at each position, that avoid each other's tokens.
+
+Knows one lane; live and finished hypotheses of each group are in beams.py. Paper: "Diverse Beam Search: Decoding
+Diverse Solutions from Neural Sequence Models" (2016), Hamming diversity.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+
+
+def uneven_groups(parameters: dict) -> str | None:
+    """The sentence to show if the beams cannot be shared out evenly."""
+    beams, groups = parameters["num_beams"], parameters["num_beam_groups"]
+    if beams % groups == 0:
+        return None
+    return f"num_beams is {beams}, which {groups} groups cannot share evenly; make it a multiple of num_beam_groups."
+
+
+@strategy(
+    name="diverse_beam",
+    title="Diverse beam search",
+    family="search",
+    parameters=(
+        Parameter("num_beams", "int", 4, "Hypotheses kept at each position, all groups together.", low=1, high=64),
+        Parameter("num_beam_groups", "int", 2, "Groups that share the beams evenly.", low=1, high=64),
+        Parameter("diversity_penalty", "float", 0.5, "Taken off a token for each beam of an earlier group that just "
+                  "took it.", low=0.0, high=100.0),
+        replace(LENGTH_PENALTY, default=0.0),  # the paper ranks by sums
+        EARLY_STOPPING,
+    ),
+    together=uneven_groups,
+    papers=("diverse-beam-search",),
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic",
+)  # fmt: skip
+def diverse_beam(lane: Lane) -> Iterator[None]:
+    """Beam search in groups; a later group pays for tokens that earlier groups chose at the same position.
+
+    a_b(v) = log p(v | b) - diversity_penalty * (beams of earlier groups whose token here is v). Each group keeps its
+    best by the sum of a, so the penalty steers all later positions, and has finished hypotheses of its own; their
+    union is the result. One forward scores the beams of all groups.
+    """
+    penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
+    width = lane.parameters["num_beams"] // count
+    groups = [Beams(lane, width, f"group {g + 1}") for g in range(count)]
+    while running := [beams for beams in groups if beams.live]:
+        leaves = list(dict.fromkeys(node for beams in running for node in beams.live))
+        logprobs = lane.distribution(leaves, lane.score(leaves))  # [N, V]
+        row = {node: i for i, node in enumerate(leaves)}
+        taken = torch.zeros_like(logprobs[0])  # [V] beams of earlier groups that took each token here
+        for beams in running:
+            own = logprobs[[row[node] for node in beams.live]]  # [B', V]
+            for token in beams.advance(own - penalty * taken, own):
+                taken[token] += 1
+        rank_live(running)
+        if any(beams.live for beams in groups):
+            settle(lane, groups)
+        else:
+            conclude(lane, groups)
+        yield
