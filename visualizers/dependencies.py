@@ -60,17 +60,23 @@ class Dependencies:
         for node in committed:
             self.column += 1
             self.columns[node] = self.column
-            ops.append(self._token(node, "chosen", "outline"))
+        strongest = {node: self._strongest(node) for node in committed}
+        ops += [self._token(node, "chosen", "outline", strongest[node]) for node in committed]
         if committed:
             ops += self._leave()
             for node in committed[:-1]:
-                ops += self._arcs(node, self._strongest(node)[:KEPT], strong=False)
-            ops += self._enter(committed[-1])
+                ops += self._arcs(node, strongest[node][:KEPT], strong=False)
+            ops += self._enter(committed[-1], strongest[committed[-1]])
         return ops
 
-    def _token(self, node: int, state: str, fill: str) -> Op:
+    def _token(self, node: int, state: str, fill: str, looks: tuple | list = ()) -> Op:
+        """The cell of a token; `looks` are its (weight, source) pairs, named in the hover."""
         shown = self._shown(node)
         hover = [f"{shown}: prompt" if state == "prompt" else f"{shown}: token {self.columns[node]}"]
+        if looks:
+            hover.append(
+                "looked at " + " · ".join(f"{self._shown(n)} {percent(weight)}" for weight, n in looks)
+            )
         place = {"panel": "line", "x": self.columns[node], "y": 0, "w": 0.96, "h": 1}
         look = {"state": state, "fill": fill, "text": shown, "hover": hover}
         return {"id": f"t{node}", "kind": "cell", "node": node, **place, **look}
@@ -80,9 +86,9 @@ class Dependencies:
         looks = [look for look in self.looks.pop(node, []) if look[1] in self.columns]
         return sorted(looks, key=lambda look: (-look[0], look[1]))[:STRONGEST]
 
-    def _enter(self, node: int) -> list[Op]:
+    def _enter(self, node: int, looks: list[tuple[float, int]]) -> list[Op]:
         """Puts the focus on `node`: filled cell, arcs, tinted sources with their share, the heading."""
-        self.focus, self.drawn = node, self._strongest(node)
+        self.focus, self.drawn = node, looks
         ops = [{"id": f"t{node}", "set": {"fill": "filled"}}, *self._arcs(node, self.drawn, strong=True)]
         for weight, source in self.drawn:
             ops.append({"id": f"t{source}", "set": {"state": "chosen", "fill": "tint"}})

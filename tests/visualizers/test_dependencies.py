@@ -62,6 +62,7 @@ def test_what_the_focus_left_is_as_it_was():
     marks, _ = fold(Dependencies, steps, [0, 1, 2], WORDS)
     assert [marks[f"t{node}"]["state"] for node in (0, 1, 2)] == ["prompt"] * 3
     assert marks["t3"]["fill"] == "tint" and marks["t4"]["fill"] == "filled"
+    assert marks["t4"]["hover"] == ["␣dog: token 2", "looked at ␣big 50 %"]
     assert "the strongest source (50 % of the attention)" in marks["heading"]["heading"]
 
 
