@@ -187,7 +187,7 @@ class BeamTree:
             edge, mark = self._birth(event, below, born, scores, verdicts)
             total = next((s.total for s in scores.get(event.node, [])), None)
             if total is not None:
-                mark |= {"note": f"{total:.2f}", "note_priority": 8}
+                mark |= {"note": f"{total:.2f}".replace("-", "−"), "note_priority": 8}
             mark["quiet"] = True  # its token is shown when it wins
             ops += [edge, mark]
         return ops
@@ -211,13 +211,12 @@ class BeamTree:
         nodes = self.nodes
         said = [f"{nodes.text(event.node)}  p {probability(_p(event))}"]
         if event.node in nodes.total:
-            said.append(f"sum {nodes.total[event.node]:.2f}")
+            said.append(f"sum {nodes.total[event.node]:.2f}".replace("-", "−"))
         status, reason = verdicts.get(event.node, (None, None))
         rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
         if rank is not None:
-            said.append(
-                f"rank {rank} of the {len(self.live | {event.node})} kept" if self.rows > 1 else "chosen"
-            )
+            kept = sum(any(s.rank is not None for s in given) for given in scores.values())
+            said.append(f"rank {rank} of the {kept} kept" if self.rows > 1 else "chosen")
         elif status:
             said.append(f"{status}: {reason}" if reason else status)
         others = [e for e in born if e.parent == event.parent and e.node != event.node]

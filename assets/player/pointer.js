@@ -57,12 +57,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const layer = svg("svg", scene.overlay, { width: view.size.width, height: view.size.height, "aria-hidden": "true" });
     if (path && path.length > 1) {
       const points = path.map((m) => [view.px(m.x), view.py(m.y, m)]);
-      let line = "M" + points[0].join(" ");
-      for (let i = 1; i < points.length; i++) {
-        const [[ax, ay], [bx, by]] = [points[i - 1], points[i]], middle = (ax + bx) / 2;
-        line += ay === by ? "L" + bx + " " + by : "C" + [middle, ay, middle, by, bx, by].join(" ");
-      }
-      svg("path", layer, { d: line, fill: "none", stroke: ink, "stroke-width": 3 });
+      const line = path.slice(1).map((_, i) => player.curve(points[i], points[i + 1])).join("");
+      svg("path", layer, { d: "M" + points[0].join(" ") + line, fill: "none", stroke: ink, "stroke-width": 3 });
       path.forEach((mark, i) => {
         svg("circle", layer, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
         const text = mark.text ? player.fit(mark.text, view.columnWidth - 2, 13) : "";
@@ -93,6 +89,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.showCard = function (scene, mark, touch) {
     player.hideCard(scene, true);
     scene.hovered = mark;
+    scene.touched = touch;
     player.outline(scene, [mark], mark.parent ? rootPath(scene, mark) : null);
     const card = (scene.card = player.element("div", "dp-card", scene.frame));
     card.setAttribute("role", "tooltip");
@@ -117,6 +114,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     scene.hovered = null;
     player.outline(scene, []);
     if (!quiet) scene.options.onHover(null);
+  };
+
+  // After a redraw the card stays with its mark, as the mark is now, or goes with it.
+  player.keepCard = function (scene) {
+    const same = scene.hovered && scene.drawn.find((mark) => mark.id === scene.hovered.id);
+    if (same) player.showCard(scene, same, scene.touched);
+    else {
+      player.hideCard(scene);
+      player.outline(scene, []);
+    }
   };
 
   // A hand moved the window: following ends until Follow is pressed.

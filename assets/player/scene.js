@@ -77,7 +77,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     show(step) {
       this.shown = step;
-      if (this.step() !== this.paintedStep) player.hideCard(this);
       this.schedule();
     }
 
@@ -174,7 +173,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.drawn = marks;
       this.followButton.hidden = this.hand.follow;
       this.drawLegend(marks);
-      player.outline(this, []);
+      this.placed = ctx.placed || []; // the labels and their boxes, in pixels
+      player.keepCard(this);
       this.lastDraw = performance.now() - started;
       setTimeout(() => {
         // a task after the frame: the pixels are on the screen

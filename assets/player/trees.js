@@ -9,6 +9,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
   const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
 
+  // The same curve as a piece of an SVG path, from a to b in pixels.
+  player.curve = ([ax, ay], [bx, by]) => smooth.map(([t, s]) => `L${ax + (bx - ax) * t} ${ay + (by - ay) * s}`).join("");
+
   const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
   const yaxes = (ctx) => Object.values(ctx.panels).map((p) => p.yaxis);
 

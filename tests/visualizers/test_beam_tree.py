@@ -61,7 +61,7 @@ def test_the_end_leaves_one_spine_and_no_front_of_the_dead():
 def test_rank_and_sum_stand_at_the_front():
     marks, _ = run(two_beams()[:2])
     assert marks["n5"]["note"] == "#1  −0.6" and marks["n5"]["note_more"] == "90 %"
-    assert marks["n3"]["note"] is None and marks["n7"]["note"] == "-0.65"
+    assert marks["n3"]["note"] is None and marks["n7"]["note"] == "−0.65"
 
 
 def test_a_finished_hypothesis_hangs_half_a_row_below_its_parent():

@@ -1,4 +1,4 @@
-"""Draft rounds, hand-made: chain and tree are one picture, states are verdicts, rounds stand below each other."""
+"""Draft rounds, hand-made: chain and tree are one picture, states are verdicts, rounds never overlap."""
 
 from decoders.trace import Commit, Propose, Verdict
 from tests.visualizers.folding import fold, of_kind

@@ -1,0 +1,244 @@
+"""The player in a real browser: marks in their states at every step, text never markup, following.
+
+Each test gives the player the deltas of a small hand-made lane and asks the page what it shows.
+"""
+
+import json
+import random
+from pathlib import Path
+
+import plotly
+import pytest
+from playwright.sync_api import sync_playwright
+
+from decoders.trace import Commit, Propose, Score, Step, Verdict
+from tests.browser.install import find
+from visualizers.scene import Header
+from visualizers.views import deltas
+
+pytestmark = pytest.mark.browser
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+HOSTILE = '<img src=x onerror="window.hacked=1">'
+WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]
+
+
+MAKE = """palette => {
+  window.painted = drawing => new Promise(done => {
+    const look = () => drawing.waiting ? requestAnimationFrame(look) : setTimeout(done, 30);
+    look();
+  });
+  window.make = async (kind, head, deltas) => {
+    const name = kind === "Scene" ? "scene" : "chips";
+    const options = {palette, theme: "light", oneLine: false, onPick: mark => (window.picked = mark.id)};
+    window[name] = new DecodingPlayer[kind](document.getElementById(name), options);
+    window[name].reset(head);
+    window[name].feed(deltas);
+    await painted(window[name]);
+  };
+}"""
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """One page with the player and `make(kind, head, deltas)`, and the list of its errors."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        page, errors = chromium.new_page(viewport={"width": 1000, "height": 700}), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.set_content("<main></main>")
+        for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+            page.add_script_tag(path=str(script))
+        page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+        page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
+        yield page, errors
+        chromium.close()
+
+
+@pytest.fixture
+def page(opened):
+    """The page with two fresh places for drawings; no script may fail in it."""
+    page, errors = opened
+    page.evaluate(
+        """() => {
+          document.querySelector("main").innerHTML =
+            '<div id="scene" style="width:960px;height:320px"></div><div id="chips"></div>';
+          delete window.picked;
+        }"""
+    )
+    page.mouse.move(5, 690)
+    yield page
+    assert errors == []
+
+
+def beams(count: int, length: int, seed: int = 0) -> list[Step]:
+    """A beam search with random scores: `count` kept of `2 * count` candidates at each of `length` steps."""
+    rng, node, live, steps = random.Random(seed), 2, [(1, 0.0)], []
+    for index in range(length):
+        found = sorted(((s + rng.uniform(-4, 0), n) for n, s in live for _ in range(4)), reverse=True)[
+            : 2 * count
+        ]
+        events, kept = [], []
+        for slot, (total, parent) in enumerate(found):
+            events.append(Propose(node, parent, rng.randrange(1, len(WORDS)), -rng.random(), "target", slot))
+            events += [Verdict(node, "pruned")] if slot >= count else []
+            kept += [(node, total)] if slot < count else []
+            node += 1
+        mothers = {e.parent for e in events if isinstance(e, Propose) and e.slot < count}
+        events += [Verdict(n, "pruned") for n, _ in live if n not in mothers and n != 1]
+        live = kept
+        events += [Score(n, "sum_logprob", s, rank=r + 1) for r, (n, s) in enumerate(kept)]
+        steps.append(Step(index, events))
+    return steps
+
+
+def rounds(length: int) -> list[Step]:
+    """Draft rounds of two tokens: the first accepted, the second rejected and replaced."""
+    steps, parent, node = [], 1, 2
+    for index in range(length):
+        a, b, c = node, node + 1, node + 2
+        events = [
+            Propose(a, parent, 2, -1.0, "draft"), Propose(b, a, 4, -1.0, "draft"),
+            Verdict(a, "accepted", 0.5, 0.4, 0.2),
+            Verdict(b, "rejected", 0.1, 0.4, 0.9),
+            Propose(c, a, 3, -1.0, "target"), Verdict(c, "resampled", p=0.5),
+            Commit([a, c], [-0.7, -0.7]),
+        ]  # fmt: skip
+        steps.append(Step(index, events))
+        parent, node = c, node + 3
+    return steps
+
+
+def lane(view: str, steps: list[Step], **parameters):
+    """(head, deltas) of a view over hand-made steps."""
+    return deltas(view, Header([0, 1], dict(enumerate(WORDS)), parameters), steps)
+
+
+def at(head: dict, fed: list[dict], step: int) -> dict:
+    """What the marks are at a step, folded in Python: id -> state."""
+    marks = {op["id"]: dict(op) for op in head.get("ops", [])}
+    for op in (op for delta in fed if delta["step"] <= step for op in delta["ops"]):
+        if "kind" in op:
+            marks[op["id"]] = dict(op)
+        elif "set" in op:
+            marks[op["id"]].update(op["set"])
+    return {key: mark.get("state") for key, mark in marks.items() if not mark.get("gone")}
+
+
+@pytest.mark.parametrize(("view", "steps"), [("beam_tree", beams(4, 20)), ("draft_tree", rounds(8))])
+def test_every_mark_has_its_state_at_every_step_in_any_direction(page, view, steps):
+    head, fed = lane(view, steps, num_beams=4)
+    page.evaluate("([h, d]) => make('Scene', h, d)", [head, fed])
+    order = [*range(len(steps)), *reversed(range(len(steps))), -1]
+    for step in order:
+        shown = page.evaluate("s => scene.marksAt(s).map(m => [m.id, m.state ?? null])", step)
+        assert dict(shown) == at(head, fed, step)
+        assert page.evaluate("s => scene.count(s)", step) == len(shown)
+
+
+def test_what_is_painted_is_the_step_that_was_asked_for(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 20), num_beams=4)))
+    assert page.evaluate("scene.paintedStep") == 19
+    page.evaluate("scene.show(3); painted(scene)")
+    assert page.evaluate("scene.paintedStep") == 3
+    points = page.evaluate("scene.plot.data.filter(t => t.mode === 'markers').flatMap(t => t.x)")
+    assert max(points) == 4  # three steps more than the first column
+
+
+@pytest.mark.parametrize(
+    ("view", "steps"), [("beam_tree", beams(4, 12)), ("draft_tree", rounds(6)), ("beam_tree", beams(16, 12))]
+)
+def test_labels_do_not_overlap(page, view, steps):
+    page.evaluate(
+        "([h, d]) => make('Scene', h, d)",
+        list(lane(view, steps, num_beams=16 if len(steps[0].events) > 20 else 4)),
+    )
+    boxes = page.evaluate("scene.placed.map(l => l.box)")
+    assert len(boxes) > 5
+    for i, (x0, y0, x1, y1) in enumerate(boxes):
+        for a0, b0, a1, b1 in boxes[i + 1 :]:
+            assert x1 <= a0 or a1 <= x0 or y1 <= b0 or b1 <= y0
+
+
+def test_a_token_that_looks_like_markup_is_text_everywhere(page):
+    head, fed = lane("draft_tree", rounds(4))
+    page.evaluate("([h, d]) => make('Scene', h, d)", [head, fed])
+    page.evaluate("([h, d]) => make('Chips', h, d)", list(lane("text", rounds(4))))
+    page.evaluate("DecodingPlayer.showCard(scene, scene.drawn.find(m => m.state === 'rejected'))")
+    assert HOSTILE in page.evaluate("document.querySelector('.dp-card').textContent")
+    assert page.locator(".dp-chip.is-rejected").first.text_content() == HOSTILE
+    assert "<im" in page.evaluate("scene.plot.querySelector('svg').textContent")  # cut to its cell, and shown
+    assert page.locator("img").count() == 0 and page.evaluate("window.hacked === undefined")
+
+
+def test_chips_read_as_a_list_with_their_verdicts(page):
+    page.evaluate("([h, d]) => make('Chips', h, d)", list(lane("text", rounds(1))))
+    labels = page.locator("#chips [role=listitem]").evaluate_all(
+        "all => all.map(e => e.getAttribute('aria-label'))"
+    )
+    assert labels == ["Once, prompt", "␣a, prompt", "␣big, accepted, p .50", f"{HOSTILE}, rejected, p .37",
+                      "␣wonderfully, resampled, p .50"]  # fmt: skip
+    page.evaluate("chips.show(-1); painted(chips)")
+    assert page.locator("#chips [role=listitem]").count() == 2
+
+
+def test_colours_are_the_states_in_both_themes(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_tree", rounds(3))))
+    palette = json.loads((ASSETS / "palette.json").read_text())["state"]
+    for theme in ("light", "dark"):
+        page.evaluate("t => { scene.theme(t); return painted(scene); }", theme)
+        fills = set(
+            page.evaluate(
+                "scene.plot.data.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)"
+            )
+        )
+        assert fills == {palette["accepted"][theme]["color"], palette["resampled"][theme]["color"],
+                         palette["rejected"][theme]["tint"]}  # fmt: skip
+
+
+def test_the_window_follows_until_a_hand_moves_it_and_comes_back(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 60), num_beams=4)))
+    low, high = page.evaluate("scene.view.range")
+    assert low < 60 < high and low > 20
+    follow = page.get_by_role("button", name="Follow")
+    assert not follow.is_visible()
+    page.mouse.move(300, 250)
+    page.mouse.down()
+    page.mouse.move(700, 250, steps=4)
+    page.mouse.up()
+    page.evaluate("painted(scene)")
+    assert page.evaluate("scene.view.range[0]") < low and follow.is_visible()
+    follow.click()
+    page.evaluate("painted(scene)")
+    assert page.evaluate("scene.view.range") == [low, high] and not follow.is_visible()
+
+
+def test_the_window_moves_in_jumps_and_not_with_each_token(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(2, 60), num_beams=2)))
+    starts = [
+        page.evaluate("async s => { scene.show(s); await painted(scene); return scene.view.lo; }", s)
+        for s in range(20, 60)
+    ]
+    assert starts == sorted(starts) and len(set(starts)) <= 12
+
+
+def test_a_click_picks_the_mark_under_the_pointer(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 6), num_beams=4)))
+    mark = "scene.drawn.find(m => m.id === 'n2')"
+    x, y = page.evaluate(f"(m => [scene.view.px(m.x), scene.view.py(m.y, m)])({mark})")
+    box = page.locator("#scene").bounding_box()
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    assert page.evaluate("window.picked") == "n2"
+
+
+def test_five_hundred_nodes_are_redrawn_within_a_tenth_of_a_second(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(16, 60), num_beams=16)))
+    assert page.evaluate("scene.drawn.length") > 500
+    times = [
+        page.evaluate("async s => { scene.show(s); await painted(scene); return scene.lastDraw; }", s)
+        for s in range(48, 60)
+    ]
+    assert min(times) < 100  # the quickest of twelve: the machine may be busy with other things
