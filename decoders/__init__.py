@@ -1,1 +1,1 @@
-"""Decoding strategies, the engine that scores token trees, and the traces they leave. No gradio, no plotly."""
+"""Decoding strategies, the engine that scores token trees, and their traces. No gradio, no plotly."""

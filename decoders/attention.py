@@ -1,7 +1,7 @@
 """Reads queries while a model runs, so that attention weights cost no second forward.
 
-Registers an attention function with transformers that calls the usual SDPA and keeps the queries it saw. Knows layers
-and heads, neither tokens nor trees.
+Registers an attention function with transformers that calls the usual SDPA and keeps the queries it saw.
+Knows layers and heads, neither tokens nor trees.
 """
 
 import inspect
@@ -28,7 +28,9 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 
 class Tap:
-    """The queries of one model's last forward. Models whose attention does not go through transformers' interface give none."""
+    """The queries of one model's last forward. Models whose attention does not go through transformers'
+    interface give none.
+    """
 
     def __init__(self, model: torch.nn.Module, layers: int):
         self.layers = layers

@@ -1,7 +1,8 @@
-"""The KV slots of one model: a pool of numbered slots, and the Cache object through which transformers reads and writes it.
+"""The KV slots of one model: a pool of numbered slots, and the Cache object through which transformers reads
+and writes it.
 
-Knows slots and layers, neither tokens nor trees. Keys are stored with their position built in (rotary or learned), so a
-slot may stand anywhere in the pool; which slots a row may see is the caller's mask.
+Knows slots and layers, neither tokens nor trees. Keys are stored with their position built in (rotary or
+learned), so a slot may stand anywhere in the pool; which slots a row may see is the caller's mask.
 """
 
 import heapq
@@ -15,7 +16,9 @@ class OutOfSlots(RuntimeError):
 
 
 class SlotCache(Cache):
-    """KV pool [L, 2, H, S, D] with slots handed out by `take` and given back by `give`; grows by doubling up to `limit`."""
+    """KV pool [L, 2, H, S, D] with slots handed out by `take` and given back by `give`; grows by doubling up
+    to `limit`.
+    """
 
     def __init__(self, layers: int, limit: int):
         super().__init__(layers=[])
@@ -39,7 +42,7 @@ class SlotCache(Cache):
         """`count` slots in ascending order, the lowest free ones. Raises OutOfSlots, taking none."""
         if self.used + count > self.limit:
             raise OutOfSlots(
-                f"No space is left for {count} more tokens: all {self.limit:,} KV slots of the model are in use. "
+                f"No space is left for {count} more tokens: all {self.limit:,} KV slots are taken. "
                 "Use a shorter prompt, fewer new tokens, a smaller tree or fewer lanes."
             )
         slots = [heapq.heappop(self.free) for _ in range(min(count, len(self.free)))]
@@ -56,7 +59,9 @@ class SlotCache(Cache):
             self.free, self.fresh = [], 0
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """Writes keys and values [1, H, N, D] of one layer to `write`, returns those at `read` ([1, H, K, D] each)."""
+        """Writes keys and values [1, H, N, D] of one layer to `write`, returns those at `read` ([1, H, K, D]
+        each).
+        """
         if not self.storage:
             self._allocate(key_states)
         store = self.storage[layer_idx]

@@ -1,7 +1,8 @@
 """The one door for chance: every random decision of a strategy goes through a chooser.
 
-`Random` draws from separate streams keyed by seed, purpose and position, so lanes with one seed share their luck and a
-token is never correlated with the draw that tests it. `Script` forces outcomes. `Exhaustive` walks all of them.
+`Random` draws from separate streams keyed by seed, purpose and position, so lanes with one seed share their
+luck and a token is never correlated with the draw that tests it. `Script` forces outcomes. `Exhaustive` walks
+all of them.
 """
 
 import hashlib
@@ -53,7 +54,7 @@ class Random:
 
 
 def invert(weights: torch.Tensor, u: float) -> int:
-    """The index at which the running sum of weights [V] passes u times the total; never one of weight zero."""
+    """The index where the running sum of weights [V] passes u times the total; never one of weight zero."""
     cumulative = weights.double().cumsum(0)
     total = cumulative[-1]
     index = int(torch.searchsorted(cumulative, u * total, right=True))
@@ -81,7 +82,9 @@ class Script:
 
 
 class Exhaustive:
-    """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the probabilities."""
+    """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the
+    probabilities.
+    """
 
     def __init__(self) -> None:
         self.forced: list[int] = []  # option to take at each draw of the coming history

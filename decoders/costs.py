@@ -1,4 +1,6 @@
-"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events only by their type's name."""
+"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events only by their
+type's name.
+"""
 
 import math
 from dataclasses import dataclass, field
@@ -9,7 +11,7 @@ if TYPE_CHECKING:
 
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
-    "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a draft-verify round, the target's own included",
+    "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a round, the target's own included",
     "draft_acceptance_rate": "accepted / proposed: share of the drafted tokens that were accepted",
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
     "per_step_drafted": "drafted tokens, round by round",
@@ -19,7 +21,9 @@ METRICS = {
 
 @dataclass
 class Costs:
-    """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens` were not computed again."""
+    """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
+    were not computed again.
+    """
 
     steps: int = 0
     target_forwards: int = 0

@@ -1,6 +1,8 @@
-"""From logits to distributions: processors, probabilities, entropies, residuals. Knows tensors, no models and no tree.
+"""From logits to distributions: processors, probabilities, entropies, residuals. Knows tensors, no models and
+no tree.
 
-Log-probabilities are in nats. Processors are transformers' own classes in the order in which `generate` builds them.
+Log-probabilities are in nats. Processors are transformers' own classes in the order in which `generate`
+builds them.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,7 @@ def probabilities(logits: torch.Tensor) -> torch.Tensor:
 
 
 def one_hot(logits: torch.Tensor) -> torch.Tensor:
-    """Probabilities [N, V] in float64 at temperature 0: all mass on the argmax, ties to the smaller token id."""
+    """Probabilities [N, V] in float64 at temperature 0: all on the argmax, ties to the smaller token id."""
     return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).double()
 
 
@@ -55,11 +57,13 @@ Processors = Callable[[torch.Tensor, list[list[int]]], torch.Tensor]
 
 
 def processors(parameters: dict, vocabulary: int) -> Processors | None:
-    """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change nothing.
+    """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change
+    nothing.
 
-    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]. Removed tokens are -inf.
-    Order as in transformers' `_get_logits_processor`: repetition penalty, n-grams, temperature, top-k, top-p, min-p,
-    typical, epsilon, eta. Temperature 0 stands for greedy and is not a division: it leaves the logits alone here.
+    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]. Removed tokens
+    are -inf. Order as in transformers' `_get_logits_processor`: repetition penalty, n-grams, temperature,
+    top-k, top-p, min-p, typical, epsilon, eta. Temperature 0 stands for greedy and is not a division: it
+    leaves the logits alone here.
     """
     get = parameters.get
     with_history, plain = [], []

@@ -1,7 +1,7 @@
 """Scores nodes of token trees on a causal LM: one KV slot per node, ancestor mask, one forward per call.
 
-The engine knows token ids and tensors, nothing of text, strategies or chance. One `Engine` belongs to one model; each
-lane attaches its tree and gets a `Scorer`. Lanes with the same prompt share the prompt's slots.
+The engine knows token ids and tensors, nothing of text, strategies or chance. One `Engine` belongs to one
+model; each lane attaches its tree and gets a `Scorer`. Lanes with the same prompt share the prompt's slots.
 Single-threaded: one thread at a time may score on one engine.
 """
 
@@ -90,8 +90,8 @@ class Engine:
     ) -> Batch:
         """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
 
-        A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write` and `read`
-        say where the keys go and which slots the K columns are.
+        A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
+        and `read` say where the keys go and which slots the K columns are.
         """
         device = self.device
         only_last = keep == [len(tokens) - 1]
@@ -146,7 +146,8 @@ class Scorer:
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Logits [N, V] for the token after each node (float32, or the model's own float64).
 
-        Evaluates what is not evaluated yet, ancestors included, in one forward. Raises OutOfSlots with nothing changed.
+        Evaluates what is not evaluated yet, ancestors included, in one forward. Raises OutOfSlots with
+        nothing changed.
         """
         self.work = Work(rows=len(nodes))
         if not self.started and self.trunk.last is not None and not hidden:
@@ -203,7 +204,9 @@ class Scorer:
         self.peak = max(self.peak, self.used)
 
     def _look_at(self, order: list[int]) -> None:
-        """Points the cache at the slots of the nodes `order` (parents first) and of all their ancestors; builds the mask."""
+        """Points the cache at the slots of the nodes `order` (parents first) and of all their ancestors;
+        builds the mask.
+        """
         tree, slot, inside = self.tree, self._slot, set(order)
         top = self._common_ancestor(order)
         spine = [slot(n) for n in tree.path(top)]
@@ -244,7 +247,9 @@ class Scorer:
         return window is not None and max(self.tree.depths[n] for n in order) >= window
 
     def _masks(self, order: list[int]) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The mask in the form that the model takes: where sliding attention forgets tokens, with those masked too."""
+        """The mask in the form that the model takes: where sliding attention forgets tokens, with those
+        masked too.
+        """
         full = self.mask[None, None]
         if self.columns is None:
             return full
@@ -274,8 +279,9 @@ class Scorer:
     def attention(self, node: int) -> tuple[list[int], torch.Tensor] | None:
         """How strongly `node`, when it predicted the next token, looked at its ancestors and itself.
 
-        (nodes from the root to `node`, weights [K]): mean over layers and heads, summing to 1. None if this model's
-        attention cannot be read or the node's row was dropped. Comes from the queries of the node's own forward.
+        (nodes from the root to `node`, weights [K]): mean over layers and heads, summing to 1. None if this
+        model's attention cannot be read or the node's row was dropped. Comes from the queries of the node's
+        own forward.
         """
         kept = self.kept.get(node)
         if kept is None or kept[0].queries is None or self.cache.pool is None:

@@ -1,7 +1,8 @@
 """A lane: one strategy decoding one prompt, step by step, leaving a trace.
 
-It gives a strategy its tree, its scorers, its chooser and the verbs with which it tells its story (`propose`, `verdict`,
-`commit` ...), and ends it politely at a limit. It knows no strategy by name and nothing of pictures.
+It gives a strategy its tree, its scorers, its chooser and the verbs with which it tells its story (`propose`,
+`verdict`, `commit` ...), and ends it politely at a limit. It knows no strategy by name and nothing of
+pictures.
 """
 
 import time
@@ -42,7 +43,9 @@ class Model(Protocol):
 
 
 class Lane:
-    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds everything so far."""
+    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds everything so
+    far.
+    """
 
     def __init__(
         self,
@@ -68,8 +71,8 @@ class Lane:
         context = min(models[role].context for role in self.strategy.needs)
         if len(prompt) >= context:
             raise ValueError(
-                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and at least one must "
-                f"be left to write; shorten the prompt by {len(prompt) - context + 1:,} tokens."
+                f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
+                f"at least one must be left to write; shorten the prompt by {len(prompt) - context + 1:,} tokens."
             )
         self.tree = Tree(prompt)
         self.eos = target.eos
@@ -98,10 +101,11 @@ class Lane:
             raise ValueError(str(error)) from error
         self._turns = self.strategy.run(self)
 
-    # ---- control -------------------------------------------------------------------------------------------------
+    # ---- control
+    # -------------------------------------------------------------------------------------------------
 
     def advance(self) -> trace.Step | None:
-        """Runs the strategy to the end of its next step. Returns the step, or None once the lane has ended."""
+        """Runs the strategy to the end of its next step. Returns it, or None once the lane has ended."""
         if self.trace.ended is not None:
             return None
         self._since = time.perf_counter()
@@ -144,11 +148,11 @@ class Lane:
     def _check_limits(self) -> None:
         if len(self.tree.tokens) > self.limits.max_nodes:
             self._end(
-                f"Stopped at the limit of {self.limits.max_nodes:,} nodes; raise max_nodes or use a smaller tree."
+                f"Stopped at the limit of {self.limits.max_nodes:,} nodes; ask for fewer tokens."
             )
         elif self._seconds > self.limits.max_seconds:
             self._end(
-                f"Stopped at the limit of {self.limits.max_seconds:g} seconds of computing; the text so far is kept."
+                f"Stopped at the limit of {self.limits.max_seconds:g} seconds of computing; the text is kept."
             )
 
     def _reason(self) -> str:
@@ -158,7 +162,8 @@ class Lane:
             return f"The model's context of {self.tree.trunk + self.budget:,} tokens is full."
         return f"Reached max_new_tokens = {self.limits.max_new_tokens}."
 
-    # ---- what a strategy asks --------------------------------------------------------------------------------------
+    # ---- what a strategy asks
+    # --------------------------------------------------------------------------------------
 
     @property
     def left(self) -> int:
@@ -190,14 +195,17 @@ class Lane:
         return logits
 
     def process(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
-        """Logits [N, V] after the processors that the parameters ask for, each row with its own node's prefix."""
+        """Logits [N, V] after the processors that the parameters ask for, each row with its own node's
+        prefix.
+        """
         vocabulary = logits.shape[-1]
         if vocabulary not in self._processors:
             self._processors[vocabulary] = processors(self.parameters, vocabulary)
         stack = self._processors[vocabulary]
         return logits if stack is None else stack(logits, [self.tree.text(n) for n in nodes])
 
-    # ---- what a strategy tells -------------------------------------------------------------------------------------
+    # ---- what a strategy tells
+    # -------------------------------------------------------------------------------------
 
     def distribution(self, nodes: list[int], logits: torch.Tensor, view: str = "target") -> torch.Tensor:
         """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
@@ -222,9 +230,15 @@ class Lane:
         self._events.append(trace.Verdict(node, status, **why))
 
     def rank(
-        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None, **parts: float
+        self,
+        node: int,
+        name: str,
+        total: float,
+        rank: int | None = None,
+        level: str | None = None,
+        **parts: float,
     ) -> None:
-        """A node was given a score; rank 1 is the best so far. `level` names the group or layer it counts in."""
+        """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
         self._events.append(trace.Score(node, name, total, parts, rank, level))
 
     def cell(
@@ -243,7 +257,9 @@ class Lane:
         self._events.append(trace.Note(text))
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
-        """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the limit."""
+        """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the
+        limit.
+        """
         for count, node in enumerate(nodes, 1):
             if self.tree.tokens[node] in self.eos or count == self.left:
                 nodes, logprobs = nodes[:count], logprobs[:count]

@@ -1,4 +1,5 @@
-"""Loads models: shipped ones, Hub ids (with @revision) and local folders; device, dtype, tokenizer compatibility.
+"""Loads models: shipped ones, Hub ids (with @revision) and local folders; device, dtype, tokenizer
+compatibility.
 
 Weights come from safetensors only and no remote code runs. Knows nothing of strategies.
 """
@@ -71,7 +72,7 @@ class LoadedModel:
 
 
 def pick_device(device: str = "auto") -> str:
-    """ "auto" is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
+    """`auto` is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if device not in ("cpu", "cuda"):
@@ -109,8 +110,8 @@ def check_pair(target: LoadedModel, draft: LoadedModel) -> None:
     if ours != theirs:
         different = len(set(ours.items()) ^ set(theirs.items()))
         raise ValueError(
-            f"The draft {draft.name!r} has another tokenizer than the target {target.name!r} ({different:,} entries "
-            "differ); choose a draft with the same vocabulary."
+            f"The draft {draft.name!r} has another tokenizer than the target {target.name!r} "
+            f"({different:,} entries differ); choose a draft with the same vocabulary."
         )
     if draft.engine.vocabulary != target.engine.vocabulary:
         raise ValueError(

@@ -1,4 +1,6 @@
-"""How a strategy declares itself. The page, the command line and the docs are made from these declarations alone."""
+"""How a strategy declares itself. The page, the command line and the docs are made from these declarations
+alone.
+"""
 
 import importlib
 import pkgutil
@@ -16,7 +18,8 @@ FAMILIES = {
     "speculative": "Draft and verify",
     "parallel": "Parallel",
 }
-# The sentence that says what each badge promises; a strategy's badge is computed from its parts and parameters.
+# The sentence that says what each badge promises; a strategy's badge is computed from its parts and
+# parameters.
 BADGES = {
     "equal to generate": "Token for token what transformers' generate gives",
     "deterministic": "The same tokens for any seed",
@@ -30,7 +33,9 @@ BADGES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`) or ints (a comma-separated list)."""
+    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`) or ints (a comma-separated
+    list).
+    """
 
     name: str
     kind: str
@@ -133,11 +138,15 @@ class Strategy:
     needs: tuple[str, ...] = ("target",)
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
-    together: Callable[[dict], str | None] = lambda parameters: None  # a sentence if the values do not fit together
+    together: Callable[[dict], str | None] = lambda parameters: (
+        None
+    )  # a sentence if the values do not fit together
     stream_prefix: bool = True  # committed tokens never change the tokens a longer run would commit
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and unusable values."""
+        """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and
+        unusable values.
+        """
         known = {p.name: p for p in self.parameters}
         for name in given:
             if name not in known:
@@ -168,7 +177,7 @@ _STRATEGIES: dict[str, Strategy] = {}
 
 
 def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
-    """Decorator: registers the generator function below it. The first line of its docstring is the summary."""
+    """Decorator: registers the generator below it. The first line of its docstring is the summary."""
 
     def register(run: Callable) -> Callable:
         summary = (run.__doc__ or "").strip().splitlines()[0]

@@ -1,4 +1,5 @@
-"""The JSON Schema of a trace, made from the event classes, so that the published file cannot drift from the code.
+"""The JSON Schema of a trace, made from the event classes, so that the published file cannot drift from the
+code.
 
 `python -m decoders.schema` writes assets/trace.schema.json; a test checks that it is up to date.
 """
@@ -21,7 +22,11 @@ def of_type(annotation: object) -> dict:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (types.UnionType, typing.Union):
         kinds = [of_type(a) for a in arguments]
-        return {"type": [k["type"] for k in kinds]} if all(set(k) == {"type"} for k in kinds) else {"anyOf": kinds}
+        return (
+            {"type": [k["type"] for k in kinds]}
+            if all(set(k) == {"type"} for k in kinds)
+            else {"anyOf": kinds}
+        )
     if origin is list:
         return {"type": "array", "items": of_type(arguments[0])}
     if origin is dict:
@@ -53,11 +58,11 @@ def schema() -> dict:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Decoding Explorer trace",
-        "description": "One lane's record: header, steps of events, checkpoints, totals. Prose: docs/trace.md.",
+        "description": "One lane's record: header, steps of events, checkpoints, totals. See docs/trace.md.",
         "type": "object",
         "required": [
-            "version", "strategy", "title", "parameters", "seed", "models", "prompt", "vocabulary", "badge", "steps",
-            "checkpoints", "ended", "totals",
+            "version", "strategy", "title", "parameters", "seed", "models", "prompt", "vocabulary", "badge",
+            "steps", "checkpoints", "ended", "totals",
         ],
         "properties": {
             "version": {"const": trace.VERSION},
@@ -83,11 +88,15 @@ def schema() -> dict:
                     "properties": {
                         "index": whole,
                         "seconds": {"type": "number", "minimum": 0},
-                        "events": {"type": "array", "maxItems": MAX_EVENTS, "items": {"$ref": "#/$defs/Event"}},
+                        "events": {
+                            "type": "array", "maxItems": MAX_EVENTS, "items": {"$ref": "#/$defs/Event"}
+                        },
                     },
                 },
             },
-            "checkpoints": {"type": "array", "items": {"type": "object", "required": ["step", "nodes", "status"]}},
+            "checkpoints": {
+                "type": "array", "items": {"type": "object", "required": ["step", "nodes", "status"]}
+            },
             "ended": {"type": ["string", "null"]},
             "totals": {"type": "object"},
         },

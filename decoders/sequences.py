@@ -1,7 +1,8 @@
-"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space, old ALiBi code).
+"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space,
+old ALiBi code).
 
-The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every forward from the first token on: slow, same
-numbers. `engine_for` finds out by trying which of the two a model needs.
+The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every forward from the first token on:
+slow, same numbers. `engine_for` finds out by trying which of the two a model needs.
 """
 
 import torch
@@ -31,7 +32,9 @@ class SequenceEngine:
 
     @torch.inference_mode()
     def rows(self, texts: list[list[int]], hidden: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Logits [N, V] after each text, and last-layer states [N, d] if asked for. Shorter texts are padded on the right."""
+        """Logits [N, V] after each text, and last-layer states [N, d] if asked for. Shorter texts are padded
+        on the right.
+        """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
         output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
@@ -78,7 +81,9 @@ class SequenceScorer:
 
 
 def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
-    """The tree engine if it gives this model's own numbers on a small tree, else the fallback. Decided by a test, not a list."""
+    """The tree engine if it gives this model's own numbers on a small tree, else the fallback. Decided by a
+    test, not a list.
+    """
     whole = SequenceEngine(model)
     tree = Tree([1, 2, 3])
     left, right = tree.add(2, 4), tree.add(2, 5)

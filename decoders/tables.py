@@ -1,7 +1,9 @@
-"""Models that are small tables with known probabilities, behind the engine's interface: exact answers for tests and lessons.
+"""Models that are small tables with known probabilities, behind the engine's interface: exact answers for
+tests and lessons.
 
-A table gives the distribution over the next token as a function of the tokens so far. Float64 throughout. `TableModel`
-also stands in for a loaded model: it has the name, the end-of-text tokens and the bytes that a lane asks for.
+A table gives the distribution over the next token as a function of the tokens so far. Float64 throughout.
+`TableModel` also stands in for a loaded model: it has the name, the end-of-text tokens and the bytes that a
+lane asks for.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,7 +80,8 @@ def exact_law(
     length: int,
     shape: Callable[[torch.Tensor], torch.Tensor] = torch.exp,
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to probabilities [1, V].
+    """The exact law of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to probabilities
+    [1, V].
 
     Enumerates all vocabulary ** length outcomes; texts that reach an end-of-text token stop there.
     """

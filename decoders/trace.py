@@ -1,7 +1,8 @@
 """Events, steps and traces: the append-only record of one lane, and its JSON form.
 
-Everything drawn, exported, counted or tested is a fold over these events. This file knows token ids and bytes, nothing
-of models or pictures, and imports no torch. The prose specification is docs/trace.md, the JSON Schema assets/trace.schema.json.
+Everything drawn, exported, counted or tested is a fold over these events. This file knows token ids and
+bytes, nothing of models or pictures, and imports no torch. The prose specification is docs/trace.md, the JSON
+Schema assets/trace.schema.json.
 """
 
 import gzip
@@ -53,7 +54,7 @@ class Propose:
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of a node. p, q: target's and draft's probability of it at its test; u: the uniform draw."""
+    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw."""
 
     node: int
     status: str
@@ -74,7 +75,7 @@ class Commit:
 
 @dataclass(slots=True)
 class Score:
-    """A node (or position) was given a number. `parts` say what it is made of; `rank` 1 is the best so far."""
+    """A node was given a number. `parts` say what it is made of; `rank` 1 is the best so far."""
 
     node: int
     name: str
@@ -86,7 +87,9 @@ class Score:
 
 @dataclass(slots=True)
 class Distribution:
-    """What was on offer after `node`. `top`: [token, logprob] pairs, likeliest first; `rest`: the mass left out."""
+    """What was on offer after `node`. `top`: [token, logprob] pairs, likeliest first; `rest`: the mass left
+    out.
+    """
 
     node: int
     view: str  # "target" (before processors), "processed", "draft"
@@ -103,12 +106,13 @@ class Depend:
     source: int
     target: int
     weight: float
-    kind: str  # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back)
+    # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back)
+    kind: str
 
 
 @dataclass(slots=True)
 class Cell:
-    """State of a position in an iteration of a parallel decoder. Positions count from the first prompt token."""
+    """State of a position in an iteration of a parallel decoder. Positions count the prompt too."""
 
     position: int
     iteration: int
@@ -133,7 +137,9 @@ EVENTS: dict[str, type] = {
 
 @dataclass(slots=True)
 class Step:
-    """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end of this step."""
+    """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end
+    of this step.
+    """
 
     index: int
     events: list[Event]
@@ -146,7 +152,9 @@ class Step:
 
 @dataclass
 class Trace:
-    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace explains itself."""
+    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace explains
+    itself.
+    """
 
     strategy: str
     title: str
@@ -225,7 +233,9 @@ def event_from_json(record: dict) -> Event:
 
 
 def checkpoints(trace: Trace) -> list[dict]:
-    """Every 32 steps: how many nodes exist, the status of each judged node, what is committed, the totals so far."""
+    """Every 32 steps: how many nodes exist, the status of each judged node, what is committed, the totals so
+    far.
+    """
     status: dict[str, str] = {}
     committed: list[int] = []
     nodes, costs, found = len(trace.prompt), Costs(), []
@@ -243,7 +253,7 @@ def checkpoints(trace: Trace) -> list[dict]:
 
 
 def load(path: str | Path) -> Trace:
-    """Reads and checks a trace file. Raises ValueError with one sentence if it is too large or not a trace."""
+    """Reads and checks a trace file. Raises ValueError with one sentence if it is none or too large."""
     data = Path(path).read_bytes()
     try:
         if data[:2] == b"\x1f\x8b":
@@ -275,7 +285,9 @@ def from_json(record: dict) -> Trace:
 
 
 def check(record: object) -> None:
-    """Raises ValueError with one sentence if `record` does not follow the published schema or points at unknown nodes."""
+    """Raises ValueError with one sentence if `record` does not follow the published schema or points at
+    unknown nodes.
+    """
     import jsonschema  # only needed to open files from elsewhere
 
     schema = json.loads((Path(__file__).resolve().parent.parent / "assets" / "trace.schema.json").read_text())
@@ -289,7 +301,8 @@ def check(record: object) -> None:
 
 
 def malformed(events: Iterable[Event], trunk: int) -> str | None:
-    """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the prompt.
+    """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the
+    prompt.
 
     Looks for unknown nodes, unknown statuses and double births.
     """

@@ -2,7 +2,7 @@
 
 
 class Tree:
-    """The prompt is the trunk (nodes 0..T-1), everything decoded hangs below. Parents always have smaller ids."""
+    """The prompt is the trunk (nodes 0..T-1), all else hangs below. Parents have smaller ids."""
 
     def __init__(self, prompt: list[int]):
         if not prompt:

@@ -1,4 +1,6 @@
-"""Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE and SentencePiece alike. Knows no models."""
+"""Token ids to bytes, for any Hugging Face tokenizer: byte-level BPE and SentencePiece alike. Knows no
+models.
+"""
 
 import re
 from functools import cache

@@ -1,7 +1,9 @@
-"""The speed figures, each a ratio of two things measured alternately in one run on one machine, with tracing on.
+"""The speed figures, each a ratio of two things measured alternately in one run on one machine, with tracing
+on.
 
-`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start` drive the
-real app in headless Chromium (see explorer/page_bench.py). Absolute times say little on a shared machine; ratios hold.
+`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start`
+drive the real app in headless Chromium (see explorer/page_bench.py). Absolute times say little on a shared
+machine; ratios hold.
 """
 
 import argparse
@@ -24,7 +26,11 @@ ROUNDS = 3
 
 def run(options: argparse.Namespace) -> None:
     """Runs the parts asked for and prints a table, or one JSON object."""
-    parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {"decoding": decoding, "page": page, "start": start}
+    parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
+        "decoding": decoding,
+        "page": page,
+        "start": start,
+    }
     for name in options.only or []:
         if name not in parts:
             raise ValueError(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
@@ -51,9 +57,13 @@ def figure(name: str, value: float, unit: str, goal: float, at_least: bool, **de
     """One measured figure with its goal."""
     met = value >= goal if at_least else value <= goal
     return {
-        "name": name, "value": value, "unit": unit, "goal": f"{'≥' if at_least else '≤'} {goal:g} {unit}".strip(),
-        "met": met, **details,
-    }  # fmt: skip
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "goal": f"{'≥' if at_least else '≤'} {goal:g} {unit}",
+        "met": met,
+        **details,
+    }
 
 
 def decoding(options: argparse.Namespace) -> list[dict]:
@@ -84,7 +94,11 @@ def decoding(options: argparse.Namespace) -> list[dict]:
         def decode(prompt: list[int]) -> int:
             ids = torch.tensor([prompt], device=device)
             out = plain["target"].generate(
-                ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW_TOKENS, do_sample=False, **arguments
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=NEW_TOKENS,
+                do_sample=False,
+                **arguments,
             )
             return out.shape[1] - len(prompt)
 
@@ -95,7 +109,12 @@ def decoding(options: argparse.Namespace) -> list[dict]:
     pairs = [
         ("greedy against generate(do_sample=False)", greedy, generate, 1.0),
         ("beam 4 against generate(num_beams=4)", ours("beam", num_beams=4), theirs(num_beams=4), 1.2),
-        ("speculative against generate(assistant_model=...)", speculative, theirs(assistant_model=plain["draft"]), 1.2),
+        (
+            "speculative against generate(assistant_model=...)",
+            speculative,
+            theirs(assistant_model=plain["draft"]),
+            1.2,
+        ),
         ("speculative against our greedy", speculative, greedy, 1.3),
         ("speculative_tree against our greedy", ours("speculative_tree"), greedy, 0.0),
         ("prompt_lookup against our greedy", ours("prompt_lookup"), greedy, 0.0),
@@ -111,7 +130,9 @@ def decoding(options: argparse.Namespace) -> list[dict]:
 def alternate(
     mine: Callable[[list[int]], int], other: Callable[[list[int]], int], prompts: list[list[int]]
 ) -> tuple[float, float, float]:
-    """Median tokens/s of both, and the median of the ratios of neighbouring measurements; one warm-up run each."""
+    """Median tokens/s of both, and the median of the ratios of neighbouring measurements; one warm-up run
+    each.
+    """
     mine(prompts[0]), other(prompts[0])
     speeds: list[tuple[float, float]] = []
     for _ in range(ROUNDS):

@@ -38,9 +38,13 @@ def parser() -> Parser:
     prompt = run.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT")
     prompt.add_argument("--prompt-file", metavar="F", type=Path)
-    run.add_argument("--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]")
+    run.add_argument(
+        "--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]"
+    )
     run.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DEFAULT_DRAFT})")
-    run.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the strategy")
+    run.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the strategy"
+    )
     run.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
     run.add_argument("--seed", type=int, default=0, metavar="S")
     run.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
@@ -49,7 +53,9 @@ def parser() -> Parser:
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
-    bench.add_argument("--only", action="append", metavar="NAME", help="one part of it: decoding, page or start")
+    bench.add_argument(
+        "--only", action="append", metavar="NAME", help="one part of it: decoding, page or start"
+    )
     bench.add_argument("--model", default=DEFAULT_MODEL, metavar="M")
     bench.add_argument("--draft", default=DEFAULT_DRAFT, metavar="M")
     return top
@@ -59,7 +65,9 @@ def main(arguments: list[str] | None = None) -> None:
     """Runs one command; a user's mistake becomes one line and exit status 2."""
     top = parser()
     options = top.parse_args(arguments)
-    command = {"strategies": list_strategies, "papers": list_papers, "run": run, "bench": bench}[options.command]
+    command = {"strategies": list_strategies, "papers": list_papers, "run": run, "bench": bench}[
+        options.command
+    ]
     try:
         command(options)
     except (ValueError, OSError) as error:
@@ -91,7 +99,10 @@ def list_papers(options: argparse.Namespace) -> None:
         print(json.dumps(rows))
         return
     for row in sorted(rows, key=lambda r: (r["status"] != "works", r["family"], r["slug"])):
-        print(f"{row['status']:8} {row['family']:30} {row['title']}" + (f"  ({', '.join(row['how'])})" if row["how"] else ""))
+        print(
+            f"{row['status']:8} {row['family']:30} {row['title']}"
+            + (f"  ({', '.join(row['how'])})" if row["how"] else "")
+        )
     print(papers.summary(rows))
 
 
@@ -107,7 +118,9 @@ def run(options: argparse.Namespace) -> None:
 
     models = load_models(options.model, options.draft, strategy.needs, options.device)
     ids = models["target"].encode(prompt)
-    lane = Lane(strategy.name, ids, models, parameters, options.seed, Limits(max_new_tokens=options.max_new_tokens))
+    lane = Lane(
+        strategy.name, ids, models, parameters, options.seed, Limits(max_new_tokens=options.max_new_tokens)
+    )
     trace = lane.run()
     if options.out:
         trace.save(options.out)

@@ -1,7 +1,8 @@
-"""Measures the page as a person meets it: start-up, first picture, and from event to paint, in headless Chromium.
+"""Measures the page as a person meets it: start-up, first picture, and from event to paint, in headless
+Chromium.
 
-Starts the real app in a process of its own. Needs Playwright and a Chromium (both come with `make setup` and `make test`); where
-they are missing it says so instead of guessing.
+Starts the real app in a process of its own. Needs Playwright and a Chromium (both come with `make setup` and
+`make test`); where they are missing it says so instead of guessing.
 """
 
 import argparse
@@ -38,7 +39,16 @@ def app(options: argparse.Namespace) -> Iterator[tuple[str, float]]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     began = time.time()
-    command = [sys.executable, "app.py", "--port", str(port), "--model", options.model, "--draft", options.draft]
+    command = [
+        sys.executable,
+        "app.py",
+        "--port",
+        str(port),
+        "--model",
+        options.model,
+        "--draft",
+        options.draft,
+    ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield f"http://127.0.0.1:{port}/", began
@@ -71,14 +81,18 @@ def page_of(address: str) -> Iterator:
 def missing() -> list[dict] | None:
     """The row that says why the page could not be measured, or None."""
     if importlib.util.find_spec("playwright") is None:
-        return [{"name": "page", "note": "not measured: Playwright is not installed (make setup installs it)"}]
+        return [
+            {"name": "page", "note": "not measured: Playwright is not installed (make setup installs it)"}
+        ]
     if browser_path() is None:
         return [{"name": "page", "note": "not measured: no Chromium found (set CHROMIUM to its path)"}]
     return None
 
 
 def starting(options: argparse.Namespace) -> list[dict]:
-    """Seconds from `python app.py` until Run works, and from the page's first byte until the stored trace is drawn."""
+    """Seconds from `python app.py` until Run works, and from the page's first byte until the stored trace is
+    drawn.
+    """
     if rows := missing():
         return rows
     with app(options) as (address, began), page_of(address) as page:
@@ -87,7 +101,8 @@ def starting(options: argparse.Namespace) -> list[dict]:
             "window.decodingExplorer.drawn - performance.getEntriesByType('navigation')[0].responseStart"
         )
         page.wait_for_function(
-            "window.decodingExplorer.app.models && window.decodingExplorer.app.models.state === 'ready'", timeout=60_000
+            "window.decodingExplorer.app.models && window.decodingExplorer.app.models.state === 'ready'",
+            timeout=60_000,
         )
         usable = time.time() - began
     return [
@@ -97,7 +112,9 @@ def starting(options: argparse.Namespace) -> list[dict]:
 
 
 def drawing(options: argparse.Namespace) -> list[dict]:
-    """From event to paint with four lanes of 64 tokens, and whether every node of the traces is in the page at the end."""
+    """From event to paint with four lanes of 64 tokens, and whether every node of the traces is in the page
+    at the end.
+    """
     if rows := missing():
         return rows
     with app(options) as (address, _), page_of(address) as page:
@@ -116,8 +133,21 @@ def drawing(options: argparse.Namespace) -> list[dict]:
         latencies = sorted(page.evaluate("window.decodingExplorer.latencies"))
         lost = page.evaluate(LOST_NODES)
     return [
-        figure("from event to paint, median", statistics.median(latencies), "ms", 50, False, samples=len(latencies)),
-        figure("from event to paint, 95th percentile", latencies[int(0.95 * (len(latencies) - 1))], "ms", 150, False),
+        figure(
+            "from event to paint, median",
+            statistics.median(latencies),
+            "ms",
+            50,
+            False,
+            samples=len(latencies),
+        ),
+        figure(
+            "from event to paint, 95th percentile",
+            latencies[int(0.95 * (len(latencies) - 1))],
+            "ms",
+            150,
+            False,
+        ),
         figure("steps of the traces that are not in the page", lost, "steps", 0, at_least=False),
     ]
 

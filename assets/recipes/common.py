@@ -1,8 +1,8 @@
 """What every recipe shares: corpus reading, the tokenizer, packing, the training loop and saving.
 
-Knows PyTorch and transformers' model classes; knows nothing of decoding. A recipe is one small file that names a
-model's shape, its mix of texts and its token budget, and calls `train` below. Training is resumable: a checkpoint
-is written every few minutes and picked up by the next call.
+Knows PyTorch and transformers' model classes; knows nothing of decoding. A recipe is one small file that
+names a model's shape, its mix of texts and its token budget, and calls `train` below. Training is resumable:
+a checkpoint is written every few minutes and picked up by the next call.
 """
 
 import argparse
@@ -228,7 +228,9 @@ def rows_of(tokens: np.ndarray, offset: int) -> torch.Tensor:
 
 
 def batch_rows(tokens: np.ndarray, seen: int, batch: int) -> torch.Tensor:
-    """The batch [batch, ROW] that follows after `seen` tokens; each epoch has its own order and offset of rows."""
+    """The batch [batch, ROW] that follows after `seen` tokens; each epoch has its own order and offset of
+    rows.
+    """
     per_epoch = len(tokens) // ROW - 1
     index = seen // ROW
     epoch, first = divmod(index, per_epoch)

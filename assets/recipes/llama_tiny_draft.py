@@ -1,4 +1,5 @@
-"""llama-tiny-draft: the draft for llama-tiny. Two Llama layers of width 128, 0.9 M parameters, the same texts.
+"""llama-tiny-draft: the draft for llama-tiny. Two Llama layers of width 128, 0.9 M parameters, the same
+texts.
 
 python assets/recipes/llama_tiny_draft.py --corpus FOLDER
 """

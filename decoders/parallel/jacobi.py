@@ -1,4 +1,5 @@
-"""Jacobi decoding: guess a block of positions, let the model correct all of them at once, repeat until nothing changes.
+"""Jacobi decoding: guess a block of positions, let the model correct all of them at once, repeat until
+nothing changes.
 
 Santilli et al. 2023, "Accelerating Transformer Inference for Translation via Parallel Decoding" (Jacobi, and
 Gauss-Seidel-Jacobi over blocks, until end of text). Knows one lane; needs no draft.
@@ -22,22 +23,25 @@ from decoders.registry import Parameter, strategy
     parameters=(
         Parameter("block_size", "int", 16, "positions guessed and corrected together", 1, 128),
         Parameter(
-            "first_guess", "choice", "repeat", "what a new block starts from: the last token repeated, tokens drawn from the "
-            "prompt, or the end-of-text token", choices=("repeat", "prompt", "pad"),
+            "first_guess", "choice", "repeat",
+            "what a new block starts from: the last token again, tokens of the prompt by chance, or end of text",
+            choices=("repeat", "prompt", "pad"),
         ),
         Parameter(
-            "dependencies", "bool", True, "find out what each position waited for, by putting earlier tokens back (extra lens "
-            "forwards, counted apart)",
+            "dependencies", "bool", True,
+            "find out what each position waited for, by extra lens forwards that put earlier tokens back",
         ),
     ),
     views=("parallel_grid", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
 )  # fmt: skip
 def jacobi(lane: Lane) -> Iterator[None]:
-    """Guesses a block of positions and corrects all of them in each forward, until they agree with greedy decoding.
+    """Guesses a block of positions and corrects all of them in each forward, until they agree with greedy
+    decoding.
 
-    Solves y_i = argmax p(. | x, y_<i) for a block by fixed-point iteration. After each pass the longest prefix whose
-    guess equals the model's output is final, and so is one output more; the other outputs are the next guesses.
+    Solves y_i = argmax p(. | x, y_<i) for a block by fixed-point iteration. After each pass the longest
+    prefix whose guess equals the model's output is final, and so is one output more; the other outputs are
+    the next guesses.
     """
     iteration = 0
     guesses: list[int] = []
@@ -65,7 +69,9 @@ def jacobi(lane: Lane) -> Iterator[None]:
         picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
         own = settle(lane, chain, right, outputs, logprobs)
         for i, token in enumerate(outputs):
-            state = "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
+            state = (
+                "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
+            )
             lane.cell(start + i, iteration, token, state, math.exp(picked[i]))
         for position in range(start, start + right + 1):
             for source in waited.pop(position, []):
@@ -105,7 +111,9 @@ def agreeing(guesses: list[int], outputs: list[int]) -> int:
 
 
 def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprobs: torch.Tensor) -> int:
-    """Judges the guesses of a pass and proposes the model's own token after the last right one; returns its node."""
+    """Judges the guesses of a pass and proposes the model's own token after the last right one; returns its
+    node.
+    """
     for i, node in enumerate(chain):
         p = float(logprobs[i, lane.tree.tokens[node]].exp())
         if i < right:
@@ -125,12 +133,14 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
 def find_dependencies(
     lane: Lane, visited: list[int], before: list[int], outputs: list[int], waited: dict[int, list[int]]
 ) -> None:
-    """Which changes of the last pass made outputs change in this one: puts each changed token back and looks again.
+    """Which changes of the last pass made outputs change in this one: puts each changed token back and looks
+    again.
 
-    `visited` are the input nodes of this pass (the tip and the guesses), `before` the tokens that stood at their
-    positions in the pass before. For each input j that differs, its old token stands in its place and the model runs
-    once more (all j in one forward, as branches of the tree). Where output i flips back to its old value, i waited for
-    j; noted in `waited[position of i]`. Nothing is recorded that this test did not find.
+    `visited` are the input nodes of this pass (the tip and the guesses), `before` the tokens that stood at
+    their positions in the pass before. For each input j that differs, its old token stands in its place and
+    the model runs once more (all j in one forward, as branches of the tree). Where output i flips back to its
+    old value, i waited for j; noted in `waited[position of i]`. Nothing is recorded that this test did not
+    find.
     """
     tree = lane.tree
     now = [tree.tokens[n] for n in visited]

@@ -1,4 +1,5 @@
-"""Finds a Chromium for the browser tests, or installs one: Debian's package where apt is at hand, else Playwright's own.
+"""Finds a Chromium for the browser tests, or installs one: Debian's package where apt is at hand, else
+Playwright's own.
 
 Run by `make test`; the tests import `find`. Chromium's place can be named with CHROMIUM=/path/to/chromium.
 """
@@ -40,7 +41,9 @@ def main() -> None:
     if not find():
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
     if not find():
-        sys.exit("No Chromium could be found or installed; install Chromium or Chrome, or set CHROMIUM to its path.")
+        sys.exit(
+            "No Chromium was found or could be installed; install one, or set CHROMIUM to its path."
+        )
 
 
 if __name__ == "__main__":

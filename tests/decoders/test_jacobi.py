@@ -1,4 +1,6 @@
-"""Jacobi: equal to greedy for any block and first guess, the dossier's worked examples, and what positions waited for."""
+"""Jacobi: equal to greedy for any block and first guess, the dossier's worked examples, and what positions
+waited for.
+"""
 
 import pytest
 
@@ -21,7 +23,9 @@ def deterministic(successor, vocabulary: int) -> TableModel:
 
 
 def every_third_copies(prefix):
-    """next = the last token if the length is a multiple of 3, else a fixed token for the position (prompt length 2)."""
+    """next = the last token if the length is a multiple of 3, else a fixed token for the position (prompt
+    length 2).
+    """
     return prefix[-1] if len(prefix) % 3 == 0 else TABLE[(len(prefix) - 2) % 6]
 
 
@@ -47,9 +51,13 @@ def lane_of(model, tokens, parameters=None, prompt=(1, 2)):
 
 
 def test_worked_example_settles_in_two_passes():
-    """Zero start, m = 6: the passes give [5,0,4,4,0,3], then [5,5,4,4,4,3] (the window's last output comes free)."""
+    """Zero start, m = 6: the passes give [5,0,4,4,0,3], then [5,5,4,4,4,3] (the window's last output comes
+    free).
+    """
     model = deterministic(every_third_copies, 7)
-    lane = Lane("jacobi", [1, 0], {"target": model}, {"block_size": 6}, limits=Limits(6))  # repeats the token 0
+    lane = Lane(
+        "jacobi", [1, 0], {"target": model}, {"block_size": 6}, limits=Limits(6)
+    )  # repeats the token 0
     trace = lane.run()
     assert rows_of_cells(trace)[:2] == [[5, 0, 4, 4, 0, 3], [5, 5, 4, 4, 4, 3]]
     assert trace.output() == [5, 5, 4, 4, 4, 3]
@@ -81,12 +89,18 @@ def test_blocks_of_one_are_plain_decoding(tiny_model, prompt):
 
 
 def test_dependencies_are_what_putting_tokens_back_shows():
-    """In the chained table each output needs both tokens before it; in the copying one only every third needs its left one."""
+    """In the chained table each output needs both tokens before it; in the copying one only every third needs
+    its left one.
+    """
     chained_trace = lane_of(deterministic(chained, 7), 8, {"block_size": 8}).run()
     found = [(d.source, d.target) for s in chained_trace.steps for d in s.of(Depend)]
     assert found and all(target - source in (1, 2) for source, target in found)
     copying = Lane(
-        "jacobi", [1, 0], {"target": deterministic(every_third_copies, 7)}, {"block_size": 6}, limits=Limits(6)
+        "jacobi",
+        [1, 0],
+        {"target": deterministic(every_third_copies, 7)},
+        {"block_size": 6},
+        limits=Limits(6),
     ).run()
     found = [(d.source, d.target) for s in copying.steps for d in s.of(Depend)]
     assert found == [(2, 3), (5, 6)]

@@ -1,4 +1,6 @@
-"""Loading: shipped models, folders, Hub ids with a revision; safetensors only; the fallback for models without tree masks."""
+"""Loading: shipped models, folders, Hub ids with a revision; safetensors only; the fallback for models
+without tree masks.
+"""
 
 import json
 
@@ -85,9 +87,13 @@ def test_models_without_tree_masks_fall_back_and_say_so(config):
 
 @pytest.mark.parametrize("kind", ["gemma3", "mistral"])
 def test_sliding_windows_shorter_than_the_text_are_kept(kind):
-    """Mixed and pure sliding attention: tokens beyond the window are masked as the model itself would mask them."""
+    """Mixed and pure sliding attention: tokens beyond the window are masked as the model itself would mask
+    them.
+    """
     torch.manual_seed(0)
-    shape = dict(**SMALL, intermediate_size=48, num_attention_heads=4, num_key_value_heads=2, sliding_window=6)
+    shape = dict(
+        **SMALL, intermediate_size=48, num_attention_heads=4, num_key_value_heads=2, sliding_window=6
+    )
     if kind == "gemma3":
         layers = ["sliding_attention", "full_attention"]
         config = transformers.Gemma3TextConfig(**shape, head_dim=8, layer_types=layers)

@@ -59,7 +59,9 @@ def broken(record, change):
     [
         lambda r: r.pop("steps"),
         lambda r: r.update(version=99),
-        lambda r: r["steps"][0]["events"].append({"type": "Propose", "node": 999, "parent": 998, "token": 1, "source": "x"}),
+        lambda r: r["steps"][0]["events"].append(
+            {"type": "Propose", "node": 999, "parent": 998, "token": 1, "source": "x"}
+        ),
         lambda r: r["steps"][0]["events"].append({"type": "Verdict", "node": 5, "status": "liked"}),
         lambda r: r["steps"][0]["events"].append({"type": "Verdict", "node": 12345, "status": "accepted"}),
         lambda r: r["steps"][0]["events"].append({"type": "Commit", "nodes": [4, 5], "logprobs": [0.0]}),
@@ -108,7 +110,8 @@ def hand_made() -> Trace:
         Step(1, [
             Propose(5, 4, 3, -0.1, "draft"),
             Forward("target", "verify", 2, 2, 0.6, 0.2), Forward("target", "lens", 9, 9, 0.9, 0.1),
-            Verdict(5, "rejected"), Propose(6, 4, 2, -0.5, "target"), Verdict(6, "resampled"), Commit([6], [-0.25]),
+            Verdict(5, "rejected"), Propose(6, 4, 2, -0.5, "target"), Verdict(6, "resampled"),
+            Commit([6], [-0.25]),
         ], 1.0)
     )  # fmt: skip
     return made
@@ -119,7 +122,8 @@ def test_costs_and_metrics_by_hand():
     totals = costs.totals()
     expected = dict(
         steps=2, target_forwards=2, draft_forwards=1, lens_forwards=1, target_tokens=6, draft_tokens=3,
-        proposed=4, accepted=2, new_tokens=4, logprob=-2.0, seconds=1.0, tokens_per_second=4.0, shared_tokens=0,
+        proposed=4, accepted=2, new_tokens=4, logprob=-2.0, seconds=1.0, tokens_per_second=4.0,
+        shared_tokens=0,
     )  # fmt: skip
     assert totals == expected
     assert costs.metrics() == {

@@ -104,9 +104,13 @@ def test_mistakes_get_one_line_and_status_2(capsys, monkeypatch, arguments, word
 
 
 def test_a_folder_without_weights_is_refused(capsys, tmp_path):
-    assert "config.json" in refused(capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path))
+    assert "config.json" in refused(
+        capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path)
+    )
     (tmp_path / "config.json").write_text("{}")
-    assert "safetensors" in refused(capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path))
+    assert "safetensors" in refused(
+        capsys, "run", "--strategy", "greedy", "--prompt", "a", "--model", str(tmp_path)
+    )
 
 
 def test_a_draft_with_another_tokenizer_is_refused(capsys, tmp_path, tiny_model):
@@ -120,7 +124,8 @@ def test_a_draft_with_another_tokenizer_is_refused(capsys, tmp_path, tiny_model)
 def test_json_output_is_one_object_even_in_a_fresh_process():
     """Progress bars and warnings go elsewhere."""
     done = subprocess.run(
-        [sys.executable, "-m", "explorer", "run", "--strategy", "greedy", "--prompt", "Hi", "--max-new-tokens", "2", "--json"],
+        [sys.executable, "-m", "explorer", "run", "--strategy", "greedy", "--prompt", "Hi",
+         "--max-new-tokens", "2", "--json"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert len(json.loads(done.stdout)["output_tokens"]) <= 2
@@ -128,6 +133,7 @@ def test_json_output_is_one_object_even_in_a_fresh_process():
 
 
 def test_decoders_import_neither_gradio_nor_plotly():
-    code = "import sys; from decoders import registry; registry.strategies(); print('gradio' in sys.modules, 'plotly' in sys.modules)"
+    code = "import sys; from decoders import registry; registry.strategies(); "
+    code += "print('gradio' in sys.modules, 'plotly' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
