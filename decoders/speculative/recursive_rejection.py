@@ -19,7 +19,7 @@ from decoders.speculative.parts import (
     Verifier,
     Walk,
 )
-from decoders.speculative.sentences import draw, number, ratio
+from decoders.speculative.sentences import compared, number
 
 
 def walk(question: Question, replacement: bool = False) -> Walk:
@@ -76,12 +76,12 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
         return f"{gave} {number(q)}, {wanted} nothing: it cannot pass."
     if p >= q:
         return f"{gave} {number(q)}, {wanted} {number(p)}, which is no less: it always passes."
-    shown_p, shown_q, passes = ratio(p, q)
+    shown_p, shown_q, passes, drawn = compared(p, q, u)
     said = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
     if u is None:
         return said + (" It was accepted." if accepted else " It was rejected.")
     side = "below, so it is accepted" if accepted else "above, so it is rejected"
-    return f"{said} The draw {draw(u, p / q)} is {side}."
+    return f"{said} The draw {drawn} is {side}."
 
 
 RECURSIVE_REJECTION = Verifier(walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}))

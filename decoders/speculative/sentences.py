@@ -7,20 +7,28 @@ def number(x: float, digits: int = 3) -> str:
     return text[1:] if text.startswith("0.") else text
 
 
-def ratio(p: float, q: float) -> tuple[str, str, str]:
-    """p, q and p / q as text, with as many digits (three or more) as it takes for the printed division to be right."""
-    wanted = number(p / q)
-    for digits in range(3, 9):
-        shown_p, shown_q = number(p, digits), number(q, digits)
-        if number(float(shown_p) / float(shown_q)) == wanted:
+def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
+    """p, q, p / q (of p < q) and the draw u as text, with as many digits as it takes for the text to be right.
+
+    Dividing the printed numbers gives the printed ratio, and the printed draw lies on its own side of that ratio.
+    """
+    limit, draw = p / q, ""
+    for fine in range(3, 17):
+        ratio = number(limit, fine)
+        draw = "" if u is None else on_its_side(u, limit, ratio)
+        if draw is not None:
             break
-    return shown_p, shown_q, wanted
+    for digits in range(fine, 17):
+        shown_p, shown_q = number(p, digits), number(q, digits)
+        if number(float(shown_p) / float(shown_q), fine) == ratio:
+            break
+    return shown_p, shown_q, ratio, number(u) if draw is None else draw
 
 
-def draw(u: float, limit: float) -> str:
-    """The draw as text, with enough digits (two or more) to be seen on its side of the printed limit."""
+def on_its_side(u: float, limit: float, printed: str) -> str | None:
+    """u with two or more digits, below the printed limit iff it is below the limit; None if no digits tell them apart."""
     for digits in range(2, 17):
         text = number(u, digits)
-        if (float(text) < float(number(limit))) == (u < limit):
-            break
-    return text
+        if float(text) != float(printed) and (float(text) < float(printed)) == (u < limit):
+            return text
+    return None
