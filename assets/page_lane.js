@@ -174,6 +174,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.opsCount = 0;
       this.head = null;
       this.shown = 0;
+      this.dirty = true;
       this.answerState = {};
       this.costs.replaceChildren();
       this.ended.textContent = "";
@@ -207,20 +208,25 @@ window.ExplorerPage = window.ExplorerPage || {};
         const fresh = answer.ops.slice(this.opsCount - answer.from);
         this.drawing().feed(fresh.map((ops, i) => ({ step: this.opsCount + i, ops })));
         this.opsCount += fresh.length;
+        this.dirty = this.dirty || fresh.length > 0;
       }
       const rows = answer.rows.slice(this.rows.length - answer.rows_from);
       this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
+      this.dirty = this.dirty || rows.length > 0;
       for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, seconds: row.seconds, wall: row.wall });
       this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem };
     }
 
     // Draws the lane after its first `count` steps.
     show(count) {
-      this.shown = count;
       if (!this.scene) return;
-      this.chips.show(count - 1);
-      this.drawing().show(count - 1);
-      this.drawCosts(this.rows[count - 1]);
+      if (count !== this.shown || this.dirty) {
+        this.chips.show(count - 1);
+        this.drawing().show(count - 1);
+        this.drawCosts(this.rows[count - 1]);
+      }
+      this.shown = count;
+      this.dirty = false;
       const { badge, ended, problem } = this.answerState;
       this.badge.hidden = !badge;
       this.badge.textContent = badge || "";

@@ -20,6 +20,14 @@ window.ExplorerPage = window.ExplorerPage || {};
     return JSON.parse(text);
   };
 
+  // Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
+  function painted() {
+    return new Promise((resolve) => {
+      requestAnimationFrame(() => setTimeout(resolve, 0));
+      setTimeout(resolve, 250); // a page that nobody sees has no frames
+    });
+  }
+
   class Run {
     constructor(app, id, state) {
       this.app = app;
@@ -57,7 +65,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         const got = await this.pull(this.over ? 0 : 1);
         if (!got && (this.state === "stopped" || this.misses > 5)) return;
         if (!got) await new Promise((resolve) => setTimeout(resolve, 500));
-        else if (this.over) await new Promise((resolve) => setTimeout(resolve, KEEP_ALIVE));
+        else if (!this.over) await painted();
+        else await new Promise((resolve) => setTimeout(resolve, KEEP_ALIVE));
       }
     }
 

@@ -9,6 +9,15 @@ import time
 
 log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 300.0
+SMALL = 50_000_000  # parameters
+
+
+def share_cores(models: dict) -> None:
+    """One thread for small models: they gain nothing from a second, and the browser often needs the other core."""
+    import torch
+
+    if max(model.facts()["parameters"] for model in models.values()) < SMALL:
+        torch.set_num_threads(1)
 
 
 class Loader:
@@ -37,6 +46,7 @@ class Loader:
             models = {role: load(name, device=self.device) for role, name in self.names.items()}
             if "draft" in models:
                 check_pair(models["target"], models["draft"])
+            share_cores(models)
             self.models = models
             self.state, self.sentence = "ready", f"Models loaded in {time.monotonic() - began:.1f} s."
         except ValueError as error:

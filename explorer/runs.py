@@ -22,6 +22,7 @@ MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
+PATIENCE_SECONDS = 0.1  # a run steps when its page asks for more, or after so long: a slow page sees fewer frames
 UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
@@ -57,7 +58,8 @@ class Run:
     due: deque = field(default_factory=deque)
     heard: float = field(default_factory=time.monotonic)
     waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
-    version: int = 0
+    hungry: bool = True  # the page has painted all there is and waits for more
+    stepped: float = 0.0
 
     def open_lanes(self) -> list[Record]:
         """The lanes that can still step."""
@@ -65,7 +67,6 @@ class Run:
 
     def changed(self) -> None:
         """Wakes the pulls that wait."""
-        self.version += 1
         waiters, self.waiters = self.waiters, []
         for loop, event in waiters:
             loop.call_soon_threadsafe(event.set)
@@ -160,6 +161,7 @@ class Runs:
             event = asyncio.Event()
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
+                run.hungry = run.hungry or all(c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=True))
                 self.wake.notify()
             news = any(
                 len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=True)
@@ -232,6 +234,15 @@ class Runs:
     def _unheard(self, run: Run) -> bool:
         return time.monotonic() - run.heard > UNHEARD_SECONDS
 
+    def _ripe(self, run: Run) -> bool:
+        return run.hungry or time.monotonic() - run.stepped >= PATIENCE_SECONDS
+
+    def _rest(self) -> float:
+        """How long the worker may sleep: until the next run is ripe, or a second."""
+        now = time.monotonic()
+        waiting = [run for run in self.runs.values() if (run.due or run.state == "running") and not self._unheard(run)]
+        return min([1.0, *(max(0.001, run.stepped + PATIENCE_SECONDS - now) for run in waiting)])
+
     def _forget(self) -> None:
         for run in list(self.runs.values()):
             if run.session and time.monotonic() - run.heard > FORGET_SECONDS:
@@ -243,7 +254,7 @@ class Runs:
                 self._forget()
                 turn = self._next()
                 if turn is None and not self.jobs and not self.closed:
-                    self.wake.wait(timeout=1.0)
+                    self.wake.wait(timeout=self._rest())
                 jobs, self.jobs = self.jobs, deque()
                 if self.closed and not jobs:
                     return
@@ -260,7 +271,7 @@ class Runs:
         for _ in range(len(self.order)):
             run = self.runs[self.order[0]]
             self.order.rotate(-1)
-            if self._unheard(run):
+            if self._unheard(run) or not self._ripe(run):
                 continue
             if not run.due and run.state == "running":
                 run.due.extend(run.open_lanes())
@@ -288,6 +299,7 @@ class Runs:
             if (record.problem or record.trace.ended is not None) and record.lane is not None:
                 self.jobs.append((lane.close, Future()))
                 record.lane = None
+            run.hungry, run.stepped = False, time.monotonic()
             if run.state in ("running", "paused") and not run.open_lanes():
                 failed = all(r.problem for r in run.records)
                 run.state = "failed" if failed else "done"
