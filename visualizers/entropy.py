@@ -35,7 +35,7 @@ class Entropy:
 
     def head(self) -> dict:
         """Title, question and layout of the view."""
-        fork = f"fork: entropy > {self.fork_bits:g}, second p > {probability(self.fork_second)}"
+        fork = f"fork: > {self.fork_bits:g} bits, second > {probability(self.fork_second)}"
         return {
             "title": self.title,
             "question": QUESTION,
@@ -46,10 +46,10 @@ class Entropy:
             "ops": panels(),
             "legend": [
                 ["step", "▂▃", "soft", "entropy (bits)"],
-                ["symbol:dot", "●", "ink", "chosen = top token"],
-                ["symbol:diamond", "◇", "ink", "chosen, not top; height: −log₂ p (raw model)"],
+                ["symbol:dot", "●", "ink", "chosen = top, at −log₂ p"],
+                ["symbol:diamond", "◇", "ink", "chosen, not top"],
                 ["symbol:triangle", "▼", "live", fork],
-                ["bar", "■", "soft", "top 5, rest left white"],
+                ["bar", "■", "soft", "top 5"],
             ],
         }
 
@@ -123,7 +123,7 @@ class Entropy:
         }
         for line, (shown, p) in enumerate(others):
             # Both lines are equally wide, so that a collision drops both or none; the higher entropy stays.
-            text = shown + NO_BREAK * (widest - cells(shown) + 1) + p
+            text = NO_BREAK + shown + NO_BREAK * (widest - cells(shown) + 1) + p + NO_BREAK
             ops.append(
                 mark(
                     f"{key}-other{line}", "label", panel="forks", x=x, y=2.1 - 0.95 * line, text=text, **look

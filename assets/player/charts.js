@@ -249,7 +249,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   }
 
   // The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
-  // drawn by the axes. On a narrow view the `short` form is used.
+  // drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
   drawers.panel = function (marks, ctx) {
     const { surface } = ctx.palette;
     const made = layers("panel", ctx, {
@@ -260,11 +260,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         }),
     });
     for (const mark of marks) {
-      const words = (ctx.narrow && mark.short) || mark.heading;
-      if (!words) continue;
+      if (!mark.heading) continue;
       const target = made.of(mark, "heading"), lead = player.escape(mark.lead || "");
-      const width = ctx.view.size.width - ctx.view.left - 8;
-      const [first, ...others] = wrap((mark.lead || "") + words, width, 13).map(player.escape);
+      const width = ctx.view.size.width - ctx.view.left - 8, room = ctx.view.panelOf(mark).heightPx / (13 * 1.3);
+      let lines = wrap((mark.lead || "") + mark.heading, width, 13);
+      if (mark.short && lines.length > room) lines = wrap((mark.lead || "") + mark.short, width, 13);
+      const [first, ...others] = lines.map(player.escape);
       const bold = first.startsWith(lead) ? `<b>${lead}</b>${first.slice(lead.length)}` : first;
       target.x.push(ctx.view.range[0]);
       target.y.push(mark.y0);

@@ -61,7 +61,10 @@ def test_a_fork_is_amber_and_names_the_two_that_were_not_taken():
     assert marks["c1-step"]["y"] == pytest.approx(2.585, abs=1e-3)
     assert {band["panel"] for band in of_kind(marks, "band")} == {"bits", "mass", "tokens"}
     assert marks["c1-fork"]["glyph"] == "triangle"
-    assert [marks[f"c1-other{line}"]["text"] for line in (0, 1)] == ["␣a\u00a0\u00a0.17", "<b>\u00a0.17"]
+    assert [marks[f"c1-other{line}"]["text"].strip() for line in (0, 1)] == [
+        "␣a\u00a0\u00a0.17",
+        "<b>\u00a0.17",
+    ]
     assert marks["c1-other0"]["y"] > marks["c1-other1"]["y"] > marks["c1-fork"]["y"], "the scale runs upwards"
 
 

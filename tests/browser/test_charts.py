@@ -1,0 +1,203 @@
+"""The chart-like pictures in a real browser: the trace's numbers are drawn, texts never touch.
+
+Each test gives the player the deltas of a seeded lane and reads back what Plotly and the page were given.
+"""
+
+import json
+import math
+import random
+from pathlib import Path
+
+import plotly
+import pytest
+from playwright.sync_api import sync_playwright
+
+from decoders.trace import Cell, Commit, Depend, Distribution, Propose, Step
+from tests.browser.install import find
+from visualizers.scene import Header
+from visualizers.views import deltas
+
+pytestmark = pytest.mark.browser
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+WORDS = [
+    b"Once",
+    b" a",
+    b" wonderfully",
+    b"<b>",
+    b'<img src=x onerror="window.hacked=1">',
+    b" dog",
+    b"\n",
+    b"s",
+]
+PROMPT = [0, 1, 5]
+
+SHOW = """async ([palette, theme, head, deltas, step]) => {
+  const main = document.querySelector("main");
+  main.replaceChildren();
+  const scene = window.scene = new DecodingPlayer.Scene(main, {palette, theme});
+  scene.reset(head);
+  scene.feed(deltas);
+  scene.show(step);
+  const painted = done => scene.waiting ? requestAnimationFrame(() => painted(done)) : setTimeout(done, 30);
+  await new Promise(painted);
+  await document.fonts.ready;
+}"""
+TEXTS = """() => [...document.querySelectorAll(".dp-plot text, .dp-frame span")]
+  .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
+  .filter(([text, box]) => text && box.width > 0)
+  .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
+POINTS = """mode => document.querySelector(".dp-plot").data
+  .filter(t => t.mode === mode && t.visible !== false)
+  .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbols: t.marker && t.marker.symbol}))"""
+FRONTIER = """() => document.querySelector(".dp-plot").data
+  .filter(t => t.line && t.line.color === scene.colours.surface.text && t.line.width === 3)
+  .map(t => t.y)"""
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """One page with the player on it, and the list of its errors."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        )
+        page, errors = chromium.new_page(), []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.set_content("<main style='position: fixed; inset: 0'></main>")
+        for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+            page.add_script_tag(path=str(script))
+        page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+        yield page, errors
+        chromium.close()
+
+
+def story(tokens: int) -> list[Step]:
+    """A lane that draws one token a step from a random distribution and looks at the tokens before it."""
+    luck, steps = random.Random(3), []
+    for node in range(len(PROMPT), len(PROMPT) + tokens):
+        sharpness = luck.choice((0.3, 1, 4))
+        weights = [luck.random() ** sharpness for _ in WORDS]
+        shares = sorted(((w / sum(weights), t) for t, w in enumerate(weights)), reverse=True)
+        p, token = luck.choice(shares + shares[:1] * 6)
+        top = [[t, math.log(share)] for share, t in shares[:6]]
+        entropy = -sum(share * math.log(share) for share, _ in shares)
+        looks = [Depend(n, node, luck.random() / node, "attention") for n in range(node)]
+        steps.append(
+            Step(
+                len(steps),
+                [
+                    Distribution(node - 1, "target", top, sum(s for s, _ in shares[6:]), entropy),
+                    Propose(node, node - 1, token, math.log(p), "target"),
+                    Commit([node], [math.log(p)]),
+                    *looks,
+                ],
+            )
+        )
+    return steps
+
+
+def grid(iterations: int, width: int = 12) -> list[Step]:
+    """A parallel lane whose window settles one to three positions an iteration."""
+    luck, steps, front = random.Random(5), [], len(PROMPT)
+    for k in range(iterations):
+        settled = luck.choice((1, 1, 2, 3)) if k else 0
+        cells = [
+            Cell(
+                front + i,
+                k,
+                luck.randrange(len(WORDS)),
+                "settled" if i < settled else "changed" if i % 2 else "kept",
+            )
+            for i in range(width)
+        ]
+        links = [Depend(front - 1, front, 1.0, "causal")] if front > len(PROMPT) else []
+        steps.append(Step(k, [*cells, *links]))
+        front += settled
+    return steps
+
+
+def show(page, name: str, steps: list[Step], step: int, width: int = 1180, theme: str = "light") -> None:
+    head, changes = deltas(name, Header(PROMPT, dict(enumerate(WORDS))), steps)
+    page.set_viewport_size({"width": width, "height": 320})
+    palette = json.loads((ASSETS / "palette.json").read_text())
+    page.evaluate(SHOW, [palette, theme, head, changes, step])
+
+
+def touching(texts: list) -> list[str]:
+    """Pairs of texts whose boxes overlap by a pixel across and three down (boxes are taller than ink)."""
+    found = []
+    for i, (a, x0, y0, x1, y1) in enumerate(texts):
+        for b, u0, v0, u1, v1 in texts[i + 1 :]:
+            if x0 + 1 < u1 and u0 + 1 < x1 and y0 + 3 < v1 and v0 + 3 < y1:
+                found.append(f"{a} / {b}")
+    return found
+
+
+@pytest.mark.parametrize("width", [1180, 690, 390])
+@pytest.mark.parametrize("name", ["entropy", "dependencies", "parallel_grid"])
+def test_texts_never_touch_and_tokens_are_never_markup(opened, name, width):
+    page, errors = opened
+    steps = grid(60) if name == "parallel_grid" else story(90)
+    for step in (7, len(steps) - 1):
+        show(page, name, steps, step, width, "dark" if step == 7 else "light")
+        texts = page.evaluate(TEXTS)
+        assert len(texts) > 5
+        assert touching(texts) == []
+        assert page.evaluate("document.querySelectorAll('main img').length") == 0
+    assert page.evaluate("window.hacked") is None and errors == []
+
+
+def test_the_entropy_trace_draws_the_bits_of_the_trace(opened):
+    page, errors = opened
+    steps = story(12)
+    show(page, "entropy", steps, 11)
+    marks = [trace for trace in page.evaluate(POINTS, "markers") if len(trace["x"]) == 12]
+    (bits,) = [trace for trace in marks if any(y > 1.1 for y in trace["y"])]
+    assert bits["y"] == pytest.approx(
+        [-step.of(Commit)[0].logprobs[0] / math.log(2) for step in steps], abs=1e-3
+    )
+    expected = [
+        "circle" if step.of(Distribution)[0].top[0][0] == step.of(Propose)[0].token else "diamond"
+        for step in steps
+    ]
+    assert bits["symbols"] == expected and set(expected) == {"circle", "diamond"}
+    lines = [trace for trace in page.evaluate(POINTS, "lines") if trace["yaxis"] == bits["yaxis"]]
+    entropies = [step.of(Distribution)[0].entropy / math.log(2) for step in steps]
+    heights = [y for e in entropies for y in (e, e)]
+    assert any(t["y"] == pytest.approx(heights, abs=1e-3) for t in lines if len(t["y"]) == 24), (
+        "the step line is there"
+    )
+    assert errors == []
+
+
+def test_a_picture_is_the_same_however_its_step_was_reached(opened):
+    page, _ = opened
+    for name, steps in (("entropy", story(40)), ("dependencies", story(40)), ("parallel_grid", grid(30))):
+        show(page, name, steps, 12)
+        scrubbed = page.evaluate("scene.drawn.map(m => [m.id, m.state, m.fill, m.strong, m.text])")
+        show(page, name, steps[:13], 12)
+        live = page.evaluate("scene.drawn.map(m => [m.id, m.state, m.fill, m.strong, m.text])")
+        assert scrubbed == live and len(live) > 20
+
+
+def test_the_focus_of_the_dependencies_moves_with_the_step(opened):
+    page, _ = opened
+    steps = story(20)
+    for step in (3, 15):
+        show(page, "dependencies", steps, step)
+        focus = page.evaluate(
+            "scene.drawn.filter(m => m.kind === 'cell' && m.fill === 'filled').map(m => m.x)"
+        )
+        assert focus == [step + 1]
+        shares = [t for t in page.evaluate(TEXTS) if t[0].endswith(" %")]
+        strong = page.evaluate("scene.drawn.filter(m => m.kind === 'arc' && m.strong).length")
+        assert len(shares) == strong == min(6, len(PROMPT) + step)
+
+
+def test_the_frontier_is_drawn_as_one_line(opened):
+    page, _ = opened
+    show(page, "parallel_grid", grid(9), 8)
+    lines = page.evaluate(FRONTIER)
+    assert len(lines) == 1 and None not in lines[0] and lines[0] == sorted(lines[0])
