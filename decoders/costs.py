@@ -51,7 +51,7 @@ class Costs:
                 case "Forward":
                     self._forward(event)
                     verified = verified or event.kind == "verify"
-                case "Propose" if event.source not in ("target", "person"):
+                case "Propose" if event.source not in ("target", "person", "guess"):
                     self.drafted_nodes.add(event.node)
                     drafted += 1
                 case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:
@@ -61,7 +61,7 @@ class Costs:
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
         self.proposed += drafted
         self.accepted += accepted
-        if verified:
+        if verified or drafted:  # a first round is labelled "prefill"
             self.per_step_drafted.append(drafted)
             self.per_step_accepted.append(accepted)
 

@@ -72,7 +72,7 @@ class Lane:
         if len(prompt) >= context:
             raise ValueError(
                 f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
-                f"at least one must be left to write; shorten the prompt by {len(prompt) - context + 1:,} tokens."
+                f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
             )
         self.tree = Tree(prompt)
         self.eos = target.eos

@@ -58,7 +58,7 @@ class Text:
                     self.source[event.node], self.logprob[event.node] = event.source, event.logprob
                 case "Verdict":
                     self.verdicts[event.node] = event
-                    if event.status == "rejected":
+                    if event.status == "rejected" and self.source.get(event.node) != "guess":
                         self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
                 case "Distribution" if event.view == "target" and event.level is None:
                     self.entropy[event.node] = event.entropy

@@ -7,4 +7,4 @@ from common import llama, run
 
 if __name__ == "__main__":
     model = llama(hidden_size=192, layers=8, heads=6, intermediate_size=512)
-    run("llama-tiny", model, million_tokens=11, batch=16, description=__doc__)
+    run("llama-tiny", model, million_tokens=10, batch=16, description=__doc__)

@@ -24,7 +24,7 @@ from decoders.registry import Parameter, strategy
         Parameter("block_size", "int", 16, "positions guessed and corrected together", 1, 128),
         Parameter(
             "first_guess", "choice", "repeat",
-            "what a new block starts from: the last token again, tokens of the prompt by chance, or end of text",
+            "what a new block starts from: the last token again, tokens of the prompt, or end of text",
             choices=("repeat", "prompt", "pad"),
         ),
         Parameter(
@@ -58,7 +58,7 @@ def jacobi(lane: Lane) -> Iterator[None]:
         start = lane.tree.depths[lane.tip] + 1  # position of the first open token
         chain = propose_chain(lane, guesses)
         visited = [lane.tip, *chain]
-        logits = lane.score(visited, kind="verify")  # [G + 1, V]
+        logits = lane.score(visited)  # [G + 1, V]
         logprobs = log_softmax(logits)
         outputs = logits.argmax(-1).tolist()
         right = agreeing(guesses, outputs)
@@ -125,8 +125,8 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
     parent = chain[right - 1] if right else lane.tip
     logprob = float(logprobs[right, outputs[right]])
     own = lane.propose(parent, outputs[right], logprob)
-    status = "resampled" if right < len(chain) else "bonus"
-    lane.verdict(own, status, p=float(logprobs[right, outputs[right]].exp()), reason="The model's own token.")
+    reason = "Everything before it is final, so this output of the model is final too."
+    lane.verdict(own, "accepted", p=math.exp(logprob), reason=reason)
     return own
 
 
