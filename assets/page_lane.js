@@ -36,7 +36,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
       this.sceneElement = h("div", { class: "scene" });
       this.textElement = h("div", { class: "text-view", hidden: true });
-      this.hint = h("div", { class: "hint", hidden: true });
+      this.hint = h("div", { class: "hint", hidden: true }, h("span"));
       this.costs = h("dl", { class: "costs", "aria-label": "Costs" });
       this.ended = h("span", { class: "ended" });
       this.element = h("section", { class: "lane", role: "region" },
@@ -133,6 +133,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     choose(strategy) {
       this.setup = { strategy, parameters: {}, seed: this.setup.seed };
+      if (!this.trace) this.view = this.declaration().views[0];
+      this.wanted = this.declaration().views[0];
       this.describe();
       this.app.edited();
     }
@@ -147,6 +149,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     showView(name) {
       this.view = name;
+      this.wanted = null;
       this.drawTabs();
       this.opsCount = 0;
       this.head = null;
@@ -169,6 +172,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     // Forgets what was decoded; `runIndex` is this lane's number in the new run, null if it is in none.
     empty(runIndex) {
       this.runIndex = runIndex ?? null;
+      if (this.wanted) this.view = this.wanted; // another strategy opens with its own first view
+      this.wanted = null;
       this.trace = runIndex === undefined || runIndex === null ? null : { views: this.declaration().views, key: this.key() };
       this.rows = [];
       this.opsCount = 0;
@@ -245,8 +250,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     drawHint() {
       const nothing = this.rows.length === 0;
       this.element.classList.toggle("stale", this.stale());
+      this.element.classList.toggle("empty", nothing);
       this.hint.hidden = !(nothing || this.stale());
-      this.hint.textContent = this.stale() ? "Settings changed: press Run to decode with them"
+      this.hint.firstChild.textContent = this.stale() ? "Settings changed: press Run to decode with them"
         : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
     }
 
