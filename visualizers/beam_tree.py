@@ -49,7 +49,8 @@ class BeamTree:
         return {
             "title": self.title,
             "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
-            "ops": [mark], "first": 0, "rows": self.rows, "row": 44 if self.rows <= LABELLED else 22,
+            "ops": [mark], "first": 0, "fold": True, "rows": self.rows,
+            "row": 44 if self.rows <= LABELLED else 22,
             "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
             "right": 128 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
             **({"columns": int(expected) + 1} if expected else {}),

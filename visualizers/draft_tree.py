@@ -41,7 +41,7 @@ class DraftTree:
         return {
             "title": self.title,
             "question": "What did the draft offer, how far did the target follow, what did it say instead?",
-            "ops": panels, "first": 1, "row": 40, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
+            "ops": panels, "first": 1, "row": 36, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
             "right": 8,
             "by_depth": min(12, max(3, depth)), "axis": "token position",
             **({"columns": int(expected) + 2} if expected else {}),

@@ -49,7 +49,8 @@ action is at this step; without it the front is the rightmost node, cell, bar or
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens), "columns" (columns expected at
-most), "first" (leftmost column), "row" (least row height in pixels), "rows" (how many there will ever be;
+most), "first" (leftmost column), "fold" (true: nodes left of the window are
+folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
 "right_narrow" on a phone), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the
 panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],

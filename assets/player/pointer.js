@@ -135,7 +135,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function pan(scene, columns, rows) {
     take(scene);
     const first = scene.head.first ?? 0, last = Math.max(first, scene.view.front.x);
-    scene.hand.lo = Math.max(first - 1, Math.min(last, scene.hand.lo + columns));
+    scene.hand.lo = Math.max(first, Math.min(last, scene.hand.lo + columns));
     if (scene.hand.top !== null) scene.hand.top = Math.max(-0.5, Math.min(scene.view.front.y, scene.hand.top + rows));
     scene.schedule();
   }
@@ -217,6 +217,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       drag = null;
       if (!began || moved || !onFrame(event)) return;
       if (event.pointerType === "touch") look(event, true);
+      else if (scene.view?.fold && spot(event)[0] < scene.view.left) pan(scene, -Infinity, 0); // opens the fold
       else {
         const mark = markAt(scene, ...spot(event));
         if (mark) scene.options.onPick(mark);

@@ -170,6 +170,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const traces = this.traces(byKind, ctx);
       Plotly.react(this.plot, traces, player.layout(this.head, view, this.colours), { staticPlot: true, displayModeBar: false });
       player.drawGutters(this.gutters, ctx);
+      player.drawFold(this.gutters, this, ctx);
       this.drawn = marks;
       this.followButton.hidden = this.hand.follow;
       this.drawLegend(marks);

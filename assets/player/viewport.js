@@ -62,7 +62,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const tall = panel.px || (free * (panel.share || 1)) / shares;
       let [y0, y1] = [panel.y0, panel.y1];
       if (panel.grow) {
-        const visible = tall / ((head.row || 36) * (tall < 200 ? 0.9 : 1));
+        const visible = tall / ((head.row || 36) * (tall < 150 ? 0.9 : 1));
         y0 = topOf(panel, visible, front, rows, hand);
         y1 = y0 + visible;
       }
@@ -84,11 +84,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.viewport = function (head, history, step, size, hand) {
     const narrow = size.width < NARROW;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const left = gutter("left"), right = gutter("right");
-    const inner = Math.max(40, size.width - left - right);
+    const right = gutter("right");
+    let left = gutter("left"), inner = Math.max(40, size.width - left - right), fold = null;
     const byDepth = player.byDepth(head, narrow, hand);
     const front = byDepth ? { ...history.front(step), x: head.by_depth } : history.front(step);
-    const columns = columnsOf(byDepth ? { ...head, columns: head.by_depth } : head, front, inner, narrow, hand);
+    const given = byDepth ? { ...head, columns: head.by_depth } : head, first = head.first ?? 0;
+    let columns = columnsOf(given, front, inner, narrow, hand);
+    if (head.fold && columns.lo > first) {
+      fold = { width: player.foldWidth(columns.lo - first, narrow) };
+      inner = Math.max(40, inner - fold.width);
+      left += fold.width;
+      columns = columnsOf(given, front, inner, narrow, hand);
+    }
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
     let panels = history.marks(step, (_, mark) => mark.kind === "panel");
@@ -104,7 +111,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const placed = stack(head, panels, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {
-      narrow, byDepth, clip, left, right, front, axis, bottom, top: TOP, size, range,
+      narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
       lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
       panels: placed, panelOf,
       px: (x) => left + (x - range[0]) * columns.width,

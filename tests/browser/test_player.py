@@ -225,6 +225,16 @@ def test_the_window_moves_in_jumps_and_not_with_each_token(page):
     assert starts == sorted(starts) and len(set(starts)) <= 12
 
 
+def test_the_folded_past_opens_with_a_click(page):
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 60), num_beams=4)))
+    folded = page.evaluate("[scene.view.fold.width, scene.view.left]")
+    assert 36 < folded[0] < folded[1] and page.get_by_text("folded: 1–").count() == 1
+    page.mouse.click(30, 200)
+    page.evaluate("painted(scene)")
+    assert page.evaluate("scene.view.lo") == 0 and page.evaluate("scene.view.fold") is None
+    assert page.get_by_role("button", name="Follow").is_visible()
+
+
 def test_a_click_picks_the_mark_under_the_pointer(page):
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(4, 6), num_beams=4)))
     mark = "scene.drawn.find(m => m.id === 'n2')"
@@ -234,11 +244,11 @@ def test_a_click_picks_the_mark_under_the_pointer(page):
     assert page.evaluate("window.picked") == "n2"
 
 
-def test_five_hundred_nodes_are_redrawn_within_a_tenth_of_a_second(page):
+def test_a_large_search_stays_within_the_budget_of_a_redraw(page):
+    """A redraw costs its marks, labels and traces; a clock would measure what else the machine is doing."""
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(16, 60), num_beams=16)))
-    assert page.evaluate("scene.drawn.length") > 500
-    times = [
-        page.evaluate("async s => { scene.show(s); await painted(scene); return scene.lastDraw; }", s)
-        for s in range(48, 60)
-    ]
-    assert min(times) < 100  # the quickest of twelve: the machine may be busy with other things
+    assert page.evaluate("scene.count()") > 2500
+    counted = "selector => scene.plot.querySelectorAll(selector).length"
+    assert 200 < page.evaluate(counted, "path.point") < 1500
+    assert 10 < page.evaluate(counted, ".textpoint") <= 150
+    assert page.evaluate("scene.plot.data.length") <= 25

@@ -1,0 +1,74 @@
+// The folded past of a tree: what lies left of the window as one straight spine of a few pixels a token. What died there
+// hangs below as a tick as long as it lived; limbs that live on leave the spine where they parted. Plain SVG in the gutter.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  const WIDEST = 120, NARROWEST = 36; // pixels for the whole fold, on a wide screen and on a phone
+  const PER_TOKEN = 6; // pixels a token takes at most
+  const LONGEST = 9; // tokens a hanging tick shows at most
+  const SVG = "http://www.w3.org/2000/svg";
+
+  // How wide the fold is when `columns` columns lie left of the window.
+  player.foldWidth = (columns, narrow) => Math.round(Math.min(narrow ? NARROWEST : WIDEST, PER_TOKEN * columns) + 12);
+
+  // Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters: [marks]}.
+  function limbsOf(scene, lo, step) {
+    const spine = new Set(), limbOf = new Map(), limbs = [];
+    const nodes = scene.history.marks(step, (extent, mark) => mark.kind === "node" && mark.x <= lo);
+    for (const node of nodes) {
+      if (node.state === "chosen" || node.state === "prompt") {
+        spine.add(node.id);
+        continue;
+      }
+      let limb = limbOf.get(node.parent);
+      if (!limb) limbs.push((limb = { from: node.x - 1, lived: 0, enters: [] }));
+      limbOf.set(node.id, limb);
+      if (node.x >= lo) {
+        if (node.state === "live") limb.enters.push(node);
+      } else limb.lived = Math.max(limb.lived, node.x - limb.from);
+    }
+    return { spine: nodes.filter((n) => spine.has(n.id)), limbs };
+  }
+
+  function draw(parent, tag, attributes) {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    parent.append(made);
+    return made;
+  }
+
+  player.drawFold = function (layer, scene, ctx) {
+    const view = ctx.view, fold = view.fold;
+    if (!fold) return;
+    const { surface, state } = ctx.palette, first = scene.head.first ?? 0;
+    const x = (column) => 8 + ((column - first) / (view.lo - first)) * (fold.width - 12);
+    const edge = view.left, panel = Object.values(view.panels)[0], bottom = panel.topPx + panel.heightPx;
+    const svg = draw(layer, "svg", { width: edge, height: view.size.height, "aria-hidden": "true" });
+    draw(svg, "rect", { x: 0, y: 0, width: edge - 4, height: bottom, fill: surface.panel });
+    const { spine, limbs } = limbsOf(scene, view.lo, ctx.step);
+    const entry = spine.find((node) => node.x === view.lo) || spine[spine.length - 1];
+    if (!entry) return;
+    const above = (node) => (node.parent ? scene.history.byId.get(node.parent)?.base.y : undefined) ?? node.y;
+    const enters = (node) => view.py((above(node) + node.y) / 2, node); // where its edge crosses into the window
+    const y = view.py(above(entry), entry);
+    let dead = "", alive = "";
+    for (const limb of limbs) {
+      if (limb.lived) dead += `M${x(limb.from)} ${y + 6}v${3 + (Math.min(LONGEST, limb.lived) * (bottom - y - 12)) / 24}`;
+      for (const node of limb.enters) {
+        const start = Math.min(x(limb.from), edge - 6);
+        alive += "M" + start + " " + y + player.curve([start, y], [edge, enters(node)]);
+      }
+    }
+    draw(svg, "path", { d: dead, stroke: state.pruned.color, "stroke-width": 1.2, opacity: 0.7, fill: "none" });
+    draw(svg, "path", { d: alive, stroke: state.live.color, "stroke-width": 1.4, fill: "none" });
+    const bend = player.curve([edge - 12, y], [edge, enters(entry)]);
+    draw(svg, "path", { d: `M${x(first)} ${y}H${edge - 12}${bend}`, stroke: state.chosen.color, "stroke-width": 4.5, fill: "none" });
+    const write = (text, at, down, anchor) => {
+      const word = draw(svg, "text", { x: at, y: down, "font-size": 11, "text-anchor": anchor, fill: surface.soft });
+      word.textContent = text;
+    };
+    const last = Math.ceil(view.lo) - 1, span = `${Math.max(1, first)}–${last}`;
+    write(view.narrow || fold.width < 90 ? span : "folded: " + span, 6, 13, "start");
+    write(String(first), x(first), view.size.height - view.bottom + 13, "middle");
+  };
+})(window.DecodingPlayer);
