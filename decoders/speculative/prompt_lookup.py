@@ -15,11 +15,11 @@ from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 
 
-def look_up(text: list[int], largest: int, count: int) -> tuple[int, int]:
-    """(start, n): where the continuation of the longest earlier match starts and how many tokens matched; n = 0: none.
+def look_up(text: list[int], largest: int) -> tuple[int, int]:
+    """(start, n): where the continuation of the longest earlier match starts and how many tokens matched.
 
-    The match is the first place at which the last n <= `largest` tokens of `text` also stand, followed by something.
-    `count` tokens from `start` on, or as many as there are, are the draft.
+    The match is the first place at which the last n <= `largest` tokens of `text` also stand, followed by
+    something. Without one start is the end of the text and n is 0.
     """
     for n in range(min(largest, len(text) - 1), 0, -1):
         tail = text[-n:]
@@ -34,7 +34,7 @@ def lookup(count: int, largest: int) -> Drafter:
 
     def propose(lane: Lane) -> Draft:
         draft, text = Draft(lane.tip), lane.tree.text(lane.tip)
-        start, n = look_up(text, largest, count)
+        start, n = look_up(text, largest)
         node = lane.tip
         for token in text[start : start + min(count, lane.left - 1)]:
             if token in lane.eos:

@@ -1,0 +1,20 @@
+"""What speculation should gain: the formulas of Leviathan et al. (2023). Knows numbers only.
+
+alpha: chance that a drafted token is accepted given that its parent was; gamma: drafted tokens a round; cost: one draft
+forward in units of one target forward. All hold for acceptances that do not depend on each other.
+"""
+
+
+def expected_tokens(alpha: float, gamma: int) -> float:
+    """Tokens gained by one round, the target's own included: (1 - alpha^(gamma + 1)) / (1 - alpha)."""
+    return gamma + 1.0 if alpha == 1.0 else (1 - alpha ** (gamma + 1)) / (1 - alpha)
+
+
+def speedup(alpha: float, gamma: int, cost: float) -> float:
+    """Times faster than one token a target forward: expected tokens over the cost of a round, gamma cost + 1."""
+    return expected_tokens(alpha, gamma) / (gamma * cost + 1)
+
+
+def best_length(alpha: float, cost: float, most: int = 32) -> int:
+    """The number of drafted tokens, up to `most`, with the largest speedup; 0 if speculation does not pay."""
+    return max(range(most + 1), key=lambda gamma: speedup(alpha, gamma, cost))
