@@ -91,6 +91,7 @@ class Lane:
         self._seconds, self._since = 0.0, time.perf_counter()
         self._processors: dict[int, Any] = {}
         self.scorers: dict[str, Any] = {}
+        self._prefilled: set[str] = set()  # roles whose model has read the prompt
         try:
             for role, model in self.models.items():
                 self.scorers[role] = model.engine.attach(self.tree)
@@ -186,12 +187,10 @@ class Lane:
         if work.shared:
             self._events.append(trace.Forward(role, "prefill", work.shared, 1, start, 0.0, "shared"))
         if work.tokens:
-            kind = (
-                "prefill"
-                if not work.shared and work.tokens >= self.tree.trunk and self.written == 0
-                else kind
-            )
+            if role not in self._prefilled and not work.shared and work.tokens >= self.tree.trunk:
+                kind = "prefill"
             self._events.append(trace.Forward(role, kind, work.tokens, work.rows, start, seconds))
+        self._prefilled.add(role)
         return logits
 
     def process(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:

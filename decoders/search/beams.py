@@ -28,10 +28,10 @@ EARLY_STOPPING = Parameter(
 
 @dataclass(slots=True)
 class Candidate:
-    """A continuation that was looked at: sum of the scores of its steps, and of their raw log-probabilities."""
+    """A continuation that was looked at: the sum of its steps' scores, and the penalties that are in it."""
 
     total: float
-    raw: float
+    paid: float
     logprob: float
     row: int
     token: int
@@ -59,7 +59,7 @@ class Beams:
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
         self.totals: list[float] = [0.0]  # of each live one, best first
-        self.raws: list[float] = [0.0]  # the same without penalties
+        self.paid: list[float] = [0.0]  # the penalties in it
         self.finished: list[Hypothesis] = []  # best first
         self.logprobs: dict[int, float] = {}  # raw, of every candidate that was not dropped at once
         self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
@@ -80,11 +80,12 @@ class Beams:
         flat, vocabulary = sums.flatten(), sums.shape[-1]
         top = flat.topk(min(self.looked_at, len(flat)))
         own = logprobs.flatten()[top.indices].tolist()
+        score = own if scores is logprobs else scores.flatten()[top.indices].tolist()
         found = []
-        for total, index, logprob in zip(top.values.tolist(), top.indices.tolist(), own, strict=True):
+        for total, index, logprob, s in zip(top.values.tolist(), top.indices.tolist(), own, score, strict=True):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
-                found.append(Candidate(total, self.raws[row] + logprob, logprob, row, token))
+                found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
         return sorted(found, key=lambda c: (-c.total, c.token, c.row))
 
     def advance(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[int]:
@@ -110,23 +111,23 @@ class Beams:
                 lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
             else:
                 kept.append((node, candidate))
-            if self.group and candidate.total != candidate.raw:
-                self.rank(node, candidate.total, candidate.raw)
+            if candidate.paid:
+                self.rank(node, candidate.total, candidate.paid)
             if (ends and slot < self.width) or (kept and kept[-1][0] == node):
                 chosen.append(candidate.token)
                 self.logprobs[node] = candidate.logprob
         self.live = [node for node, _ in kept]
-        self.totals, self.raws = [c.total for _, c in kept], [c.raw for _, c in kept]
+        self.totals, self.paid = [c.total for _, c in kept], [c.paid for _, c in kept]
         self._bury(leaves, gone, "no continuation of it is kept")
         if not self._open():
-            leaves, self.live, self.totals, self.raws = self.live, [], [], []
+            leaves, self.live, self.totals, self.paid = self.live, [], [], []
             self._bury(leaves, [], "the search is over: it could not enter the best finished")
         return chosen
 
-    def rank(self, node: int, total: float, raw: float, rank: int | None = None) -> None:
+    def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
         """Says the sum by which a hypothesis is chosen, and of what it is made if there are penalties."""
         if self.group:
-            parts = {"sum_logprob": raw, "diversity": total - raw}
+            parts = {"sum_logprob": total + paid, "diversity": -paid}
             self.lane.rank(node, "augmented_sum", total, rank, level=self.group, **parts)
         else:
             self.lane.rank(node, "sum_logprob", total, rank)
@@ -180,11 +181,9 @@ class Beams:
 
 def rank_live(groups: list[Beams]) -> None:
     """Ranks the live hypotheses of all groups by their sums; 1 is the best."""
-    live = [
-        (total, raw, node, b) for b in groups for total, raw, node in zip(b.totals, b.raws, b.live, strict=True)
-    ]
-    for rank, (total, raw, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
-        beams.rank(node, total, raw, rank)
+    live = [(b.totals[i], b.paid[i], b.live[i], b) for b in groups for i in range(len(b.live))]
+    for rank, (total, paid, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
+        beams.rank(node, total, paid, rank)
 
 
 def settle(lane: Lane, groups: list[Beams]) -> None:
