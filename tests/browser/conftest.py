@@ -1,0 +1,83 @@
+"""The real app on tiny models, and a browser to look at it. Both start once for all tests of the page."""
+
+import socket
+from types import SimpleNamespace
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from tests import tiny
+from tests.browser.install import find
+from tests.explorer.scripted import ScriptedLane
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+HOSTILE = '<img src=x onerror="window.hacked=1">'
+SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
+
+
+@pytest.fixture(scope="session")
+def app():
+    """The app with tiny random models: `address`, `runs`. A prompt that says "scripted" gets a lane with hostile tokens."""
+    from explorer.lanes import lane_maker
+    from explorer.loading import Loader
+    from explorer.page import build
+    from explorer.runs import Runs
+
+    loader = Loader("tiny", "tiny-draft")
+    loader.models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
+    loader.state, loader.sentence = "ready", "Models loaded."
+    loader.done.set()
+    real = lane_maker(loader)
+
+    def make(request):
+        return [ScriptedLane(SCRIPT)] if request["prompt"] == "scripted" else real(request)
+
+    runs = Runs(make)
+    demo, launch = build(runs, loader)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    _, address, _ = demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **launch)
+    yield SimpleNamespace(address=address, runs=runs)
+    demo.close()
+    runs.close()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A browser, started once."""
+    path = find()
+    if path is None:
+        pytest.fail("No Chromium was found: install one (make test does) or set CHROMIUM to its path.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(app, chromium):
+    """visit(width, height, **context): a page of the app in a browser context of its own, where no script may fail."""
+    contexts, errors = [], []
+
+    def go(width: int = 1400, height: int = 900, **options):
+        context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: outside(request.url, app.address, errors))
+        page.goto(app.address, wait_until="domcontentloaded")
+        page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+def outside(url: str, address: str, errors: list[str]) -> None:
+    """Nothing may be asked of any other machine."""
+    if not url.startswith((address, "data:", "blob:", address.rstrip("/").replace("http", "ws"))):
+        errors.append(f"the page asked for {url}")

@@ -1,0 +1,275 @@
+"""The page in a real browser: what is on the screen is what the traces say, at every step and in both directions."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import HOSTILE
+
+pytestmark = pytest.mark.browser
+
+STATES = {"accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "resampled": "resampled",
+          "bonus": "bonus"}  # fmt: skip
+
+
+def press(page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def ready(page) -> None:
+    """Gradio has mounted and the models are there."""
+    page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
+
+
+def run(page, prompt: str = "Once upon a time", tokens: int = 12) -> None:
+    """Decodes to the end and waits for the last paint."""
+    start(page, prompt, tokens)
+    press(page, "Run")
+    finished(page)
+
+
+def start(page, prompt: str, tokens: int) -> None:
+    ready(page)
+    page.get_by_role("textbox", name="Prompt").fill(prompt)
+    page.get_by_label("max_new_tokens").fill(str(tokens))
+
+
+def finished(page) -> None:
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    page.wait_for_function("decodingExplorer.lanes.every(l => l.view === 'text' || l.scene.paintedStep === l.count - 1)")
+
+
+def seek(page, position: int) -> None:
+    page.get_by_role("slider", name="Step position").fill(str(position))
+
+
+def marks(page, lane: int, step: int) -> list[dict]:
+    return page.evaluate("([lane, step]) => decodingExplorer.lanes[lane].scene.marksAt(step)", [lane, step])
+
+
+def trace(page, lane: int) -> dict:
+    """The lane's trace as the server tells it."""
+    return page.evaluate("lane => decodingExplorer.call('explorer_trace', {run: decodingExplorer.run, lane})", lane)
+
+
+def events(found: dict, kind: str, until: int | None = None) -> list[dict]:
+    return [e for s in found["steps"][: None if until is None else until + 1] for e in s["events"] if e["type"] == kind]
+
+
+def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromium):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.route(re.compile(r"/assets/[^/]+\.js$"), lambda route: route.abort())  # Gradio's front end never comes
+    page.goto(app.address, wait_until="domcontentloaded")
+    page.wait_for_function("decodingExplorer.drawn")
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.scene.count() > 20 && l.chips.count() > 20)") == [True, True]
+    expect(page.get_by_role("region", name="Lane 1").locator("svg.main-svg").first).to_be_visible()
+    expect(page.get_by_text("step 40 of 40")).to_be_visible()
+    press(page, "Play")
+    page.wait_for_function("decodingExplorer.lanes[0].shown > 0 && decodingExplorer.lanes[0].shown < 40")
+    context.close()
+
+
+def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visit):
+    page = visit()
+    run(page)
+    beam, speculative = trace(page, 0), trace(page, 1)
+    shown = {mark["node"] for mark in marks(page, 0, 10**6) if mark["kind"] in ("node", "symbol", "tick")}
+    kept = {e["node"] for e in events(beam, "Propose")}
+    missing = kept - shown
+    dropped = {e["node"] for e in events(beam, "Verdict") if e["status"] == "pruned"}
+    assert kept and missing <= dropped
+    cells = {m["node"]: m["state"] for m in marks(page, 1, 10**6) if "node" in m and m["kind"] == "cell"}
+    for verdict in events(speculative, "Verdict"):
+        assert cells[verdict["node"]] == STATES[verdict["status"]]
+    assert {e["node"] for e in events(speculative, "Propose")} <= set(cells)
+
+
+def test_scrubbing_back_shows_what_the_trace_said_then(visit):
+    page = visit()
+    run(page)
+    speculative = trace(page, 1)
+    last = len(speculative["steps"])
+    for position in (last, 2, 1, last):
+        seek(page, position)
+        page.wait_for_function("n => decodingExplorer.lanes[1].scene.paintedStep === n - 1", arg=position)
+        expect(page.get_by_text(f"step {position} of")).to_be_visible()
+        here = {m["node"]: m["state"] for m in marks(page, 1, position - 1) if "node" in m and m["kind"] == "cell"}
+        judged = {v["node"]: STATES[v["status"]] for v in events(speculative, "Verdict", position - 1)}
+        assert {node: here[node] for node in judged} == judged
+        assert set(here) <= {e["node"] for e in events(speculative, "Propose", position - 1)}
+        committed = [n for e in events(speculative, "Commit", position - 1) for n in e["nodes"]]
+        chips = page.evaluate("decodingExplorer.lanes[1].chips.marksAt()")
+        assert [c["node"] for c in chips if c["state"] not in ("prompt", "rejected", "live")] == committed
+
+
+def test_step_does_one_step_in_every_lane_then_run_goes_on(visit):
+    page = visit()
+    start(page, "Once", 12)
+    counts = "decodingExplorer.lanes.map(l => l.count).join()"
+    press(page, "Step")
+    page.wait_for_function(counts + " === '1,1'")
+    press(page, "Step")
+    page.wait_for_function(counts + " === '2,2'")
+    expect(page.get_by_text("step 2 of 2")).to_be_visible()
+    press(page, "Run")
+    finished(page)
+    assert page.evaluate("decodingExplorer.lanes[0].count") == len(trace(page, 0)["steps"]) > 2
+
+
+def test_pause_and_stop(visit):
+    page = visit()
+    start(page, "Once", 200)
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.lanes[0].count > 3")
+    press(page, "Pause")
+    page.wait_for_function("decodingExplorer.state === 'paused'")
+    press(page, "Stop")
+    page.wait_for_function("decodingExplorer.state === 'stopped'")
+    expect(page.get_by_text("Stopped. What was decoded stays.")).to_be_visible()
+    assert page.evaluate("decodingExplorer.lanes[0].count") < 200
+
+
+def test_another_view_of_a_finished_run_is_drawn_whole(visit):
+    page = visit()
+    run(page)
+    lane = page.get_by_role("region", name="Lane 1")
+    lane.get_by_role("tab", name="Entropy").click()
+    page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === decodingExplorer.lanes[0].count - 1")
+    assert len([m for m in marks(page, 0, 10**6) if m["kind"] == "step"]) == 12
+    lane.get_by_role("tab", name="Text").click()
+    expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
+
+
+def test_a_token_that_looks_like_markup_is_shown_as_text(visit):
+    page = visit()
+    page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
+    run(page, "scripted", 8)
+    lane = page.get_by_role("region", name="Lane 1")
+    for tab in ("Beam tree", "Text", "Entropy"):
+        if lane.get_by_role("tab", name=tab).count():
+            lane.get_by_role("tab", name=tab).click()
+            page.wait_for_timeout(200)
+    texts = page.evaluate("decodingExplorer.lanes[0].chips.marksAt().map(m => m.text)")
+    assert HOSTILE in texts and "<b>" in texts and "</script>" in texts
+    assert HOSTILE in lane.locator(".chips-row").inner_text()
+    assert page.evaluate("window.hacked") is None and lane.locator("img, b").count() == 0
+    page.get_by_role("textbox", name="Prompt").fill(HOSTILE)
+    press(page, "Run")
+    finished(page)
+    assert page.evaluate("window.hacked") is None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tokens", "parameter", "says"),
+    [
+        ("", "8", None, "The prompt is empty"),
+        ("word " * 300, "8", None, "the model reads at most"),
+        ("Once", "0", None, "max_new_tokens must be a whole number from 1"),
+        ("Once", "", None, "max_new_tokens must be a whole number from 1"),
+        ("Once", "8", ("num_beams", "0"), "Lane 1: num_beams must be"),
+        ("Once", "8", ("num_beams", ""), "Lane 1: num_beams must be"),
+    ],
+)
+def test_unusable_input_is_one_sentence_and_the_page_goes_on(visit, prompt, tokens, parameter, says):
+    page = visit()
+    start(page, prompt, 8)
+    page.get_by_label("max_new_tokens").fill(tokens)
+    lane = page.get_by_role("region", name="Lane 1")
+    if parameter:
+        lane.get_by_role("button", name="Parameters", exact=True).click()
+        lane.get_by_label(parameter[0]).fill(parameter[1])
+    press(page, "Run")
+    alert = page.locator("#explorer").get_by_role("alert")
+    expect(alert).to_contain_text(says)
+    assert "\n" not in alert.inner_text()
+    if parameter:
+        lane.get_by_label(parameter[0]).fill("2")
+    run(page, "Once", 4)
+    expect(alert).to_be_hidden()
+
+
+def test_two_browsers_do_not_see_each_others_runs(visit, app):
+    ours, theirs = visit(), visit()
+    run(ours, "A secret of ours", 6)
+    run(theirs, "Something else", 6)
+    mine = ours.evaluate("decodingExplorer.run")
+    assert mine != theirs.evaluate("decodingExplorer.run") and mine not in theirs.content()
+    said = theirs.evaluate("id => decodingExplorer.call('explorer_trace', {run: id, lane: 0})", mine[:-1] + "x")
+    assert "is gone" in said["error"]
+    text = json.dumps(theirs.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))"))
+    assert "secret" not in text.replace('", "', "")
+
+
+def test_lanes_are_added_removed_and_run_together(visit):
+    page = visit()
+    ready(page)
+    press(page, "+ Lane")
+    press(page, "+ Lane")
+    for number, strategy in ((1, "greedy"), (3, "sample"), (4, "jacobi")):
+        page.get_by_role("region", name=f"Lane {number}").get_by_label("Strategy").select_option(strategy)
+    expect(page.get_by_role("button", name="+ Lane")).to_be_disabled()
+    run(page, "Once", 8)
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.count > 0)") == [True] * 4
+    page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.strategy)") == ["greedy", "sample", "jacobi"]
+    lane = page.get_by_role("region", name="Lane 3").get_by_role("tab", name="Text")
+    lane.click()
+    page.wait_for_function("document.querySelectorAll('.lane:nth-child(3) .text-view .dp-chip').length > 4")
+
+
+def test_lanes_line_up_by_forwards_and_by_seconds(visit):
+    page = visit()
+    run(page)
+    press(page, "target forwards")
+    forwards = page.evaluate("decodingExplorer.lanes.map(l => l.rows.map(r => r.t))")
+    expect(page.get_by_text(f"forward {max(map(max, forwards))} of")).to_be_visible()
+    position = sorted({t for lane in forwards for t in lane}).index(forwards[1][1]) + 1
+    seek(page, position)
+    expected = [sum(t <= forwards[1][1] for t in lane) for lane in forwards]
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.shown)") == expected
+    press(page, "seconds")
+    expect(page.locator("output")).to_contain_text(" s of ")
+
+
+def test_keys_step_and_run(visit):
+    page = visit()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text("step 39 of 40")).to_be_visible()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_text("step 40 of 40")).to_be_visible()
+    ready(page)
+    page.keyboard.press(" ")
+    page.wait_for_function("decodingExplorer.state !== 'none'")
+    finished(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, scheme):
+    page = visit(390, 844, has_touch=True, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    ready(page)
+    expect(page.get_by_role("region", name="Lane 1")).to_be_visible()
+    expect(page.get_by_role("region", name="Lane 2")).to_be_hidden()
+    page.get_by_role("button", name=re.compile("^2 ")).click()
+    expect(page.get_by_role("region", name="Lane 1")).to_be_hidden()
+    page.get_by_role("button", name="Settings").click()
+    press(page, "+ Lane")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.evaluate("[...document.querySelectorAll('#explorer button')].every(b => b.getBoundingClientRect().right <= 391)")
+
+
+def test_nothing_jumps_while_a_run_grows(visit):
+    page = visit()
+    start(page, "Once", 30)
+    boxes = "[...document.querySelectorAll('.lane, .lane .view, .bars')].map(e => JSON.stringify(e.getBoundingClientRect())).join()"
+    before = page.evaluate(boxes)
+    press(page, "Run")
+    for _ in range(5):
+        page.wait_for_timeout(60)
+        assert page.evaluate(boxes) == before
+    finished(page)
+    assert page.evaluate(boxes) == before
