@@ -129,10 +129,11 @@ def test_changed_cells_carry_an_amber_dot_and_no_others_do():
 
 def test_links_hang_from_the_cell_waited_for_to_the_cell_that_waited():
     steps = jacobi(periodic, [0] * WIDTH)
-    steps[3] += [Depend(3, 4, 1.0, "causal"), Depend(2, 5, 1.0, "causal"), Depend(7, 6, 1.0, "causal")]
+    links = [(3, 4), (2, 5), (7, 6), (1, 5)]  # the third points forward, the last at the prompt: no links
+    steps[3] += [Depend(source, target, 1.0, "causal") for source, target in links]
     marks, _ = fold(ParallelGrid, steps, PROMPT, WORDS)
     hooks = {m["id"]: (m["x0"], m["y0"], m["x1"], m["y1"]) for m in of_kind(marks, "hook")}
-    assert hooks == {"h2-3": (2, 2, 3, 3), "h1-4": (1, 1, 4, 3)}, "a link to a later position is no link"
+    assert hooks == {"h2-3": (2, 2, 3, 3), "h1-4": (1, 1, 4, 3)}, "only cells of the grid were waited for"
     assert "waited for 1 earlier position" in marks["g3-3"]["hover"][1]
 
 
