@@ -90,6 +90,7 @@ class BeamTree:
         ops += self._restate(scores)
         ops += self._notes(scores)
         ops += self._guide(commits)
+        ops += self._say(step, born, dropped)
         columns = [self.nodes.column[n] for n in self.looks]
         if born:
             ops.append({"front": [max(columns, default=0), self.rows - 1]})
@@ -285,6 +286,23 @@ class BeamTree:
             more = {"note_more": f"{100 * self.weight[node]:.0f} %"}
             ops.append({"id": f"n{node}", "set": {"note": "  ".join(words), "front": True, **more}})
         return ops
+
+    def _say(self, step, born, dropped) -> list[Op]:
+        """The step in one sentence, with the words of the cards."""
+        if not born or self.best is None:
+            return []
+        said = f"Step {step.index + 1}: {self.nodes.text(self.best)} leads"
+        if self.rows == 1:
+            said = f"Step {step.index + 1}: {self.nodes.text(self.best)} chosen"
+        if self.best in self.nodes.total:
+            said += f", sum {self.nodes.total[self.best]:.2f}".replace("-", "−")
+        live = len(self.live & self.looks.keys())
+        counts = [
+            (live if self.rows > 1 else 0, "live"),
+            (len(self.finished), "finished"),
+            (len(dropped), "dropped at once"),
+        ]
+        return [{"say": said + "".join(f", {n} {what}" for n, what in counts if n) + "."}]
 
     def _guide(self, commits) -> list[Op]:
         """The dotted line up to which all beams agree, while there are several."""

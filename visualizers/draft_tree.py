@@ -86,9 +86,9 @@ class DraftTree:
             "y1": top + height + 0.13,
             "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
             "label_y": top + CELL / 2,
-            "hover": [self._sentence(drafted, verdicts, commits)],
         }  # fmt: skip
-        return [row, *ops, *self._text(commits), {"front": [max(columns), top + height]}]
+        said = {"say": self._sentence(drafted, verdicts, commits)}
+        return [row, *ops, *self._text(commits), {"front": [max(columns), top + height]}, said]
 
     # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:

@@ -44,8 +44,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           height or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without
-drawing it. `priority` 0 is never dropped; higher goes first. A third op, {"front": [x, y]}, says where the
-action is at this step; without it the front is the rightmost node, cell, bar or step, and the lowest.
+drawing it. `priority` 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the
+action is at this step (without it the front is the rightmost node, cell, bar or step, and the lowest), and
+{"say": sentence} says the step in words, for those who hear the page.
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens), "columns" (columns expected at

@@ -25,6 +25,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.byId = new Map();
       this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
       this.fronts = []; // [step, x, y], what the view said
+      this.sayings = []; // [step, sentence]
       this.reach = []; // [step, x, y], how far the marks reached, growing
       this.last = -1;
       this.append(-1, ops || []);
@@ -40,6 +41,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     append(step, ops) {
       for (const op of ops) {
         if (op.front) this.fronts.push([step, op.front[0], op.front[1]]);
+        else if (op.say) this.sayings.push([step, op.say]);
         else if (op.kind) this.birth(op, step);
         else this.change(op, step);
       }
@@ -86,6 +88,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         const mark = this.at(entry, step);
         if (mark) found.push(mark);
       }
+      return found;
+    }
+
+    // The sentence of the newest step up to `step` that has one.
+    said(step) {
+      let found = null;
+      for (const [when, sentence] of this.sayings) if (when <= step) found = sentence;
       return found;
     }
 

@@ -31,6 +31,25 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
   };
 
+  // All scenes of a page take turns, the one under the pointer first: a frame goes to one redraw (more, if they are quick),
+  // so that the first lane is on the screen while the last is still being drawn.
+  const queue = [];
+  const FRAME = 12; // milliseconds
+
+  function drawNext() {
+    const started = performance.now();
+    try {
+      while (queue.length && performance.now() - started < FRAME) {
+        const pointed = queue.findIndex((scene) => scene.root.matches(":hover"));
+        const [scene] = queue.splice(Math.max(0, pointed), 1);
+        scene.waiting = false;
+        scene.draw();
+      }
+    } finally {
+      if (queue.length) requestAnimationFrame(drawNext);
+    }
+  }
+
   class Scene {
     constructor(element, options) {
       this.options = { onHover() {}, onPick() {}, theme: "light", ...options };
@@ -45,7 +64,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.followButton.type = "button";
       this.followButton.addEventListener("click", () => this.follow());
       this.legend = player.element("div", "dp-legend", element);
-      this.plot.setAttribute("role", "img");
+      this.frame.setAttribute("role", "img");
       this.shown = Infinity;
       this.lastPaint = 0;
       this.paintedStep = -1;
@@ -66,7 +85,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.used = new Set();
       this.hand = { follow: true };
       player.hideCard(this);
-      this.plot.setAttribute("aria-label", [this.head.title, this.head.question].filter(Boolean).join(". "));
       this.schedule();
     }
 
@@ -122,10 +140,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     schedule() {
       if (this.waiting) return;
-      this.waiting = requestAnimationFrame(() => {
-        this.waiting = null;
-        this.draw();
-      });
+      this.waiting = true;
+      queue.push(this);
+      if (queue.length === 1) requestAnimationFrame(drawNext);
     }
 
     // Only these axes need traces for a kind: an empty trace for every style on every panel is not free.
@@ -172,6 +189,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.drawGutters(this.gutters, ctx);
       player.drawFold(this.gutters, this, ctx);
       this.drawn = marks;
+      const words = [this.head.title, this.history.said(step) || this.head.question];
+      this.frame.setAttribute("aria-label", words.filter(Boolean).join(": "));
       this.followButton.hidden = this.hand.follow;
       this.drawLegend(marks);
       this.placed = ctx.placed || []; // the labels and their boxes, in pixels

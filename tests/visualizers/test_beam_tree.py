@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from decoders.trace import Commit, Propose, Score, Verdict
-from tests.visualizers.folding import fold, of_kind
+from decoders.trace import Commit, Propose, Score, Step, Verdict
+from tests.visualizers.folding import fold, of_kind, vocabulary
 from visualizers.beam_tree import BeamTree
+from visualizers.scene import Header
 from visualizers.slots import Slots
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
@@ -117,3 +118,9 @@ def test_slots_give_the_best_child_its_parents_row_and_others_the_nearest():
     slots = Slots(4, root=0)
     assert slots.row[0] == 1
     assert slots.place([(1, 0), (2, 0), (3, 0)], set()) == {1: 1, 2: 0, 3: 2}
+
+
+def test_a_step_is_said_in_one_sentence():
+    view = BeamTree(Header(PROMPT, vocabulary(*WORDS), {"num_beams": 2}))
+    (said,) = [op["say"] for op in view.feed(Step(0, two_beams()[0])) if "say" in op]
+    assert said == "Step 1: ␣dog leads, sum −0.40, 2 live, 1 dropped at once."

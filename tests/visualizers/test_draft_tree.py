@@ -1,8 +1,9 @@
 """Draft rounds, hand-made: chain and tree are one picture, states are verdicts, rounds never overlap."""
 
-from decoders.trace import Commit, Propose, Verdict
-from tests.visualizers.folding import fold, of_kind
+from decoders.trace import Commit, Propose, Step, Verdict
+from tests.visualizers.folding import fold, of_kind, vocabulary
 from visualizers.draft_tree import DraftTree
+from visualizers.scene import Header
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
 PROMPT = [0, 1]
@@ -110,3 +111,12 @@ def test_no_two_cells_overlap():
     boxes = [(m["x"], m["y"] - m["h"] / 2, m["y"] + m["h"] / 2) for m in of_kind(marks, "cell")]
     for i, (x, low, high) in enumerate(boxes):
         assert all(x != x2 or high <= low2 or high2 <= low for x2, low2, high2 in boxes[i + 1 :])
+
+
+def test_a_round_is_said_in_one_sentence():
+    view = DraftTree(Header(PROMPT, vocabulary(*WORDS), {}))
+    (said,) = [op["say"] for op in view.feed(Step(0, chain())) if "say" in op]
+    assert (
+        said
+        == "Round 1: 1 of 3 drafted tokens accepted, <b> rejected, p .04 against q .07, ␣dog drawn instead."
+    )
