@@ -24,9 +24,9 @@ PAGE_SCRIPTS = ("page_bar.js", "page_lane.js", "page_run.js", "page.js")
 
 @functools.cache
 def files() -> dict[str, Path]:
-    """Served name -> file: style sheet, the page's scripts, the player, and plotly's basic build (a quarter of the whole).
+    """Served name -> file: style sheet, the page's scripts, the player, and plotly's basic build.
 
-    The basic build draws scatter, bar and pie, and starts four times as fast as the one in plotly's Python package.
+    It draws scatter, bar and pie, and starts four times as fast as the whole one in plotly's Python package.
     """
     player = sorted((ASSETS / "player").glob("*.*s"))  # scripts and style sheets; their order does not matter
     own = [ASSETS / "style.css", *(ASSETS / name for name in PAGE_SCRIPTS), *player]
@@ -75,7 +75,7 @@ def routes() -> list[Route]:
 
 
 def middleware(first: dict) -> list[Middleware]:
-    """For Gradio's app: puts our head and our body into the page it sends. `first` is the data of the first picture."""
+    """For Gradio's app: puts our head and body into its page. `first`: data of the first picture."""
     return [Middleware(Inject, head=head(), body=body(first))]
 
 
@@ -85,7 +85,7 @@ def address(path: Path) -> str:
 
 
 def head() -> str:
-    """Style sheets, asked for first, the palette's surfaces, and the theme, set before anything is painted."""
+    """Style sheets, the palette's surfaces, and the theme, all known before anything is painted."""
     surfaces = palette()["surface"]
     rules = "".join(
         f":root[data-theme={theme}]{{color-scheme:{theme};"
@@ -94,8 +94,8 @@ def head() -> str:
         for theme, colours in surfaces.items()
     )
     theme = (
-        "const t=(()=>{try{return localStorage.getItem('explorer-theme')}catch{}})();document.documentElement.dataset."
-        "theme=t||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');"
+        "const t=(()=>{try{return localStorage.getItem('explorer-theme')}catch{}})();document.documentElement"
+        ".dataset.theme=t||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');"
     )
     sheets = [path for path in files().values() if path.suffix == ".css"]
     links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in sheets)
@@ -103,7 +103,7 @@ def head() -> str:
 
 
 def body(first: dict) -> str:
-    """The root, the data, and the scripts: our own first, so that the frame of the page shows while plotly is read."""
+    """The root, the data, and the scripts: our own first, so that a frame shows while plotly is read."""
     data = json.dumps(first, separators=(",", ":")).replace("<", "\\u003c")
     own = [path for name, path in files().items() if name in {served(ASSETS / n) for n in PAGE_SCRIPTS}]
     rest = [path for path in files().values() if path not in own and path.suffix == ".js"]
@@ -152,7 +152,7 @@ class Inject:
         await self.app(scope, receive, hold)
 
     def add(self, page: bytes) -> bytes:
-        """`page` with our head before its scripts and our body before Gradio's element; other pages unchanged."""
+        """`page` with our head before its scripts and our body before Gradio's element; others unchanged."""
         if b"<gradio-app" not in page or b"<head>" not in page:
             return page
         # Gradio's front end waits for our first picture: its start keeps the browser busy for a second.

@@ -1,6 +1,6 @@
 """Folds: one view of one lane, fed step by step and kept, so that any page can read it from any cursor.
 
-Knows traces and views; knows nothing of runs or pages. A view that fails says so in a sentence and stops growing.
+Knows traces and views, nothing of runs or pages. A view that fails says so in a sentence and stops growing.
 """
 
 import logging
@@ -44,9 +44,9 @@ class Fold:
 
 
 def row(costs: Costs, seconds: float, wall: float | None, slots: int | None) -> dict:
-    """What the page keeps of a step besides its marks: the cost strip, target forwards so far, and times in seconds.
+    """What the page keeps of a step besides its marks: cost strip, target forwards so far, times in seconds.
 
-    `seconds` is the lane's own computing time, `wall` the clock when the step happened (None in stored traces).
+    `seconds` is the lane's own computing time, `wall` the clock at the step (None in stored traces).
     """
     entries = [[entry["name"], entry["label"]] for entry in strip(costs, slots)]
     return {"cost": entries, "t": costs.target_forwards, "seconds": seconds, "wall": wall}

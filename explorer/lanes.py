@@ -15,15 +15,14 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         prompt = models["target"].encode(request["prompt"])
         limits = Limits(max_new_tokens=request["max_new_tokens"])
         lanes: list = []
-        try:
-            for number, lane in enumerate(request["lanes"], 1):
+        for lane in request["lanes"]:
+            try:
                 lanes.append(Lane(lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits))
-        except ValueError as error:
-            for made in lanes:
-                made.close()
-            raise ValueError(
-                f"Lane {number}: {error}" if len(request["lanes"]) > 1 else str(error)
-            ) from error
+            except ValueError as error:
+                for made in lanes:
+                    made.close()
+                where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""
+                raise ValueError(f"{where}{error}") from error
         return lanes
 
     return make

@@ -13,7 +13,7 @@ SMALL = 50_000_000  # parameters
 
 
 def share_cores(models: dict) -> None:
-    """One thread for small models: they gain nothing from a second, and the browser often needs the other core."""
+    """One thread for small models: a second gains nothing, and the browser often needs the other core."""
     import torch
 
     if max(model.facts()["parameters"] for model in models.values()) < SMALL:
@@ -21,7 +21,7 @@ def share_cores(models: dict) -> None:
 
 
 class Loader:
-    """The target and the draft, ready or not. `state` is loading, ready or failed; `sentence` says it to people."""
+    """Target and draft, ready or not. `state` is loading, ready or failed; `sentence` says it to people."""
 
     def __init__(self, target: str, draft: str | None, device: str = "auto"):
         self.names = {"target": target} | ({"draft": draft} if draft else {})

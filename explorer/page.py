@@ -1,7 +1,7 @@
 """The page: one gr.HTML that our own JavaScript fills, the server functions it calls, and the files it needs.
 
-Gradio carries the calls; what is on screen is built by assets/page*.js. Two things reach the browser inside the page itself, so
-that a stored trace is on screen before Gradio's own front end has started: the style sheet and the data of the first picture.
+Gradio carries the calls; what is on screen is built by assets/page*.js. Our scripts and the data of the first
+picture are in the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ else element.textContent = "This page lacks its own scripts: open it at the addr
 
 
 def first_data(runs: Runs, loader: Loader) -> dict:
-    """What the page needs to show itself: the stored run, declarations as of when it was stored, names and limits."""
+    """What the page needs to show itself: the stored run with its declarations, names and limits."""
     setup, traces = stored.setup(), stored.traces()
     run = runs.show(traces, run_id=EXAMPLE)
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
@@ -70,7 +70,7 @@ def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
 
 
 def server_functions(runs: Runs, loader: Loader) -> list:
-    """What the page can ask for. Each takes one object and answers JSON text: Gradio would walk through an object."""
+    """What the page can ask for. Each takes one object and answers JSON text, as Gradio walks objects."""
 
     async def explorer_hello(request: dict) -> str:
         """Whether the models are there, and all declarations once they are."""

@@ -1,7 +1,7 @@
 """Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
 
-Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is pushed: the
-page pulls from a cursor, so a slow page loses nothing, and a run that nobody pulls stands still, then is forgotten.
+Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
+pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still.
 """
 
 import asyncio
@@ -22,7 +22,9 @@ MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
-PATIENCE_SECONDS = 0.1  # a run steps when its page asks for more, or after so long: a slow page sees fewer frames
+PATIENCE_SECONDS = (
+    0.1  # a run steps when its page asks for more, or after so long: a slow page sees fewer frames
+)
 UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
@@ -49,7 +51,7 @@ class Record:
 
 @dataclass
 class Run:
-    """State is running, paused, stopped, done or failed; `due` holds the lanes that still step in this turn."""
+    """State is running, paused, stopped, done or failed; `due`: the lanes that still step in this turn."""
 
     id: str
     session: str
@@ -73,7 +75,7 @@ class Run:
 
 
 class Runs:
-    """All runs of the process. `make_lanes(request)` builds the lanes of a request or raises ValueError with a sentence."""
+    """All runs of the process. `make_lanes(request)` builds a request's lanes, or ValueError says why not."""
 
     def __init__(self, make_lanes: Callable[[dict], list]):
         self.make_lanes = make_lanes
@@ -82,12 +84,15 @@ class Runs:
         self.wake = threading.Condition()
         self.jobs: deque[tuple[Callable, Future]] = (
             deque()
-        )  # what touches models besides steps: only the worker may
+        )  # all else that touches models: only the worker may
         self.worker: threading.Thread | None = None
         self.closed = False
 
     def start(self, request: dict, session: str, state: str = "running") -> Run:
-        """Makes a run from `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`; ValueError says what is wrong."""
+        """A run from `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
+
+        Raises ValueError with one sentence that says what is wrong.
+        """
         checked = check(request)
         with self.wake:
             self._make_room(session)
@@ -117,7 +122,7 @@ class Runs:
         return run
 
     def control(self, run_id: str, action: str) -> Run:
-        """pause, resume, step (every unfinished lane once, then pause) or stop. ValueError for anything else."""
+        """pause, resume, step (every unfinished lane once, then pause) or stop; else ValueError."""
         run = self.find(run_id)
         with self.wake:
             if run.state not in ("running", "paused"):
@@ -148,9 +153,9 @@ class Runs:
         return run
 
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
-        """What is new since `cursors`: one `{view, ops, rows}` a lane, the numbers being how much the page has already.
+        """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
 
-        Answers as soon as there is something, or when the state is no longer `known`, at the latest after `wait` seconds.
+        Answers when there is something or the state is no longer `known`, at the latest after `wait` seconds.
         """
         run = self.find(run_id)
         if len(cursors) != len(run.records) or not all(isinstance(c, dict) for c in cursors):
@@ -161,7 +166,9 @@ class Runs:
             event = asyncio.Event()
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
-                run.hungry = run.hungry or all(c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=True))
+                run.hungry = run.hungry or all(
+                    c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=True)
+                )
                 self.wake.notify()
             news = any(
                 len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=True)
@@ -240,7 +247,11 @@ class Runs:
     def _rest(self) -> float:
         """How long the worker may sleep: until the next run is ripe, or a second."""
         now = time.monotonic()
-        waiting = [run for run in self.runs.values() if (run.due or run.state == "running") and not self._unheard(run)]
+        waiting = [
+            run
+            for run in self.runs.values()
+            if (run.due or run.state == "running") and not self._unheard(run)
+        ]
         return min([1.0, *(max(0.001, run.stepped + PATIENCE_SECONDS - now) for run in waiting)])
 
     def _forget(self) -> None:
@@ -307,7 +318,7 @@ class Runs:
 
 
 def check(request: dict) -> dict:
-    """The request in its expected form. ValueError with one sentence if a part is missing or out of bounds."""
+    """The request in its expected form. ValueError with one sentence if a part is missing or out of range."""
     prompt, lanes = request.get("prompt"), request.get("lanes")
     if not isinstance(prompt, str) or not prompt:
         raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")

@@ -1,7 +1,7 @@
 """The stored run that the page shows before any model is loaded, and the example prompts.
 
-The traces in assets/examples/ were recorded by `python -m explorer.stored`, which anyone can run again; pictures are folded
-from them when the app starts. Knows nothing of pages.
+The traces in assets/examples/ were recorded by `python -m explorer.stored`, which anyone can run again; pictures
+are folded from them when the app starts. Knows nothing of pages.
 """
 
 import argparse
@@ -20,7 +20,7 @@ LANES = [
 
 
 def setup() -> dict:
-    """`{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}` of the stored run."""
+    """`{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}`."""
     return json.loads((FOLDER / "first.json").read_text())
 
 

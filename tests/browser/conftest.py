@@ -17,7 +17,7 @@ SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
 @pytest.fixture(scope="session")
 def app():
-    """The app with tiny random models: `address`, `runs`. A prompt that says "scripted" gets a lane with hostile tokens."""
+    """The app with tiny random models: `address`, `runs`. The prompt "scripted" gets a lane with hostile tokens."""
     from explorer.lanes import lane_maker
     from explorer.loading import Loader
     from explorer.page import build
@@ -57,7 +57,7 @@ def chromium():
 
 @pytest.fixture
 def visit(app, chromium):
-    """visit(width, height, **context): a page of the app in a browser context of its own, where no script may fail."""
+    """visit(width, height, **context): the app in a browser context of its own, where no script may fail."""
     contexts, errors = [], []
 
     def go(width: int = 1400, height: int = 900, **options):

@@ -1,4 +1,4 @@
-"""The page in a real browser: what is on the screen is what the traces say, at every step and in both directions."""
+"""The page in a real browser: what is on the screen is what the traces say, at every step, in both directions."""
 
 import json
 import re
@@ -10,8 +10,9 @@ from tests.browser.conftest import HOSTILE
 
 pytestmark = pytest.mark.browser
 
-STATES = {"accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "resampled": "resampled",
-          "bonus": "bonus"}  # fmt: skip
+STATES = {"never reached": "unreached"} | {
+    name: name for name in ("accepted", "rejected", "resampled", "bonus")
+}
 
 
 def press(page, name: str) -> None:
@@ -38,7 +39,9 @@ def start(page, prompt: str, tokens: int) -> None:
 
 def finished(page) -> None:
     page.wait_for_function("decodingExplorer.state === 'done'")
-    page.wait_for_function("decodingExplorer.lanes.every(l => l.view === 'text' || l.scene.paintedStep === l.count - 1)")
+    page.wait_for_function(
+        "decodingExplorer.lanes.every(l => l.view === 'text' || l.scene.paintedStep === l.count - 1)"
+    )
 
 
 def seek(page, position: int) -> None:
@@ -51,20 +54,32 @@ def marks(page, lane: int, step: int) -> list[dict]:
 
 def trace(page, lane: int) -> dict:
     """The lane's trace as the server tells it."""
-    return page.evaluate("lane => decodingExplorer.call('explorer_trace', {run: decodingExplorer.run, lane})", lane)
+    return page.evaluate(
+        "lane => decodingExplorer.call('explorer_trace', {run: decodingExplorer.run, lane})", lane
+    )
 
 
 def events(found: dict, kind: str, until: int | None = None) -> list[dict]:
-    return [e for s in found["steps"][: None if until is None else until + 1] for e in s["events"] if e["type"] == kind]
+    return [
+        e
+        for s in found["steps"][: None if until is None else until + 1]
+        for e in s["events"]
+        if e["type"] == kind
+    ]
 
 
 def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromium):
     context = chromium.new_context()
     page = context.new_page()
-    page.route(re.compile(r"/assets/[^/]+\.js$"), lambda route: route.abort())  # Gradio's front end never comes
+    page.route(
+        re.compile(r"/assets/[^/]+\.js$"), lambda route: route.abort()
+    )  # Gradio's front end never comes
     page.goto(app.address, wait_until="domcontentloaded")
     page.wait_for_function("decodingExplorer.drawn")
-    assert page.evaluate("decodingExplorer.lanes.map(l => l.scene.count() > 20 && l.chips.count() > 20)") == [True, True]
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.scene.count() > 20 && l.chips.count() > 20)") == [
+        True,
+        True,
+    ]
     expect(page.get_by_role("region", name="Lane 1").locator("svg.main-svg").first).to_be_visible()
     expect(page.get_by_text("step 40 of 40")).to_be_visible()
     press(page, "Play")
@@ -76,11 +91,8 @@ def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visi
     page = visit()
     run(page)
     beam, speculative = trace(page, 0), trace(page, 1)
-    shown = {mark["node"] for mark in marks(page, 0, 10**6) if mark["kind"] in ("node", "symbol", "tick")}
-    kept = {e["node"] for e in events(beam, "Propose")}
-    missing = kept - shown
-    dropped = {e["node"] for e in events(beam, "Verdict") if e["status"] == "pruned"}
-    assert kept and missing <= dropped
+    shown = {mark["node"] for mark in marks(page, 0, 10**6) if mark["kind"] in ("node", "tick")}
+    assert len(shown) > 80 and {e["node"] for e in events(beam, "Propose")} <= shown
     cells = {m["node"]: m["state"] for m in marks(page, 1, 10**6) if "node" in m and m["kind"] == "cell"}
     for verdict in events(speculative, "Verdict"):
         assert cells[verdict["node"]] == STATES[verdict["status"]]
@@ -96,7 +108,9 @@ def test_scrubbing_back_shows_what_the_trace_said_then(visit):
         seek(page, position)
         page.wait_for_function("n => decodingExplorer.lanes[1].scene.paintedStep === n - 1", arg=position)
         expect(page.get_by_text(f"step {position} of")).to_be_visible()
-        here = {m["node"]: m["state"] for m in marks(page, 1, position - 1) if "node" in m and m["kind"] == "cell"}
+        here = {
+            m["node"]: m["state"] for m in marks(page, 1, position - 1) if "node" in m and m["kind"] == "cell"
+        }
         judged = {v["node"]: STATES[v["status"]] for v in events(speculative, "Verdict", position - 1)}
         assert {node: here[node] for node in judged} == judged
         assert set(here) <= {e["node"] for e in events(speculative, "Propose", position - 1)}
@@ -137,7 +151,9 @@ def test_another_view_of_a_finished_run_is_drawn_whole(visit):
     run(page)
     lane = page.get_by_role("region", name="Lane 1")
     lane.get_by_role("tab", name="Entropy").click()
-    page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === decodingExplorer.lanes[0].count - 1")
+    page.wait_for_function(
+        "decodingExplorer.lanes[0].scene.paintedStep === decodingExplorer.lanes[0].count - 1"
+    )
     assert len([m for m in marks(page, 0, 10**6) if m["kind"] == "step"]) == 12
     lane.get_by_role("tab", name="Text").click()
     expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
@@ -197,7 +213,9 @@ def test_two_browsers_do_not_see_each_others_runs(visit, app):
     run(theirs, "Something else", 6)
     mine = ours.evaluate("decodingExplorer.run")
     assert mine != theirs.evaluate("decodingExplorer.run") and mine not in theirs.content()
-    said = theirs.evaluate("id => decodingExplorer.call('explorer_trace', {run: id, lane: 0})", mine[:-1] + "x")
+    said = theirs.evaluate(
+        "id => decodingExplorer.call('explorer_trace', {run: id, lane: 0})", mine[:-1] + "x"
+    )
     assert "is gone" in said["error"]
     text = json.dumps(theirs.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))"))
     assert "secret" not in text.replace('", "', "")
@@ -259,13 +277,17 @@ def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, sche
     page.get_by_role("button", name="Settings").click()
     press(page, "+ Lane")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert page.evaluate("[...document.querySelectorAll('#explorer button')].every(b => b.getBoundingClientRect().right <= 391)")
+    assert page.evaluate(
+        "[...document.querySelectorAll('#explorer button')]"
+        ".every(b => b.getBoundingClientRect().right <= 391)"
+    )
 
 
 def test_nothing_jumps_while_a_run_grows(visit):
     page = visit()
     start(page, "Once", 30)
-    boxes = "[...document.querySelectorAll('.lane, .lane .view, .bars')].map(e => JSON.stringify(e.getBoundingClientRect())).join()"
+    parts = "[...document.querySelectorAll('.lane, .lane .view, .bars')]"
+    boxes = parts + ".map(e => JSON.stringify(e.getBoundingClientRect())).join()"
     before = page.evaluate(boxes)
     press(page, "Run")
     for _ in range(5):

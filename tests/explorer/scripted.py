@@ -1,4 +1,4 @@
-"""A lane with a script instead of a model: its steps are told beforehand. For tests of what happens around lanes."""
+"""A lane with a script instead of a model: its steps are told beforehand, for tests of what is around it."""
 
 import threading
 import time
