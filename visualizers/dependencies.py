@@ -146,7 +146,7 @@ def panels() -> list[Op]:
     return [
         {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 38},
         {"id": "arcs", "kind": "panel", "y0": 1, "y1": 0, "share": 1},
-        {"id": "line", "kind": "panel", "y0": -0.6, "y1": 1.3, "px": 54},
+        {"id": "line", "kind": "panel", "y0": -0.6, "y1": 1.3, "px": 50},
     ]
 
 

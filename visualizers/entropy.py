@@ -159,10 +159,10 @@ def panels() -> list[Op]:
     """From top to bottom: what could have come, bits, probability mass, the tokens. y0 is a panel's top."""
     shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
     return [
-        mark("forks", "panel", y0=2.8, y1=0, px=46),
-        mark("bits", "panel", y0=6, y1=0, share=0.6, ticks=ticks(6)),
-        mark("mass", "panel", y0=1.1, y1=0, share=0.4, ticks=shares),
-        mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
+        mark("forks", "panel", y0=2.8, y1=0, px=42),
+        mark("bits", "panel", y0=6, y1=0, share=0.62, ticks=ticks(6)),
+        mark("mass", "panel", y0=1.1, y1=0, share=0.38, ticks=shares),
+        mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
     ]
 
 
