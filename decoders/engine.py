@@ -112,7 +112,7 @@ class Engine:
         logits = output.logits[0]
         if only_last:
             logits = logits[-1:]
-        elif len(keep) < len(tokens):
+        elif keep != list(range(len(tokens))):
             logits = logits[keep]
         states = output.hidden_states[-1][0][keep] if hidden else None
         return Batch(logits, states, self.tap.collect())
@@ -228,15 +228,14 @@ class Scorer:
             self.mask = torch.zeros((1, len(reads)), dtype=dtype, device=device)
             return
         seen = torch.zeros((len(order), len(columns)), dtype=torch.bool)
+        row_of = {node: row for row, node in enumerate(order)}
         for row, node in enumerate(order):
-            parent = tree.parents[node]
-            if parent in inside:  # sees what its parent sees, and itself
-                seen[row] = (
-                    seen[order.index(parent)] if row == 0 or order[row - 1] != parent else seen[row - 1]
-                )
-            while parent != top and parent not in inside:
-                seen[row, columns[parent] - width] = True
-                parent = tree.parents[parent]
+            above = tree.parents[node]
+            while above != top and above not in inside:
+                seen[row, columns[above] - width] = True
+                above = tree.parents[above]
+            if above in inside:  # all that this ancestor sees, it sees too
+                seen[row] |= seen[row_of[above]]
             seen[row, columns[node] - width] = True
         self.mask = torch.zeros((len(order), len(reads)), dtype=dtype)
         self.mask[:, width:].masked_fill_(~seen, torch.finfo(dtype).min)
