@@ -149,6 +149,8 @@ class DraftTree:
                 }
             )
             y += 0.3
+        if not ops:
+            y += CELL + 0.04  # beyond the path: beside the other columns' rings
         ops += self._rings(rings, column, y + RINGS / 2, by_node, verdicts)
         return ops, y - top + (RINGS if rings else 0)
 

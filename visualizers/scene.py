@@ -24,25 +24,26 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   stem    x y0 y1                                    thin vertical line
   symbol  x y glyph role
           glyph: dot diamond triangle ring star square; role: ink soft amber or a state
-  arc     x0 x1 y weight strong                      an arc above y
+  arc     x0 x1 y height weight strong               an arc over y; strong: as wide as its weight
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
   path    points role width                          a polyline in data units (the frontier)
   label   x y text [face size role bold align priority w side]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored
-  band    x0 x1 y0 y1 role                           a tinted area behind everything; role: amber panel
+  band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything; role: amber panel or a state;
+          without y0 and y1 it covers its panel; columns: with gaps between the columns
   guide   x [text]                                   a dotted vertical over its whole panel
-  row     y0 y1 text [bold short right right_bold rule label_y]
-          a named row: text in the left gutter (short on a phone), right in the right one; a window
-          that scrolls
-          downwards starts at a row's top
+  row     y0 y1 text [bold short right right_short right_bold rule label_y]
+          a named row: text in the left gutter, right in the right one (short and right_short on a
+          phone); a window that scrolls downwards starts at a row's top
   chip    text state [position logprob entropy source]
           a token in the lane's running text (page text, in order of birth)
-  panel   y0 y1 [id share px ticks title grow rule]
+  panel   y0 y1 [id share px ticks title grow rule heading lead short]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height or `share` of the
-          rest; grow: rows of head's height, scrolled downwards; rule: a line below it
+          rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
+          sentence at its top left (short: where that does not fit) after the bold lead
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without
 drawing it. `priority` 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the
 action is at this step (without it the front is the rightmost node, cell, bar or step, and the lowest), and
@@ -53,8 +54,8 @@ and "wide" (least column width in pixels, on narrow and on wide screens), "colum
 most), "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
-"right_narrow" on a phone), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the
-panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
+"right_narrow" on a phone), "clip" (true: marks end at the right gutter), "by_depth" (on a phone x is the
+marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
 shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph),
 is in the window; role is a state, ink or soft.
 """

@@ -25,6 +25,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.shown = Infinity;
       this.theme(this.options.theme);
       this.reset({});
+      if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(element);
       element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
       element.addEventListener("pointerleave", () => this.options.onHover(null));
       element.addEventListener("click", (event) => {
@@ -93,6 +94,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     draw() {
+      if (!this.root.offsetParent) return; // hidden, say in a closed tab: drawn when it is seen again
       let marks = this.marksAt();
       if (this.options.oneLine) marks = marks.slice(-ONE_LINE);
       const elements = marks.map((mark) => this.chip(mark));

@@ -94,7 +94,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const card = (scene.card = player.element("div", "dp-card", scene.frame));
     card.setAttribute("role", "tooltip");
     mark.hover.slice(0, 2).forEach((line) => player.element("div", "dp-card-line", card, line));
-    if (touch) {
+    if (touch && scene.options.onPick) {
       const button = player.element("button", "dp-card-button", card, "Inspect");
       button.type = "button";
       button.addEventListener("click", () => scene.options.onPick(mark));
@@ -167,7 +167,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function key(scene, event) {
     const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
     if (event.key === "Escape") player.hideCard(scene);
-    else if (event.key === "Enter" && scene.hovered) scene.options.onPick(scene.hovered);
+    else if (event.key === "Enter" && scene.hovered) scene.options.onPick?.(scene.hovered);
     else if (event.key === "Enter") {
       const front = scene.drawn.filter((m) => m.hover && (m.kind === "node" || m.kind === "cell")).pop();
       if (front) player.showCard(scene, front);
@@ -220,7 +220,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       else if (scene.view?.fold && spot(event)[0] < scene.view.left) pan(scene, -Infinity, 0); // opens the fold
       else {
         const mark = markAt(scene, ...spot(event));
-        if (mark) scene.options.onPick(mark);
+        if (mark) scene.options.onPick?.(mark);
       }
     });
     frame.addEventListener("dblclick", () => scene.follow());

@@ -52,7 +52,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   class Scene {
     constructor(element, options) {
-      this.options = { onHover() {}, onPick() {}, theme: "light", ...options };
+      this.options = { onHover() {}, onPick: null, theme: "light", ...options };
       this.root = element;
       element.replaceChildren();
       element.classList.add("dp-scene");
@@ -171,6 +171,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
       if (size.width < 40 || size.height < 40 || !window.Plotly) return; // hidden: drawn when it is resized into view
       const started = performance.now(), step = this.step();
+      const before = this.view, since = step - this.paintedStep;
       const view = (this.view = player.viewport(this.head, this.history, step, size, this.hand));
       const low = view.range[0] - MARGIN, high = view.range[1] + MARGIN;
       let marks = this.history.marks(step, (e, mark) => {
@@ -196,11 +197,21 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.placed = ctx.placed || []; // the labels and their boxes, in pixels
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
+      if (before && since === 1 && this.hand.follow && before.columnWidth === view.columnWidth) this.glide(view, before);
       setTimeout(() => {
         // a task after the frame: the pixels are on the screen
         this.lastPaint = performance.now();
         this.paintedStep = step;
       }, 0);
+    }
+
+    // The window has moved by whole columns: the picture slides to its new place, where that is cheap and wanted.
+    glide(view, before) {
+      const moved = (view.lo - before.lo) * view.columnWidth;
+      if (moved <= 0 || this.drawn.length > 800 || this.lastDraw > 30) return;
+      if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      const slide = [{ transform: `translateX(${moved}px)` }, { transform: "none" }];
+      this.plot.firstElementChild?.animate(slide, { duration: 200, easing: "ease-out" });
     }
 
     // Drawers return a trace for every style there is; only styles that occurred in this scene are handed on, in a fixed

@@ -1,0 +1,70 @@
+"""Whatever a strategy emits, the tree views draw it: one mark a candidate, nothing moves, plain JSON, no crash."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoders.trace import STATUSES, Commit, Propose, Score, Step, Verdict
+from tests.visualizers.folding import PLACE
+from visualizers.scene import Header
+from visualizers.views import build
+
+MAYBE = st.one_of(st.none(), st.floats(0, 1))
+SOURCES = ("target", "draft", "prompt", "guess", "person")
+
+
+@st.composite
+def lanes(draw) -> list[Step]:
+    """Well-formed steps on a prompt of three tokens: births, verdicts, scores and commits in any mixture."""
+    steps, node, spine = [], 3, 2
+    for index in range(draw(st.integers(1, 6))):
+        events = []
+        for what in draw(st.lists(st.sampled_from("pppvsc"), max_size=10)):
+            if what == "p":
+                parent = draw(st.sampled_from([*range(2, node)][-6:]))
+                logprob = draw(st.one_of(st.none(), st.floats(-9, 0)))
+                source, slot = draw(st.sampled_from(SOURCES)), draw(st.integers(0, 5))
+                events.append(Propose(node, parent, draw(st.integers(0, 3)), logprob, source, slot))
+                node += 1
+            elif node > 3 and what == "v":
+                status = draw(st.sampled_from(STATUSES))
+                events.append(
+                    Verdict(draw(st.integers(3, node - 1)), status, draw(MAYBE), draw(MAYBE), draw(MAYBE))
+                )
+            elif node > 3 and what == "s":
+                rank = draw(st.sampled_from([None, 1, 2]))
+                events.append(
+                    Score(draw(st.integers(3, node - 1)), "sum_logprob", draw(st.floats(-99, 0)), rank=rank)
+                )
+            elif what == "c":
+                events.append(
+                    Propose(node, spine, draw(st.integers(0, 3)), None, draw(st.sampled_from(SOURCES)))
+                )
+                events.append(Commit([node], [draw(st.one_of(st.none(), st.floats(-9, 0)))]))
+                spine, node = node, node + 1
+        steps.append(Step(index, events))
+    return steps
+
+
+@pytest.mark.parametrize("name", ["beam_tree", "draft_tree", "text"])
+@settings(max_examples=60, deadline=None)
+@given(steps=lanes(), beams=st.sampled_from([None, 1, 4, 12]))
+def test_any_well_formed_lane_is_drawn(name, steps, beams):
+    vocabulary = {0: b"<b>", 1: b" a", 2: b"\xe2\x96"}  # token 3 has not been named yet
+    view = build(name, Header([0, 1, 2], vocabulary, {"num_beams": beams, "max_new_tokens": 8}))
+    marks = {op["id"]: op for op in view.head().get("ops", [])}
+    for step in steps:
+        ops = view.feed(step)
+        json.dumps(ops, allow_nan=False)
+        for op in ops:
+            if "kind" in op:
+                assert op["id"] not in marks
+                marks[op["id"]] = op
+            elif "set" in op:
+                assert op["id"] in marks and not set(op["set"]) & set(PLACE)
+    if name != "text":
+        proposed = [e.node for s in steps for e in s.of(Propose)]
+        drawn = [m["node"] for key, m in marks.items() if key.startswith("n") and m["node"] > 2]
+        assert sorted(drawn) == sorted(proposed)
