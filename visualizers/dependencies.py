@@ -103,6 +103,10 @@ class Dependencies:
             ops.append({"id": f"w{node}-{source}", "kind": "label", "text": percent(weight), **place, **look})
         ops.append({"id": "heading", "set": {"lead": self._shown(node), **heading(self.drawn)}})
         ops.append({"front": [self.columns[node], 0]})
+        if looks:
+            weight, source = looks[0]
+            said = f"{self._shown(node)} looked most at {self._shown(source)}, "
+            ops.append({"say": f"{said}{percent(weight)} of its attention."})
         return ops
 
     def _leave(self) -> list[Op]:

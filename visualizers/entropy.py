@@ -65,7 +65,8 @@ class Entropy:
                 case "Commit":
                     for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                         ops += self._column(node, logprob)
-        return ops
+        said = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
+        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
 
     def _column(self, node: int, logprob: float | None) -> list[Op]:
         """Everything that stands in the column of one committed token."""

@@ -101,6 +101,8 @@ class ParallelGrid:
             "right_bold": f"+{len(now)}" if now else "",
         })  # fmt: skip
         ops.append({"front": [self.frontier + 1, y + 0.6]})
+        named = f"Iteration {y}" if y else "First guess"
+        ops.append({"say": f"{named}: {len(now)} settled, {self.frontier} in all."})
         return ops
 
     def _mark(self, cell, state: str, fill: str, hover: list[str]) -> Op:

@@ -31,8 +31,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored
-  band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything; role: amber panel or a state;
-          without y0 and y1 it covers its panel; columns: with gaps between the columns
+  band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
+          role: amber, panel or a state; without y0 and y1 it covers its panel; columns: with gaps between columns
   guide   x [text]                                   a dotted vertical over its whole panel
   row     y0 y1 text [bold short right right_short right_bold rule label_y]
           a named row: text in the left gutter, right in the right one (short and right_short on a
@@ -55,9 +55,10 @@ most), "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
 "right_narrow" on a phone), "clip" (true: marks end at the right gutter), "by_depth" (on a phone x is the
-marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
-shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph),
-is in the window; role is a state, ink or soft.
+marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no
+ticks), "legend": entries [key, glyph, role, text], shown when a mark with that key, "kind:state"
+("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or
+soft.
 """
 
 import math

@@ -59,7 +59,8 @@ def test_older_tokens_keep_their_two_strongest_in_grey():
 
 def test_what_the_focus_left_is_as_it_was():
     steps = grown(1) + [[Propose(4, 3, 5, -1.0, "target"), Commit([4], [-1.0]), *look(4, {3: 0.5})]]
-    marks, _ = fold(Dependencies, steps, [0, 1, 2], WORDS)
+    marks, ops = fold(Dependencies, steps, [0, 1, 2], WORDS)
+    assert ops[1][-1] == {"say": "␣dog looked most at ␣big, 50 % of its attention."}
     assert [marks[f"t{node}"]["state"] for node in (0, 1, 2)] == ["prompt"] * 3
     assert marks["t3"]["fill"] == "tint" and marks["t4"]["fill"] == "filled"
     assert marks["t4"]["hover"] == ["␣dog: token 2", "looked at ␣big 50 %"]

@@ -29,13 +29,16 @@ def greedy_step(node: int, probabilities: list[float], token: int = 2) -> list:
 
 def test_entropy_and_surprisal_are_in_bits():
     # H(1/2, 1/4, 1/8, 1/8) = 1/2 * 1 + 1/4 * 2 + 2 * 1/8 * 3 = 1.75 bits; the chosen one (1/8) has 3 bits.
-    marks, _ = fold(Entropy, [greedy_step(2, [0.5, 0.25, 0.125, 0.125], token=5)], [0, 1], WORDS)
+    marks, ops = fold(Entropy, [greedy_step(2, [0.5, 0.25, 0.125, 0.125], token=5)], [0, 1], WORDS)
     assert marks["c1-step"]["y"] == pytest.approx(1.75) and marks["c1-step"]["x"] == 1
     assert marks["c1-chosen"]["y"] == pytest.approx(3.0)
     assert (marks["c1-stem"]["y0"], marks["c1-stem"]["y1"]) == (pytest.approx(3.0), pytest.approx(1.75))
     assert marks["c1-chosen"]["glyph"] == "diamond"
     assert marks["c1-token"]["fill"] == "outline" and marks["c1-token"]["text"] == "␣dog"
     assert "a surprise" in marks["c1-chosen"]["hover"][0]
+    assert ops[0][-1] == {
+        "say": "␣dog: p .12, 3.00 bits; entropy 1.75 bits, a surprise; number 4 of the likeliest."
+    }
 
 
 def test_the_top_token_is_a_dot_and_the_bars_stack_to_the_shown_mass():

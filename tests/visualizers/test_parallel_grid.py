@@ -67,7 +67,8 @@ def test_the_worked_example():
         4,
         3,
     ]
-    marks, _ = fold(ParallelGrid, steps, PROMPT, WORDS)
+    marks, ops = fold(ParallelGrid, steps, PROMPT, WORDS)
+    assert ops[3][-1] == {"say": "Iteration 3: 4 settled, 6 in all."}
     assert colours(marks, 0) == "000000"
     assert colours(marks, 1) == "202202"
     assert colours(marks, 2) == "122222"
