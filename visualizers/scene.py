@@ -32,7 +32,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           or right, in that
           gutter, x is ignored
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
-          role: amber, panel or a state; without y0 and y1 it covers its panel; columns: with gaps between columns
+          role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
   row     y0 y1 text [bold short right right_short right_bold rule label_y]
           a named row: text in the left gutter, right in the right one (short and right_short on a
