@@ -21,10 +21,15 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
 
   // Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
-  function painted() {
+  function painted(app) {
     return new Promise((resolve) => {
-      requestAnimationFrame(() => setTimeout(resolve, 0));
-      setTimeout(resolve, 250); // a page that nobody sees has no frames
+      const look = () => {
+        const busy = app.lanes.some((lane) => lane.drawing() && lane.drawing().waiting);
+        if (busy) requestAnimationFrame(look);
+        else setTimeout(resolve, 0);
+      };
+      requestAnimationFrame(look);
+      setTimeout(resolve, 400); // a page that nobody sees has no frames
     });
   }
 
@@ -65,7 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         const got = await this.pull(this.over ? 0 : 1);
         if (!got && (this.state === "stopped" || this.misses > 5)) return;
         if (!got) await new Promise((resolve) => setTimeout(resolve, 500));
-        else if (!this.over) await painted();
+        else if (!this.over) await painted(this.app);
         else await new Promise((resolve) => setTimeout(resolve, KEEP_ALIVE));
       }
     }

@@ -22,9 +22,7 @@ MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
-PATIENCE_SECONDS = (
-    0.1  # a run steps when its page asks for more, or after so long: a slow page sees fewer frames
-)
+PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long: a slow page sees fewer frames
 UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."

@@ -1,7 +1,7 @@
 """The stored run that the page shows before any model is loaded, and the example prompts.
 
-The traces in assets/examples/ were recorded by `python -m explorer.stored`, which anyone can run again; pictures
-are folded from them when the app starts. Knows nothing of pages.
+The traces in assets/examples/ were recorded by `python -m explorer.stored`, which anyone can run again;
+pictures are folded from them when the app starts. Knows nothing of pages.
 """
 
 import argparse

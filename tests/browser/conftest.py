@@ -17,7 +17,7 @@ SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
 @pytest.fixture(scope="session")
 def app():
-    """The app with tiny random models: `address`, `runs`. The prompt "scripted" gets a lane with hostile tokens."""
+    """The app with tiny random models: `address`, `runs`. The prompt "scripted" gets hostile tokens."""
     from explorer.lanes import lane_maker
     from explorer.loading import Loader
     from explorer.page import build

@@ -1,4 +1,4 @@
-"""The page in a real browser: what is on the screen is what the traces say, at every step, in both directions."""
+"""The page in a real browser: what is on the screen is what the traces say, at every step."""
 
 import json
 import re

@@ -7,7 +7,7 @@ from decoders.trace import Commit, Distribution, Forward, Propose, Step, Trace
 
 
 class ScriptedLane:
-    """Writes `tokens` (bytes), one a step, and remembers which threads touched it and whether it was closed."""
+    """Writes `tokens` (bytes), one a step; remembers which threads touched it and whether it was closed."""
 
     def __init__(self, tokens: list[bytes], pause: float = 0.0, fail_at: int | None = None):
         self.tokens, self.pause, self.fail_at = tokens, pause, fail_at
