@@ -68,7 +68,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       const families = Object.entries(this.app.data.families), all = [...this.app.strategies.values()];
       this.picker.replaceChildren(...families.map(([family, title]) => {
         const members = all.filter((s) => s.family === family);
-        return members.length ? h("optgroup", { label: title }, ...members.map((s) => h("option", { value: s.name, title: s.summary }, s.title))) : null;
+        return members.length ? h("optgroup", { label: title }, ...members.map((s) => {
+          const lacking = s.needs.find((role) => !this.app.data.models[role]);
+          return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: start the app with one" : s.summary,
+            disabled: Boolean(lacking) }, s.title);
+        })) : null;
       }).filter(Boolean));
       this.picker.value = this.setup.strategy;
       this.picker.title = this.declaration().summary || "";

@@ -103,13 +103,12 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         """What is new since the page's cursors: see Runs.pull."""
 
         async def pull() -> dict:
+            wait, known = number(request.get("wait", 1)), str(request.get("state", ""))
             cursors = [
-                {"view": str(c["view"]), "ops": int(c["ops"]), "rows": int(c["rows"])}
+                {"view": str(c["view"]), "ops": int(number(c["ops"])), "rows": int(number(c["rows"]))}
                 for c in request["cursors"]
             ]
-            return await runs.pull(
-                request["run"], cursors, float(request.get("wait", 1)), str(request.get("state", ""))
-            )
+            return await runs.pull(request["run"], cursors, wait, known)
 
         return await said(pull())
 
@@ -123,6 +122,13 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(trace())
 
     return [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
+
+
+def number(value: object) -> float:
+    """`value`, if it is a number. TypeError if it is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise TypeError(value)
+    return min(max(value, 0), 2**53)
 
 
 async def said(awaitable) -> str:

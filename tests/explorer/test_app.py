@@ -1,0 +1,144 @@
+"""The app around the page: its arguments, the models' loading, its files, what it adds to Gradio's HTML."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import HTMLResponse, PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+import app
+from explorer import assets, stored
+from explorer.lanes import lane_maker
+from explorer.loading import Loader
+from explorer.page import first_data, server_functions
+from explorer.runs import Runs
+from tests import tiny
+from tests.explorer.scripted import ScriptedLane
+
+ROOT = Path(app.__file__).parent
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--port", "0"], "--port must be a number from 1 to 65535"),
+        (["--port", "many"], "invalid int value"),
+        (["--device", "abacus"], "invalid choice"),
+        (["--model", "no-such-model"], "There is no model 'no-such-model'"),
+        (["--draft", "./nowhere"], "There is no model './nowhere'"),
+        (["--colour", "red"], "unrecognized arguments"),
+    ],
+)
+def test_unusable_arguments_end_with_a_sentence_and_status_2(given, says, capsys):
+    sound = ["--model", "owner/model", "--draft", "none"]
+    with pytest.raises(SystemExit) as ended:
+        app.arguments([*sound, *given])
+    assert ended.value.code == 2 and says in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_a_sentence_and_status_2():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        given = ["--port", str(taken.getsockname()[1]), "--model", "owner/model", "--draft", "none"]
+        ended = subprocess.run(
+            [sys.executable, "app.py", *given], cwd=ROOT, capture_output=True, text=True, timeout=120
+        )
+    assert ended.returncode == 2 and "Traceback" not in ended.stderr
+    assert "choose another --port" in ended.stderr and len(ended.stderr.strip().splitlines()) == 1
+
+
+def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    loader = Loader(str(tmp_path), None, "cpu")
+    loader.load()
+    assert (
+        loader.state == "failed" and "could not be loaded" in loader.sentence and "\n" not in loader.sentence
+    )
+    with pytest.raises(ValueError, match="could not be loaded"):
+        lane_maker(loader)({"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]})
+
+
+def test_a_lane_that_cannot_be_made_closes_the_others_and_names_itself():
+    loader = Loader("tiny", None)
+    loader.models, loader.state = {"target": tiny.make(endings=0.0)}, "ready"
+    loader.done.set()
+    lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
+    request = {"prompt": "Once", "max_new_tokens": 4, "lanes": [lane, {**lane, "strategy": "speculative"}]}
+    with pytest.raises(ValueError, match="Lane 2: .* needs a draft model"):
+        lane_maker(loader)(request)
+    made = lane_maker(loader)({**request, "lanes": [lane]})
+    assert made[0].run().ended == "Reached max_new_tokens = 4."
+
+
+def test_the_stored_run_is_real_and_whole():
+    setup, traces = stored.setup(), stored.traces()
+    assert [t.strategy for t in traces] == [lane["strategy"] for lane in setup["lanes"]] and len(traces) == 2
+    for trace in traces:
+        assert trace.ended and len(trace.output()) == setup["max_new_tokens"] and trace.costs.seconds > 0
+        assert b"".join(trace.vocabulary[t] for t in trace.prompt).decode() == setup["prompt"]
+    assert {d["name"] for d in setup["declarations"]} == {t.strategy for t in traces}
+    assert all(p["title"] and p["prompt"] for p in stored.prompts())
+
+
+@pytest.fixture
+def served():
+    """A client of a small app with our files and our middleware around a page like Gradio's."""
+    runs = Runs(lambda request: [ScriptedLane([b" a"])])
+    first = first_data(runs, Loader("tiny </script><b>", None))
+    script = '<script type="module" crossorigin src="./assets/index-1.js"></script>'
+    page = f"<head>{script}</head><body><gradio-app></gradio-app>"
+    routes = [
+        Route("/", lambda request: HTMLResponse(page)),
+        Route("/other", lambda request: PlainTextResponse("<head><gradio-app")),
+        *assets.routes(),
+    ]
+    return TestClient(Starlette(routes=routes, middleware=assets.middleware(first)))
+
+
+def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
+    html = served.get("/").text
+    assert html.index('id="explorer-data"') < html.index("plotly-basic") < html.index("<gradio-app>")
+    assert (
+        'rel="modulepreload" crossorigin href="./assets/index-1.js"' in html and 'type="module"' not in html
+    )
+    data = html.split('id="explorer-data">')[1].split("</script>")[0]
+    assert "<" not in data and json.loads(data)["models"]["target"] == "tiny </script><b>"
+    assert len(json.loads(data)["example"]["answer"]["lanes"][0]["rows"]) == 40
+    assert served.get("/other").text == "<head><gradio-app"
+
+
+def test_every_file_of_the_page_is_served_and_no_other(served):
+    for address in served.get("/").text.split('"'):
+        if address.startswith(assets.PREFIX):
+            answer = served.get("/" + address)
+            assert answer.status_code == 200 and len(answer.content) > 100
+            assert "immutable" in answer.headers["cache-control"]
+    for name in ("app-py", "..%2f..%2fapp.py", "palette-json", "style.css"):
+        assert served.get(f"/{assets.PREFIX}/{name}").status_code == 404
+    assert served.get("/").text.count(assets.PREFIX) > 12
+
+
+def test_a_call_with_nonsense_is_answered_with_a_sentence():
+    runs = Runs(lambda request: [ScriptedLane([b" a"])])
+    hello, start, control, pull, trace = server_functions(runs, Loader("tiny", None))
+    for function, request in [
+        (start, {}),
+        (control, {"run": 3, "action": "stop"}),
+        (control, {"run": "example", "action": "stop"}),
+        (pull, {}),
+        (pull, {"run": "guess", "cursors": []}),
+        (pull, {"run": "guess", "cursors": [{"view": "text", "ops": "many", "rows": 0}]}),
+        (trace, {"run": "guess", "lane": 0}),
+    ]:
+        answer = json.loads(asyncio.run(function(request)))
+        assert list(answer) == ["error"] and answer["error"].endswith(".") and "\n" not in answer["error"]
+    runs.close()
