@@ -36,7 +36,7 @@ class ParallelGrid:
             "question": "How many positions became final per iteration, which were right early?",
             "first": 1,
             "column": 31,
-            "wide": 40,
+            "wide": 46,
             "row": 27,
             "left": 52,
             "left_narrow": 30,

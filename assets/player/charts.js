@@ -70,7 +70,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const styles = { panel: (axis) => fill(axis, surface.panel), amber: (axis) => fill(axis, state.live.tint) };
     for (const name of STATES) styles[name] = (axis) => fill(axis, state[name].tint);
     styles.grid = (axis) => trace(axis, { line: { width: 2, color: surface.bg } });
-    const made = layers("band", ctx, styles);
+    const made = layers("band", ctx, styles), gaps = new Map();
     for (const mark of marks) {
       const [y0, y1] = span(mark, ctx), [low, high] = [ctx.x[0] - 40, ctx.x[1] + 40];
       const x0 = Math.max(mark.x0, low), x1 = Math.min(mark.x1, high);
@@ -78,9 +78,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (!target || x1 <= x0) continue;
       box(target, x0, x1, y0, y1);
       if (!mark.columns) continue;
-      // Columns stay visible in one long band: gaps in the colour of the ground between them.
-      for (let x = Math.ceil(x0 - 0.5) + 0.5; x < x1; x += 1) if (x > x0) draw(made.of(mark, "grid"), [x, x], [y0, y1]);
+      for (let x = Math.ceil(x0 - 0.5) + 0.5; x < x1; x += 1) {
+        if (x <= x0) continue;
+        const known = gaps.get(x) || [mark, y0, y1];
+        gaps.set(x, [mark, Math.min(known[1], y0), Math.max(known[2], y1)]);
+      }
     }
+    // Columns stay visible in long bands: one line in the colour of the ground between two columns, through all rows.
+    for (const [x, [mark, y0, y1]] of gaps) draw(made.of(mark, "grid"), [x, x], [y0, y1]);
     return made.order;
   };
 
