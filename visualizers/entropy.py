@@ -7,7 +7,7 @@ looks ahead.
 
 import math
 
-from visualizers.scene import Header, Op, cells, probability, view, visible
+from visualizers.scene import Header, Op, cells, fit, probability, view, visible
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
 FORK_SECOND = 0.15  # ... and its second token has more than this probability
@@ -107,7 +107,7 @@ class Entropy:
 
     def _fork(self, key: str, x: int, top: list, bits: float, token: int) -> list[Op]:
         """The amber column with ▼, and above it the two likeliest tokens that were not taken."""
-        others = [(short(self._shown(t)), probability(math.exp(lp))) for t, lp in top if t != token][:2]
+        others = [(fit(self._shown(t), 60, 11), probability(math.exp(lp))) for t, lp in top if t != token][:2]
         widest = max(cells(shown) for shown, _ in others)
         ops = [
             mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
@@ -193,8 +193,3 @@ def share_height(token: int, top: list) -> float:
             return (low + high) / 2
         low = high
     return (low + 1) / 2
-
-
-def short(shown: str, most: int = 9) -> str:
-    """A token cut to `most` characters; labels over one column have no room for more."""
-    return shown if len(shown) <= most else shown[: most - 1] + "…"
