@@ -17,8 +17,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           its limb is here now
   edge    x0 y0 x1 y1 state [weight agreed stub]     smooth connection; weight 0..1 is the probability
   tick    x y index [state]                          candidate dropped at birth: slanted stroke under (x, y)
-  cell    x y w h state fill [text glyph priority weight]
-          a box; fill: filled tint outline dashed dotted none, or amount: grey by weight 0..1
+  cell    x y w h state fill [text glyph priority weight tall]
+          a box; fill: filled tint outline dashed dotted none, or amount: grey by weight 0..1;
+          tall: its height in pixels instead of h
   bar     x y0 y1 w rank                             a stacked grey bar piece; rank 0 is the darkest
   step    x y                                        one column of a step area (all of a view join up)
   stem    x y0 y1                                    thin vertical line
@@ -27,7 +28,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   arc     x0 x1 y height weight strong               an arc over y; strong: as wide as its weight
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
   path    points role width                          a polyline in data units (the frontier)
-  label   x y text [face size role bold align priority w side]
+  label   x y text [face size role bold align priority w side dy]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored

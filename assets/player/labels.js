@@ -42,7 +42,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    wishes.push(wish(text, x, ctx.py(label.y, label), { ...style, axis: ctx.yaxisOf(label) }));
+    wishes.push(wish(text, x, ctx.py(label.y, label) + (label.dy || 0), { ...style, axis: ctx.yaxisOf(label) }));
   }
 
   // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.

@@ -12,7 +12,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function boxOf(mark, view) {
     const x = view.px(mark.x ?? mark.x0), y = view.py(mark.y ?? mark.y0, mark);
     if (mark.kind === "cell") {
-      const w = (mark.w * view.columnWidth) / 2, h = (mark.h * view.unitOf(mark)) / 2;
+      const w = (mark.w * view.columnWidth) / 2, h = (mark.tall || mark.h * view.unitOf(mark)) / 2;
       return [x - w, y - h, x + w, y + h];
     }
     if (mark.kind === "bar") {

@@ -137,7 +137,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const boxes = buckets("cell", marks, ctx, CELLS, cellStyle).map(([axis, style, list]) => {
       const x = [], y = [];
       for (const cell of list) {
-        const w = cell.w / 2 - 1 / ctx.columnWidth, h = cell.h / 2 - 1 / ctx.unitOf(cell); // a gap of 2 px between cells
+        const unit = ctx.unitOf(cell), w = cell.w / 2 - 1 / ctx.columnWidth; // a gap of 2 px between cells
+        const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
         x.push(cell.x - w, cell.x + w, cell.x + w, cell.x - w, cell.x - w, null);
         y.push(cell.y - h, cell.y - h, cell.y + h, cell.y + h, cell.y - h, null);
       }

@@ -1,4 +1,4 @@
-"""Whatever a strategy emits, the tree views draw it: one mark a candidate, nothing moves, plain JSON, no crash."""
+"""Whatever a strategy emits, the tree views draw it: one mark a candidate, nothing moves, plain JSON."""
 
 import json
 
@@ -48,7 +48,7 @@ def lanes(draw) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("name", ["beam_tree", "draft_tree", "text"])
+@pytest.mark.parametrize("name", ["beam_tree", "draft_tree", "draft_round", "text"])
 @settings(max_examples=60, deadline=None)
 @given(steps=lanes(), beams=st.sampled_from([None, 1, 4, 12]))
 def test_any_well_formed_lane_is_drawn(name, steps, beams):

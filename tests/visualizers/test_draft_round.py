@@ -1,0 +1,62 @@
+"""One round on hand-made rounds: the test bar says by itself why a token was accepted or rejected."""
+
+import pytest
+
+from decoders.trace import Commit, Propose, Step, Verdict
+from tests.visualizers.folding import fold, of_kind, vocabulary
+from visualizers.draft_round import AT, BAR, DraftRound
+from visualizers.scene import Header
+
+WORDS = ["Once", " a", " big", " dog", "<b>"]
+PROMPT = [0, 1]
+
+
+def draft(node: int, parent: int, token: int = 2, slot: int = 0) -> Propose:
+    return Propose(node, parent, token, -1.0, "draft", slot)
+
+
+def round_of(u: float | None = 0.3) -> list:
+    """2 accepted, its child 3 rejected, 2's sibling 4 and its child 5 never reached, 6 resampled."""
+    return [
+        draft(2, 1), draft(4, 1, 4, 1), draft(3, 2), draft(5, 4),
+        Verdict(2, "accepted", 0.4, 0.5, u), Verdict(3, "rejected", 0.1, 0.5, None if u is None else 0.9),
+        Verdict(4, "never reached"), Verdict(5, "never reached"),
+        Propose(6, 2, 3, -0.5, "target"), Verdict(6, "resampled", p=0.6), Commit([2, 6], [-0.9, -0.5]),
+    ]  # fmt: skip
+
+
+def run(steps) -> dict:
+    return fold(DraftRound, steps, PROMPT, WORDS)[0]
+
+
+def test_the_bar_is_filled_to_p_over_q_and_the_tick_stands_at_u():
+    marks = run([round_of()])
+    assert marks["f2"]["w"] == pytest.approx(BAR * 0.8) and marks["f3"]["w"] == pytest.approx(BAR * 0.2)
+    assert marks["u2"]["x"] == pytest.approx(1 + AT + BAR * 0.3)
+    assert marks["u2"]["x"] < marks["f2"]["x"] + marks["f2"]["w"] / 2  # inside the fill: accepted
+    assert marks["u3"]["x"] > marks["f3"]["x"] + marks["f3"]["w"] / 2  # outside: rejected
+    assert marks["l3"]["text"] == "p .100  q .500  u .900"
+
+
+def test_a_greedy_verifier_has_no_tick_and_fills_all_or_nothing():
+    marks = run([round_of(u=None)])
+    assert "u2" not in marks and marks["f2"]["w"] == pytest.approx(BAR) and "f3" not in marks
+
+
+def test_the_path_is_straight_and_the_targets_own_token_stands_above_it():
+    marks = run([round_of()])
+    path = marks["n2"]["y"]
+    assert marks["n3"]["y"] == path and marks["n6"]["y"] < path < marks["n4"]["y"] == marks["n5"]["y"]
+    assert [marks[f"n{n}"]["x"] for n in (2, 3, 4, 5, 6)] == [1, 2, 1, 2, 2]
+
+
+def test_no_two_nodes_share_a_place():
+    places = [(m["x"], m["y"]) for m in of_kind(run([round_of()]), "node")]
+    assert len(set(places)) == len(places) == 6
+
+
+def test_the_next_round_takes_the_place_of_the_last():
+    marks = run([round_of(), [Propose(7, 6, 2, -0.5, "target"), Commit([7], [-0.5])]])
+    assert {m["node"] for m in of_kind(marks, "node")} == {6, 7}
+    view = DraftRound(Header(PROMPT, vocabulary(*WORDS), {}))
+    assert not [op for op in view.feed(Step(0, round_of())) if op.get("set")]  # nothing to hide at first

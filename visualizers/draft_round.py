@@ -1,0 +1,180 @@
+"""One round: why this token was accepted and that one not. Each step shows its own round, as a whole tree.
+
+A visited node carries a test bar: a box from 0 to 1, filled to min(1, p/q), with a tick at u; a tick inside
+the fill means accepted (Leviathan et al. 2023). A greedy verifier draws no u: its fill is 0 or 1.
+"""
+
+import math
+
+from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view
+
+BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
+OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a leaf with a test bar
+TICK = 0.035  # width of the tick at u, in columns
+RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
+ORDER = "accepted resampled bonus chosen forced finished rejected live pruned unreached".split()
+
+
+@view("draft_round", "One round")
+class DraftRound:
+    """x is draft depth (0: the committed text); the path is straight, the target's own token above it."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.shown: list[str] = []  # ids of the marks of the round on show
+        self.rounds = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend; every round brings its own panel."""
+        return {
+            "title": self.title,
+            "question": "Why was this token accepted and that one not?",
+            "first": 0, "column": 96, "wide": 140, "widest": 190, "left": 8, "right": 40,
+            "axis": "draft depth",
+            "legend": [
+                ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, min(1, p/q)"],
+                ["node:rejected", "✕", "rejected", "rejected"],
+                ["node:resampled", "◆", "resampled", "resampled by the target"],
+                ["node:bonus", "★", "bonus", "bonus"],
+                ["node:unreached", "○", "unreached", "never reached"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """Hides the round before and draws this one."""
+        born, verdicts, commits = [], {}, []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    born.append(event)
+                case "Verdict":
+                    verdicts[event.node] = event
+                case "Commit":
+                    commits += event.nodes
+        if not born:
+            return []
+        self.rounds += 1
+        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        marks = self._round(born, verdicts, commits)
+        self.shown = [mark["id"] for mark in marks]
+        deepest = max((self._depth(n, born) for n in commits), default=1)
+        return [*hidden, *marks, {"front": [deepest, 0]}]
+
+    # ---- layout ------------------------------------------------------------------------------
+    def _depth(self, node: int, born) -> int:
+        start = min(self.nodes.column[e.node] for e in born)
+        return self.nodes.column.get(node, start) - start + 1
+
+    def _state(self, node: int, verdicts, commits) -> str:
+        if node in verdicts:
+            return STATES.get(verdicts[node].status, "live")
+        return "chosen" if node in commits else "live"
+
+    def _rows(self, born, states, commits) -> tuple[dict[int, float], float]:
+        """Rows of the nodes (a first child keeps its parent's, a leaf takes the next) and their number."""
+        here = {e.node for e in born}
+        children: dict[int, list] = {}
+        for event in born:
+            children.setdefault(event.parent, []).append(event)
+        many = len(born) > MANY
+        row: dict[int, float] = {}
+        free = OWN if any(states[n] == "resampled" for n in commits if n in here) else 0.0
+        roots = [p for p in children if p not in here]
+        pending = [(root, None) for root in reversed(roots)]
+        while pending:
+            node, home = pending.pop()
+            if home is None:
+                home = free
+            row[node] = home
+            own = [e for e in children.get(node, []) if states[e.node] == "resampled"]
+            row.update({e.node: max(0.0, home - OWN) for e in own})  # the target's own token, above the path
+            rest = [e for e in children.get(node, []) if e not in own]
+            rest.sort(key=lambda e: (e.node not in commits, ORDER.index(states[e.node]), e.slot))
+            if not rest:
+                lost = states.get(node) in ("unreached", "pruned")
+                free = max(free, home + (TESTED if not lost else RING_OF_MANY if many else RING))
+            pending += [(e.node, home if i == 0 else None) for i, e in reversed(list(enumerate(rest)))]
+        return row, max([free, *(y + 1 for y in row.values())])
+
+    # ---- marks -------------------------------------------------------------------------------
+    def _round(self, born, verdicts, commits) -> list[Op]:
+        states = {e.node: self._state(e.node, verdicts, commits) for e in born}
+        rows, height = self._rows(born, states, commits)
+        panel = f"p{self.rounds}"
+        here = {e.node for e in born}
+        marks: list[Op] = [
+            {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
+        ]
+        for root in [n for n in rows if n not in here]:
+            marks.append({
+                "id": f"r{self.rounds}.{root}", "kind": "node", "node": root, "x": 0, "y": rows[root],
+                "state": "chosen",
+                "text": self.nodes.text(root), "hover": ["the text so far ends here"],
+            })  # fmt: skip
+        parents = {e.node: e.parent for e in born}
+        for event in born:
+            marks += self._node(event, rows, states, verdicts, born, parents)
+        for mark in marks[1:]:
+            mark["panel"] = panel
+        return marks
+
+    def _node(self, event, rows, states, verdicts, born, parents) -> list[Op]:
+        node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]
+        verdict = verdicts.get(node)
+        above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
+        mark = {
+            "id": f"n{node}", "kind": "node", "node": node, "parent": above, "x": x, "y": y, "state": state,
+            "text": self.nodes.text(node), "bold": state not in ("unreached", "live", "pruned"),
+            "priority": 7 if state == "unreached" else 2, "hover": self._hover(event, verdict),
+        }  # fmt: skip
+        edge = {
+            "id": f"e{node}", "kind": "edge", "x0": x - 1, "y0": rows[event.parent], "x1": x, "y1": y,
+            "state": state,
+            "weight": 0.5,
+        }  # fmt: skip
+        if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
+            if state in ("resampled", "bonus") and verdict is not None:
+                mark |= {"note": f"{verdict.status}, p {three_digits(verdict.p)}", "note_priority": 2}
+            return [edge, mark]
+        return [edge, *self._test(node, x, y, state, verdict), mark]
+
+    def _test(self, node: int, x: float, y: float, state: str, verdict) -> list[Op]:
+        """The test bar, its tick at u and the numbers below it."""
+        ratio = min(1.0, verdict.p / verdict.q) if verdict.q else 1.0
+        if verdict.u is None:
+            ratio = 1.0 if state == "accepted" else 0.0
+        left = x + AT
+        box = {"kind": "cell", "y": y, "h": 0.1, "tall": 11, "state": state}
+        marks = [{"id": f"b{node}", **box, "x": left + BAR / 2, "w": BAR, "fill": "outline"}]
+        if ratio > 0.02:
+            width = BAR * ratio
+            marks.append(
+                {
+                    "id": f"f{node}",
+                    **box,
+                    "x": round(left + width / 2, 4),
+                    "w": round(width, 4),
+                    "fill": "filled",
+                }
+            )
+        if verdict.u is not None:
+            at = round(left + BAR * verdict.u, 4)
+            tick = {"state": "chosen", "tall": 19, "x": at, "w": TICK, "fill": "filled"}
+            marks.append({"id": f"u{node}", **box, **tick})
+        said = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
+        said += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
+        words = "  ".join(said)
+        label = {"id": f"l{node}", "kind": "label", "x": left, "y": y, "dy": 16, "text": words}
+        label |= {"align": "left", "priority": 3}
+        return [*marks, label]
+
+    def _hover(self, event, verdict) -> list[str]:
+        text = self.nodes.text(event.node)
+        if verdict is None:
+            q = f", q {three_digits(math.exp(min(0.0, event.logprob)))}" if event.logprob is not None else ""
+            return [f"{text}  drafted, not verified{q}"]
+        named = (("p", verdict.p), ("q", verdict.q), ("u", verdict.u))
+        numbers = [f"{k} {three_digits(v)}" for k, v in named if v is not None]
+        first = f"{text}  {verdict.status}" + (": " + ", ".join(numbers) if numbers else "")
+        return [first, verdict.reason] if verdict.reason else [first]
