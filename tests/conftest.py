@@ -1,4 +1,6 @@
-"""Fixtures that all tests share: tiny random models, built once a session. Weights are never changed by a test."""
+"""Fixtures that all tests share: tiny random models, built once a session. Weights are never changed by a
+test.
+"""
 
 import pytest
 import torch
@@ -11,7 +13,9 @@ _made = {}
 
 @pytest.fixture(scope="session")
 def tiny_model():
-    """tiny_model(kind="llama", seed=0, dtype=torch.float32): a LoadedModel, the same one for the same arguments."""
+    """tiny_model(kind="llama", seed=0, dtype=torch.float32): a LoadedModel, the same one for the same
+    arguments.
+    """
 
     def get(kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32):
         key = (kind, seed, dtype)

@@ -1,6 +1,8 @@
-"""Tiny random models with a real byte-level tokenizer, for tests: built in a moment, equal on every machine and run.
+"""Tiny random models with a real byte-level tokenizer, for tests: built in a moment, equal on every machine
+and run.
 
-Their text means nothing; what matters is that they are real transformers models with sharp, varied distributions.
+Their text means nothing; what matters is that they are real transformers models with sharp, varied
+distributions.
 """
 
 from functools import cache
@@ -27,9 +29,10 @@ KINDS = {
                      **{k: v for k, v in c.items() if k != "max_position_embeddings"})),
     "gpt_neox": lambda **c: T.GPTNeoXForCausalLM(T.GPTNeoXConfig(**SIZES, tie_word_embeddings=False, **c)),
     "opt": lambda **c: T.OPTForCausalLM(
-        T.OPTConfig(hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4, word_embed_proj_dim=32,
-                    pad_token_id=None, tie_word_embeddings=False, **c)),
-    "gemma3": lambda **c: T.Gemma3ForCausalLM(T.Gemma3TextConfig(**ROPE, head_dim=8, sliding_window=CONTEXT, **c)),
+        T.OPTConfig(hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
+                    word_embed_proj_dim=32, pad_token_id=None, tie_word_embeddings=False, **c)),
+    "gemma3": lambda **c: T.Gemma3ForCausalLM(
+        T.Gemma3TextConfig(**ROPE, head_dim=8, sliding_window=CONTEXT, **c)),
     "mixtral": lambda **c: T.MixtralForCausalLM(
         T.MixtralConfig(**ROPE, num_local_experts=4, num_experts_per_tok=2, **c)),
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
@@ -38,7 +41,9 @@ KINDS = {
 
 @cache
 def tokenizer() -> transformers.PreTrainedTokenizerFast:
-    """Byte-level BPE with the 256 bytes, two merges (so that a character may be split or joined) and an end token."""
+    """Byte-level BPE with the 256 bytes, two merges (so that a character may be split or joined) and an end
+    token.
+    """
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {piece: i for i, piece in enumerate([*letters, "th", "Ġa"])}
     bpe = Tokenizer(models.BPE(vocab=vocabulary, merges=[("t", "h"), ("Ġ", "a")]))

@@ -21,23 +21,22 @@ from decoders.registry import Parameter, strategy
     family="parallel",
     papers=("accelerating-transformer-inference-for-translation-via-parallel",),
     parameters=(
-        Parameter("block_size", "int", 16, "positions guessed and corrected together", 1, 128),
+        Parameter("block_size", "int", 16, "Positions guessed and corrected together.", 1, 128),
         Parameter(
             "first_guess", "choice", "repeat",
-            "what a new block starts from: the last token again, tokens of the prompt, or end of text",
+            "What a new block starts from: the last token again, tokens of the prompt, or end of text.",
             choices=("repeat", "prompt", "pad"),
         ),
         Parameter(
             "dependencies", "bool", True,
-            "find out what each position waited for, by extra lens forwards that put earlier tokens back",
+            "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
         ),
     ),
     views=("parallel_grid", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
 )  # fmt: skip
 def jacobi(lane: Lane) -> Iterator[None]:
-    """Guesses a block of positions and corrects all of them in each forward, until they agree with greedy
-    decoding.
+    """Guesses a block of positions and corrects all of them in each forward, until nothing changes any more.
 
     Solves y_i = argmax p(. | x, y_<i) for a block by fixed-point iteration. After each pass the longest
     prefix whose guess equals the model's output is final, and so is one output more; the other outputs are

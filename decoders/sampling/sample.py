@@ -1,7 +1,7 @@
 """Sampling: each token drawn from the model's distribution after transformers' own processors, in its order.
 
-Knows one lane. Chance comes through the lane's chooser; the truncations are compared in "A Thorough Examination
-of Decoding Methods in the Era of LLMs" (2024).
+Knows one lane. Chance comes through the lane's chooser; the truncations are compared in "A Thorough
+Examination of Decoding Methods in the Era of LLMs" (2024).
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,9 @@ from decoders.sampling.shaping import SHAPING
 def sample(lane: Lane) -> Iterator[None]:
     """At every position one draw from the processed distribution.
 
-    x_t ~ softmax(processors(z(x_<t))). The uniform number that decided is the node's score "draw". Temperature 0
-    takes the likeliest processed token and draws nothing, as transformers does with do_sample=False.
+    x_t ~ softmax(processors(z(x_<t))). The uniform number that decided is the node's score "draw".
+    Temperature 0 takes the likeliest processed token and draws nothing, as transformers does with
+    do_sample=False.
     """
     greedy = lane.parameters["temperature"] == 0.0
     while lane.more:

@@ -1,6 +1,7 @@
 """The parameters that shape a row before a token is drawn, declared once for every strategy that draws.
 
-Names and meaning are transformers' `GenerationConfig`; `distributions.processors` makes its processor stack of them.
+Names and meaning are transformers' `GenerationConfig`; `distributions.processors` makes its processor stack
+of them.
 """
 
 from decoders.registry import Parameter

@@ -1,7 +1,8 @@
 """The hypotheses of one beam search in the token tree: which live, which finished, which limbs died.
 
 Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the
-scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal `generate`.
+scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal
+`generate`.
 """
 
 import bisect
@@ -39,7 +40,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Hypothesis:
-    """A finished text: its last node, the sum of its steps' scores, and that over length ** length_penalty."""
+    """A finished text: its last node, its steps' scores summed, and that over length ** length_penalty."""
 
     node: int
     total: float
@@ -47,7 +48,7 @@ class Hypothesis:
 
 
 class Beams:
-    """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name if there are several."""
+    """Up to `width` live and `width` finished hypotheses below the lane's tip; `group`: its name, if any."""
 
     def __init__(self, lane: Lane, width: int, group: str | None = None):
         parameters = lane.parameters
@@ -65,7 +66,7 @@ class Beams:
         self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
 
     def _open(self) -> bool:
-        """False once no live hypothesis can enter the finished ones, by the rule that early_stopping names."""
+        """False once no live hypothesis can enter the finished ones, by the rule of early_stopping."""
         if len(self.finished) < self.width:
             return True
         if self.early_stopping == "true" or not self.live:
@@ -82,7 +83,9 @@ class Beams:
         own = logprobs.flatten()[top.indices].tolist()
         score = own if scores is logprobs else scores.flatten()[top.indices].tolist()
         found = []
-        for total, index, logprob, s in zip(top.values.tolist(), top.indices.tolist(), own, score, strict=True):
+        for total, index, logprob, s in zip(
+            top.values.tolist(), top.indices.tolist(), own, score, strict=True
+        ):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
                 found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))

@@ -1,7 +1,7 @@
 """Contrastive search: likely tokens whose hidden state is unlike those of the text so far.
 
-Knows one lane and the hidden states of its target. Definition as in transformers' former `penalty_alpha` generation and
-in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 10.
+Knows one lane and the hidden states of its target. Definition as in transformers' former `penalty_alpha`
+generation and in "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024), item 10.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from decoders.registry import Parameter, strategy
     title="Contrastive search",
     family="search",
     parameters=(
-        Parameter("penalty_alpha", "float", 0.6, "Weight of the degeneration penalty; 0 is greedy.", low=0.0, high=1.0),
-        Parameter("top_k", "int", 4, "Candidates looked ahead at each position; 1 is greedy.", low=1, high=64),
+        Parameter("penalty_alpha", "float", 0.6, "Weight of the penalty for likeness; 0: greedy.", 0.0, 1.0),
+        Parameter("top_k", "int", 4, "Candidates looked ahead at each position; 1 is greedy.", 1, 64),
     ),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
@@ -26,12 +26,14 @@ from decoders.registry import Parameter, strategy
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k likeliest tokens the one that is likely and whose hidden state repeats the text least.
 
-    x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), j over all positions so far. The forward that looks
-    ahead at the candidates is the next position's forward of the winner: one forward a token.
+    x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), j over all positions so far. The forward that
+    looks ahead at the candidates is the next position's forward of the winner: one forward a token.
     """
     scorer = lane.scorers["target"]
     if not hasattr(scorer, "hidden"):
-        lane.ended_by = "Contrastive search compares hidden states, and this model has none; choose another model."
+        lane.ended_by = (
+            "Contrastive search compares hidden states, and this model has none; choose another model."
+        )
         return
     alpha, top_k = lane.parameters["penalty_alpha"], lane.parameters["top_k"]
     trunk = list(range(lane.tree.trunk))

@@ -1,7 +1,8 @@
-"""Diverse beam search: groups of beams, decoded one after another at each position, that avoid each other's tokens.
+"""Diverse beam search: groups of beams, decoded one after another at each position, that avoid each other's
+tokens.
 
-Knows one lane; live and finished hypotheses of each group are in beams.py. Paper: "Diverse Beam Search: Decoding
-Diverse Solutions from Neural Sequence Models" (2016), Hamming diversity.
+Knows one lane; live and finished hypotheses of each group are in beams.py. Paper: "Diverse Beam Search:
+Decoding Diverse Solutions from Neural Sequence Models" (2016), Hamming diversity.
 """
 
 from collections.abc import Iterator
@@ -19,7 +20,10 @@ def uneven_groups(parameters: dict) -> str | None:
     beams, groups = parameters["num_beams"], parameters["num_beam_groups"]
     if beams % groups == 0:
         return None
-    return f"num_beams is {beams}, which {groups} groups cannot share evenly; make it a multiple of num_beam_groups."
+    return (
+        f"num_beams is {beams}, which {groups} groups cannot share evenly; "
+        "make it a multiple of num_beam_groups."
+    )
 
 
 @strategy(
@@ -27,10 +31,12 @@ def uneven_groups(parameters: dict) -> str | None:
     title="Diverse beam search",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Hypotheses kept at each position, all groups together.", low=1, high=64),
-        Parameter("num_beam_groups", "int", 2, "Groups that share the beams evenly.", low=1, high=64),
-        Parameter("diversity_penalty", "float", 0.5, "Taken off a token for each beam of an earlier group that just "
-                  "took it.", low=0.0, high=100.0),
+        Parameter("num_beams", "int", 4, "Hypotheses kept at each position, all groups together.", 1, 64),
+        Parameter("num_beam_groups", "int", 2, "Groups that share the beams evenly.", 1, 64),
+        Parameter(
+            "diversity_penalty", "float", 0.5,
+            "Taken off a token for each beam of an earlier group that just took it.", 0.0, 100.0,
+        ),
         replace(LENGTH_PENALTY, default=0.0),  # the paper ranks by sums
         EARLY_STOPPING,
     ),
@@ -42,9 +48,9 @@ def uneven_groups(parameters: dict) -> str | None:
 def diverse_beam(lane: Lane) -> Iterator[None]:
     """Beam search in groups; a later group pays for tokens that earlier groups chose at the same position.
 
-    a_b(v) = log p(v | b) - diversity_penalty * (beams of earlier groups whose token here is v). Each group keeps its
-    best by the sum of a, so the penalty steers all later positions, and has finished hypotheses of its own; their
-    union is the result. One forward scores the beams of all groups.
+    a_b(v) = log p(v | b) - diversity_penalty * (beams of earlier groups whose token here is v). Each group
+    keeps its best by the sum of a, so the penalty steers all later positions, and has finished hypotheses
+    of its own; their union is the result. One forward scores the beams of all groups.
     """
     penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
     width = lane.parameters["num_beams"] // count

@@ -1,4 +1,6 @@
-"""Beam search equals transformers' `generate(num_beams=...)`: text, all returned sequences, their scores; and tells all."""
+"""Beam search equals transformers' `generate(num_beams=...)`: text, all returned sequences, their scores;
+and tells all.
+"""
 
 import random
 
@@ -35,12 +37,15 @@ def settings(seed: int) -> tuple[list[int], int, dict]:
     return prompt, luck.choice([1, 2, 5, 12, 20]), parameters
 
 
-def theirs(model, prompt: list[int], new_tokens: int, parameters: dict) -> tuple[list[list[int]], list[float]]:
+def theirs(
+    model, prompt: list[int], new_tokens: int, parameters: dict
+) -> tuple[list[list[int]], list[float]]:
     """All sequences and scores that transformers returns."""
     ids = torch.tensor([prompt])
     made = model.model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=new_tokens, output_scores=True,
-        return_dict_in_generate=True, **parameters | {"early_stopping": STOPPING[parameters["early_stopping"]]},
+        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=new_tokens,
+        output_scores=True, return_dict_in_generate=True,
+        **parameters | {"early_stopping": STOPPING[parameters["early_stopping"]]},
     )  # fmt: skip
     sequences = [tiny.cut(row[len(prompt) :].tolist(), model) for row in made.sequences]
     return sequences, made.sequences_scores.tolist()
@@ -80,7 +85,10 @@ def test_one_beam_is_greedy_as_in_generate(tiny_model):
     model = tiny_model("llama")
     for seed in range(6):
         prompt = settings(seed)[0]
-        assert run(model, prompt, num_beams=1).trace.output() == run(model, prompt, strategy="greedy").trace.output()
+        assert (
+            run(model, prompt, num_beams=1).trace.output()
+            == run(model, prompt, strategy="greedy").trace.output()
+        )
 
 
 def test_a_hand_worked_example_where_greedy_misses_the_likeliest_text():
@@ -89,13 +97,17 @@ def test_a_hand_worked_example_where_greedy_misses_the_likeliest_text():
     model = TableModel(lambda past: rows[past[-1]], 4)
     assert run(model, [0], 2, strategy="greedy").trace.output() == [1, 2]
     lane = run(model, [0], 2, num_beams=2, length_penalty=0.0, num_return_sequences=2)
-    probabilities = [(tokens, pytest.approx(torch.tensor(score).exp().item())) for tokens, score in returned(lane.trace)]
+    probabilities = [
+        (tokens, pytest.approx(torch.tensor(score).exp().item())) for tokens, score in returned(lane.trace)
+    ]
     assert probabilities == [([2, 3], 0.36), ([1, 2], 0.3)]
 
 
 def test_the_length_penalty_counts_generated_tokens_only():
     """One certain text of three tokens: its score is sum log p / 3, whatever the length of the prompt."""
-    model = TableModel(lambda past: (0.5, 0.5, 0.0) if len(past) < 9 else (0.0, 0.0, 1.0), 3, eos=frozenset({2}))
+    model = TableModel(
+        lambda past: (0.5, 0.5, 0.0) if len(past) < 9 else (0.0, 0.0, 1.0), 3, eos=frozenset({2})
+    )
     lane = run(model, [0] * 7, 3, num_beams=2, length_penalty=1.0)
     assert returned(lane.trace)[0][1] == pytest.approx(2 * torch.tensor(0.5).log().item() / 3)
 
@@ -123,7 +135,9 @@ def test_every_candidate_is_told_and_every_leaf_is_judged(tiny_model):
             for score in kept:  # the sum is the sum over the path
                 total, node = 0.0, score.node
                 while node in known:
-                    total += next(p.logprob for s in lane.trace.steps for p in s.of(Propose) if p.node == node)
+                    total += next(
+                        p.logprob for s in lane.trace.steps for p in s.of(Propose) if p.node == node
+                    )
                     node = known[node]
                 assert score.total == pytest.approx(total, rel=1e-5)
         leaves = set(known) - set(known.values())
@@ -134,26 +148,34 @@ def test_every_candidate_is_told_and_every_leaf_is_judged(tiny_model):
         assert set(statuses) == {"finished", "pruned"}
 
 
+def below_the_prompt(found, node: int) -> list[int]:
+    """The nodes from the prompt's end (left out) down to `node`."""
+    nodes, path = found.nodes(), []
+    while node >= len(found.prompt):
+        path.insert(0, node)
+        node = nodes[node][0]
+    return path
+
+
 def test_text_is_committed_as_soon_as_all_that_can_win_agree(tiny_model):
     early = 0
     for seed in range(12):
         prompt, _, parameters = settings(seed)
-        lane = run(tiny_model("llama", seed), prompt, 20, **parameters | {"num_beams": 3, "num_return_sequences": 1})
-        nodes, committed, finished = lane.trace.nodes(), [], {}
-
-        def path(node, nodes=nodes):
-            return [] if node < lane.tree.trunk else [*path(nodes[node][0]), node]
+        lane = run(
+            tiny_model("llama", seed), prompt, 20, **parameters | {"num_beams": 3, "num_return_sequences": 1}
+        )
+        committed, finished = [], {}
 
         for step in lane.trace.steps:
             committed += [n for c in step.of(Commit) for n in c.nodes]
             scores = step.of(Score)
             finished.update((s.node, s.total) for s in scores if s.name == "length_penalised")
-            can_win = [path(s.node) for s in scores if s.name == "sum_logprob"]
-            can_win += [path(max(finished, key=finished.get))] if finished else []
+            can_win = [below_the_prompt(lane.trace, s.node) for s in scores if s.name == "sum_logprob"]
+            can_win += [below_the_prompt(lane.trace, max(finished, key=finished.get))] if finished else []
             same = [level[0] for level in zip(*can_win, strict=False) if len(set(level)) == 1]
             assert committed == same
             early += bool(committed) and step is not lane.trace.steps[-1]
-        assert path(committed[-1]) == committed
+        assert below_the_prompt(lane.trace, committed[-1]) == committed
     assert early > 10
 
 
@@ -164,7 +186,9 @@ def test_one_forward_scores_the_new_leaves_and_dead_limbs_give_slots_back(tiny_m
         forwards = step.of(Forward)
         assert len(forwards) == 1
         assert forwards[0].tokens == (3 if step.index == 0 else 4)
-        if lane.trace.ended is None:  # the slots in use are those of the limbs to live and finished hypotheses
+        if (
+            lane.trace.ended is None
+        ):  # the slots in use are those of the limbs to live and finished hypotheses
             held = set(lane.scorers["target"].slots)
             nodes, needed = lane.trace.nodes(), set()
             ends = [s.node for s in step.of(Score) if s.name == "sum_logprob"] + [

@@ -1,7 +1,7 @@
 """Contrastive search against a naive implementation with a separate forward for everything, in float64.
 
-transformers 5.23 has no contrastive search in its core (`penalty_alpha` loads code from the Hub), so `generate` cannot be
-compared with; the naive implementation below is written from the definition.
+transformers 5.23 has no contrastive search in its core (`penalty_alpha` loads code from the Hub), so
+`generate` cannot be compared with; the naive implementation below is written from the definition.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,15 @@ from decoders.trace import Forward, Propose, Score, Verdict
 
 
 def run(model, prompt, new_tokens=12, strategy="contrastive_search", **parameters):
-    return Lane(strategy, prompt, {"target": model}, parameters, limits=Limits(max_new_tokens=new_tokens)).run()
+    return Lane(
+        strategy, prompt, {"target": model}, parameters, limits=Limits(max_new_tokens=new_tokens)
+    ).run()
 
 
 def naive(model, prompt: list[int], new_tokens: int, alpha: float, top_k: int) -> list[int]:
-    """argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), every state from a forward of its own over the whole text."""
+    """argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), every state from a forward of its own over the
+    whole text.
+    """
 
     def states(text):
         return model.model(torch.tensor([text]), output_hidden_states=True, use_cache=False)
@@ -43,7 +47,12 @@ def naive(model, prompt: list[int], new_tokens: int, alpha: float, top_k: int) -
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gpt2"])
 def test_equals_the_naive_implementation(kind, tiny_model):
     model = tiny_model(kind, 0, torch.float64)
-    for prompt, alpha, top_k in (([1, 2, 3], 0.6, 4), ([50], 0.9, 6), ([7, 7, 8, 9, 7], 0.3, 3), ([200, 100], 1.0, 5)):
+    for prompt, alpha, top_k in (
+        ([1, 2, 3], 0.6, 4),
+        ([50], 0.9, 6),
+        ([7, 7, 8, 9, 7], 0.3, 3),
+        ([200, 100], 1.0, 5),
+    ):
         ours = run(model, prompt, 10, penalty_alpha=alpha, top_k=top_k).output()
         assert ours == naive(model, prompt, 10, alpha, top_k)
 
@@ -101,5 +110,8 @@ def test_the_worked_example_prefers_the_less_likely_candidate():
 
 def test_a_model_without_hidden_states_is_told_in_one_sentence():
     trace = run(TableModel(lambda past: (0.5, 0.5), 2), [0])
-    assert trace.ended == "Contrastive search compares hidden states, and this model has none; choose another model."
+    assert (
+        trace.ended
+        == "Contrastive search compares hidden states, and this model has none; choose another model."
+    )
     assert trace.output() == []

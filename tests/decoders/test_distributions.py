@@ -106,7 +106,9 @@ def test_eta_and_epsilon_thresholds():
     assert kept([0.3, 0.3, 0.4], eta_cutoff=0.9) >= {2}
 
 
-@pytest.mark.parametrize("name", [n for n in VALUES if n not in ("repetition_penalty", "no_repeat_ngram_size")])
+@pytest.mark.parametrize(
+    "name", [n for n in VALUES if n not in ("repetition_penalty", "no_repeat_ngram_size")]
+)
 def test_truncated_rows_sum_to_1_and_keep_a_token(name):
     generator = torch.Generator().manual_seed(1)
     for value in VALUES[name][1:]:
@@ -121,17 +123,20 @@ def test_repetition_penalty_and_ngrams_look_at_each_rows_own_prefix():
     stack = distributions.processors({"repetition_penalty": 2.0}, 3)
     assert stack(logits, [[0], [1, 1]]).tolist() == [[1.0, -2.0, 1.0], [2.0, -4.0, 1.0]]
     stack = distributions.processors({"no_repeat_ngram_size": 2}, 3)
-    assert stack(logits, [[0, 1, 0], [2, 2, 1]]).isinf().tolist() == [[False, True, False], [False, False, False]]
+    assert stack(logits, [[0, 1, 0], [2, 2, 1]]).isinf().tolist() == [
+        [False, True, False],
+        [False, False, False],
+    ]
 
 
 def test_summaries_name_the_top_the_mass_left_out_and_the_entropy():
     row = torch.tensor([[0.5, 0.25, 0.125, 0.125, 0.0]], dtype=torch.float64)
-    (top, rest, entropy), = summarise(row.log(), top_k=2)
+    ((top, rest, entropy),) = summarise(row.log(), top_k=2)
     assert [token for token, _ in top] == [0, 1]
     assert [logprob for _, logprob in top] == pytest.approx([math.log(0.5), math.log(0.25)])
     assert rest == pytest.approx(0.25)
     assert entropy == pytest.approx(1.75 * math.log(2))
-    (top, rest, _), = summarise(row.log(), top_k=5)
+    ((top, rest, _),) = summarise(row.log(), top_k=5)
     assert [token for token, _ in top] == [0, 1, 2, 3]  # what cannot come is not named
     assert rest == pytest.approx(0.0)
 
@@ -146,7 +151,9 @@ def test_precision_and_ties():
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.lists(st.floats(0, 1), min_size=4, max_size=4))
 def test_accepting_and_correcting_by_the_residual_gives_back_p(a, b):
-    """sum_x q(x) min(1, p(x)/q(x)) [x = v] + P(rejected) residual(v) = p(v): the heart of speculative sampling."""
+    """sum_x q(x) min(1, p(x)/q(x)) [x = v] + P(rejected) residual(v) = p(v): the heart of speculative
+    sampling.
+    """
     p = torch.tensor(a, dtype=torch.float64) + 1e-3
     q = torch.tensor(b, dtype=torch.float64) + 1e-3
     p, q = p / p.sum(), q / q.sum()

@@ -1,6 +1,7 @@
 """Diverse beam search: the worked numbers of its definition and an independent, naive implementation.
 
-transformers 5.23 has no group beam search in its core (it loads code from the Hub for it), so there is nothing to compare.
+transformers 5.23 has no group beam search in its core (it loads code from the Hub for it), so there is
+nothing to compare.
 """
 
 import math
@@ -18,7 +19,9 @@ FIXED = TableModel(lambda past: (0.5, 0.3, 0.2), 3)
 
 
 def run(model, prompt=(0,), new_tokens=2, strategy="diverse_beam", **parameters):
-    return Lane(strategy, list(prompt), {"target": model}, parameters, limits=Limits(max_new_tokens=new_tokens)).run()
+    return Lane(
+        strategy, list(prompt), {"target": model}, parameters, limits=Limits(max_new_tokens=new_tokens)
+    ).run()
 
 
 def random_table(seed: int, vocabulary: int = 6) -> TableModel:
@@ -47,7 +50,9 @@ def groups_of(trace) -> list[list[list[int]]]:
 
 
 def naive(model, prompt, length, beams, groups, penalty) -> list[list[tuple[tuple, float]]]:
-    """Group after group over all positions (the other order of the wavefront), straight from the definition."""
+    """Group after group over all positions (the other order of the wavefront), straight from the
+    definition.
+    """
     width, taken, results = beams // groups, [{} for _ in range(length)], []
     for _ in range(groups):
         live, finished = [((), 0.0)], []
@@ -83,7 +88,9 @@ def test_one_group_is_beam_search(seed):
 def test_one_group_is_beam_search_on_a_real_model(tiny_model):
     for prompt in ([1, 2, 3], [77, 5]):
         ours = run(tiny_model(), prompt, 20, num_beam_groups=1, length_penalty=1.0)
-        assert returned(ours) == returned(run(tiny_model(), prompt, 20, strategy="beam", num_return_sequences=4))
+        assert returned(ours) == returned(
+            run(tiny_model(), prompt, 20, strategy="beam", num_return_sequences=4)
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -116,7 +123,9 @@ def test_position_by_position_equals_group_by_group(seed):
     groups, width = luck.choice([(2, 1), (2, 2), (3, 2), (4, 1)])
     penalty, length = luck.choice([0.2, 0.5, 1.0, 3.0]), luck.choice([1, 3, 6])
     model = random_table(100 + seed)
-    trace = run(model, [1, 2], length, num_beams=groups * width, num_beam_groups=groups, diversity_penalty=penalty)
+    trace = run(
+        model, [1, 2], length, num_beams=groups * width, num_beam_groups=groups, diversity_penalty=penalty
+    )
     want = naive(model, (1, 2), length, groups * width, groups, penalty)
     assert groups_of(trace) == [[list(text) for text, _ in group] for group in want]
     union = sorted((score for group in want for _, score in group), reverse=True)
@@ -130,7 +139,9 @@ def test_one_forward_serves_all_groups_and_both_sums_are_told(tiny_model):
     assert {s.level for s in told} == {"group 1", "group 2"}
     for score in told:
         assert score.parts["sum_logprob"] + score.parts["diversity"] == pytest.approx(score.total)
-        assert score.parts["diversity"] == pytest.approx(-2.0 * round(-score.parts["diversity"] / 2.0), abs=1e-4)
+        assert score.parts["diversity"] == pytest.approx(
+            -2.0 * round(-score.parts["diversity"] / 2.0), abs=1e-4
+        )
     assert any(s.parts["diversity"] < 0 for s in told if s.level == "group 2")
     assert all(s.parts["diversity"] == pytest.approx(0.0) for s in told if s.level == "group 1")
 

@@ -1,4 +1,6 @@
-"""The tree engine gives every node the logits of its own path; slots come and go, prompts are shared, nothing is lost."""
+"""The tree engine gives every node the logits of its own path; slots come and go, prompts are shared,
+nothing is lost.
+"""
 
 import copy
 

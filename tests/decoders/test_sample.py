@@ -1,4 +1,6 @@
-"""Sampling: exact law, sampled frequencies, the recorded random number, equality with generate at temperature 0."""
+"""Sampling: exact law, sampled frequencies, the recorded random number, equality with generate at
+temperature 0.
+"""
 
 import pytest
 import torch
@@ -7,12 +9,14 @@ from decoders.chooser import Exhaustive, Script, invert
 from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits
 from decoders.tables import TableModel, exact_law
-from decoders.trace import Distribution, Score
+from decoders.trace import Commit, Distribution, Propose, Score
 from tests import tiny
 
 
 def run(model, prompt, new_tokens=12, seed=0, chooser=None, **parameters):
-    lane = Lane("sample", prompt, {"target": model}, parameters, seed, Limits(max_new_tokens=new_tokens), chooser)
+    lane = Lane(
+        "sample", prompt, {"target": model}, parameters, seed, Limits(max_new_tokens=new_tokens), chooser
+    )
     return lane.run()
 
 
@@ -24,12 +28,15 @@ def forgetful(past) -> tuple[float, ...]:
 
 
 @pytest.mark.parametrize("parameters", [
-    {}, {"temperature": 0.6}, {"top_p": 0.7}, {"temperature": 1.5, "top_k": 2}, {"typical_p": 0.6, "min_p": 0.2},
+    {}, {"temperature": 0.6}, {"top_p": 0.7}, {"temperature": 1.5, "top_k": 2},
+    {"typical_p": 0.6, "min_p": 0.2},
 ])  # fmt: skip
 def test_the_law_of_the_output_is_the_processed_law_exactly(parameters):
     model = TableModel(forgetful, 3, eos=frozenset({2}))
     stack = processors(parameters, 3)
-    law = Exhaustive().law(lambda chooser: tuple(run(model, [1, 0], 4, chooser=chooser, **parameters).output()))
+    law = Exhaustive().law(
+        lambda chooser: tuple(run(model, [1, 0], 4, chooser=chooser, **parameters).output())
+    )
     want = exact_law(model, [1, 0], 4, lambda row: probabilities(row if stack is None else stack(row, [[0]])))
     assert law.keys() == want.keys()
     assert all(abs(law[text] - want[text]) < 1e-12 for text in want)
@@ -41,7 +48,9 @@ def test_20000_draws_have_the_right_frequencies():
     model = TableModel(lambda past: row, 50)
     counts = torch.zeros(50, dtype=torch.float64)
     for seed in range(100):
-        counts += torch.bincount(torch.tensor(run(model, [0], 200, seed, temperature=0.8).output()), minlength=50)
+        counts += torch.bincount(
+            torch.tensor(run(model, [0], 200, seed, temperature=0.8).output()), minlength=50
+        )
     want = (torch.tensor(row).log() / 0.8).softmax(-1)
     assert counts.sum() == 20_000
     assert (counts / 20_000 - want).abs().sum() / 2 < 0.02
@@ -66,17 +75,19 @@ def test_the_recorded_number_explains_every_draw(tiny_model):
 def test_commits_carry_the_raw_log_probability_and_proposals_the_processed_one(tiny_model):
     trace = run(tiny_model(), [5, 6, 7], 5, temperature=0.5)
     raw = tiny_model().model(torch.tensor([[5, 6, 7, *trace.output()]])).logits[0, 2:-1].log_softmax(-1)
-    cooled = (tiny_model().model(torch.tensor([[5, 6, 7, *trace.output()]])).logits[0, 2:-1] / 0.5).log_softmax(-1)
+    cooled = (
+        tiny_model().model(torch.tensor([[5, 6, 7, *trace.output()]])).logits[0, 2:-1] / 0.5
+    ).log_softmax(-1)
     for i, (step, token) in enumerate(zip(trace.steps, trace.output(), strict=True)):
-        commit, propose = step.events[-1], next(e for e in step.events if type(e).__name__ == "Propose")
-        commit = next(e for e in step.events if type(e).__name__ == "Commit")
+        (commit,), (propose,) = step.of(Commit), step.of(Propose)
         assert commit.logprobs[0] == pytest.approx(raw[i, token].item(), abs=1e-4)
         assert propose.logprob == pytest.approx(cooled[i, token].item(), abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 @pytest.mark.parametrize("parameters", [
-    {}, {"repetition_penalty": 1.4}, {"no_repeat_ngram_size": 2}, {"repetition_penalty": 0.7, "no_repeat_ngram_size": 3},
+    {}, {"repetition_penalty": 1.4}, {"no_repeat_ngram_size": 2},
+    {"repetition_penalty": 0.7, "no_repeat_ngram_size": 3},
 ])  # fmt: skip
 def test_temperature_0_equals_generate_token_for_token(kind, parameters, tiny_model):
     for prompt in ([1, 2, 3], [40], [9, 9, 9, 8, 9, 9]):
@@ -86,7 +97,9 @@ def test_temperature_0_equals_generate_token_for_token(kind, parameters, tiny_mo
 
 def test_identity_settings_show_no_second_distribution_and_change_no_token(tiny_model):
     plain = run(tiny_model(), [5, 6], 10, seed=4)
-    same = run(tiny_model(), [5, 6], 10, seed=4, temperature=1.0, top_k=0, top_p=1.0, typical_p=1.0, eta_cutoff=0.0)
+    same = run(
+        tiny_model(), [5, 6], 10, seed=4, temperature=1.0, top_k=0, top_p=1.0, typical_p=1.0, eta_cutoff=0.0
+    )
     assert plain.output() == same.output()
     assert {d.view for s in same.steps for d in s.of(Distribution)} == {"target"}
 
@@ -111,7 +124,8 @@ def test_when_nothing_may_come_any_more_a_sentence_says_so():
 
 
 @pytest.mark.parametrize(("name", "value", "allowed"), [
-    ("temperature", -1, "a number from 0 to 100"), ("top_p", 1.5, "a number from 0 to 1"), ("top_k", "x", "a whole number"),
+    ("temperature", -1, "a number from 0 to 100"), ("top_p", 1.5, "a number from 0 to 1"),
+    ("top_k", "x", "a whole number"),
     ("typical_p", 0, "a number from 0.001 to 1"), ("temperature", float("nan"), "a number from 0 to 100"),
 ])  # fmt: skip
 def test_unusable_values_are_refused_with_one_sentence(name, value, allowed):

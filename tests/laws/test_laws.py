@@ -1,0 +1,308 @@
+"""The laws that every strategy passes, written once: a new strategy is tested the day it is registered.
+
+They know no strategy by name. Models are tiny and random; a draft, where one is needed, is another random
+model.
+"""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decoders import registry, trace
+from decoders.lane import Lane, Limits
+from decoders.models import LoadedModel
+from decoders.trace import Commit, Distribution, Forward, Propose, Verdict
+from tests import tiny
+
+STRATEGIES = list(registry.strategies())
+# each strategy as it comes, and those with a temperature both greedy and drawing
+CASES = STRATEGIES + [
+    f"{name} temperature={value}"
+    for name, strategy in registry.strategies().items()
+    for parameter in strategy.parameters
+    for value in (0.0, 0.9)
+    if parameter.name == "temperature" and (value == 0.0) != (parameter.default == 0.0)
+]
+PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
+every_strategy = pytest.mark.parametrize("name", STRATEGIES)
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+class Endless(LoadedModel):
+    """A model without an end-of-text token: its texts stop at limits only."""
+
+    eos = frozenset()
+
+
+@pytest.fixture(scope="module")
+def models(tiny_model):
+    """A target whose texts end, and a draft that agrees with it now and then."""
+    return {"target": tiny_model("llama"), "draft": tiny_model("llama", 1)}
+
+
+@pytest.fixture(scope="module")
+def endless(models):
+    return {role: Endless(m.name, m.model, m.tokenizer) for role, m in models.items()}
+
+
+@pytest.fixture(autouse=True)
+def no_slot_is_lost(models, endless):
+    """Whatever a test does, all slots are free afterwards."""
+    yield
+    for model in (*models.values(), *endless.values()):
+        assert model.engine.cache.used == 0
+        assert not model.engine.trunks
+
+
+def start(name, models, prompt=PROMPTS[0], new_tokens=12, seed=0, parameters=None, **limits) -> Lane:
+    name, *changes = name.split()
+    parameters = dict(change.split("=") for change in changes) | (parameters or {})
+    return Lane(name, list(prompt), models, parameters, seed, Limits(max_new_tokens=new_tokens, **limits))
+
+
+def told(step: trace.Step) -> list[dict]:
+    """The events of a step without what a clock measured."""
+    return [trace.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
+
+
+def committed(found: trace.Trace) -> list[int]:
+    return [node for step in found.steps for c in step.of(Commit) for node in c.nodes]
+
+
+@every_case
+@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
+def test_a_trace_is_well_formed_and_follows_the_schema(name, models, prompt):
+    found = start(name, models, prompt).run()
+    assert trace.malformed((e for s in found.steps for e in s.events), len(prompt)) is None
+    trace.check(found.to_json())
+    assert [s.index for s in found.steps] == list(range(len(found.steps)))
+    seconds = [s.seconds for s in found.steps]
+    assert seconds == sorted(seconds)
+    assert found.ended.endswith(".")
+    words = {t for e in (e for s in found.steps for e in s.of(Distribution)) for t, _ in e.top}
+    words |= {e.token for s in found.steps for e in s.of(Propose)} | set(prompt)
+    assert words <= found.vocabulary.keys()
+
+
+@every_case
+@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
+def test_the_output_is_one_path_and_everything_else_is_judged(name, models, prompt):
+    found = start(name, models, prompt).run()
+    nodes, path = found.nodes(), committed(found)
+    assert [nodes[n][0] for n in path] == [len(prompt) - 1, *path[:-1]]
+    status = {v.node: v.status for s in found.steps for v in s.of(Verdict)}
+    assert not {status.get(n) for n in path} & {"pruned", "rejected", "never reached", "merged"}
+    inner = {parent for parent, _ in nodes.values()}
+    leaves = {n for n in nodes if n >= len(prompt) and n not in inner}
+    assert leaves <= status.keys() | set(path)
+
+
+@every_case
+def test_costs_add_up(name, models):
+    found = start(name, models, new_tokens=20).run()
+    totals, forwards = found.costs.totals(), [f for s in found.steps for f in s.of(Forward)]
+    for role in ("target", "draft"):
+        mine = [f for f in forwards if f.model == role and f.kind != "lens"]
+        assert totals[f"{role}_forwards"] == len(mine)
+        assert totals[f"{role}_tokens"] == sum(f.tokens for f in mine)
+    assert totals["steps"] == len(found.steps)
+    assert totals["new_tokens"] == len(found.output()) == len(committed(found))
+    assert totals["accepted"] <= totals["proposed"]
+    logprobs = [p for s in found.steps for c in s.of(Commit) for p in c.logprobs]
+    assert totals["logprob"] == pytest.approx(math.fsum(logprobs))
+    by_step = []
+    for step in found.steps:
+        alone = dataclasses.replace(found, steps=[], costs=trace.Costs())
+        alone.append(step)
+        by_step.append(alone.costs.totals())
+    for key in (
+        "target_forwards",
+        "target_tokens",
+        "draft_forwards",
+        "draft_tokens",
+        "new_tokens",
+        "proposed",
+    ):
+        assert sum(t[key] for t in by_step) == totals[key]
+    assert sum(f.seconds for f in forwards) <= totals["seconds"]
+
+
+@every_case
+@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
+def test_committed_log_probabilities_are_the_targets_own(name, models, prompt):
+    found = start(name, models, prompt).run()
+    text = torch.tensor([[*prompt, *found.output()]])
+    logits = models["target"].model(text).logits[0, len(prompt) - 1 : -1]
+    want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
+    assert [p for s in found.steps for c in s.of(Commit) for p in c.logprobs] == pytest.approx(want, abs=1e-3)
+
+
+@every_case
+def test_one_seed_gives_one_trace(name, models):
+    first, second = start(name, models, seed=5).run(), start(name, models, seed=5).run()
+    assert [told(s) for s in first.steps] == [told(s) for s in second.steps]
+
+
+@every_case
+def test_lanes_do_not_disturb_each_other(name, models):
+    alone = [
+        start(name, models, prompt, seed=2).run().output() for prompt in (PROMPTS[0], PROMPTS[0], PROMPTS[2])
+    ]
+    lanes = [start(name, models, prompt, seed=2) for prompt in (PROMPTS[0], PROMPTS[0], PROMPTS[2])]
+    lanes.append(start(STRATEGIES[-1], models, PROMPTS[2]))
+    while [lane for lane in lanes if lane.advance()]:
+        pass
+    assert [lane.trace.output() for lane in lanes[:3]] == alone
+
+
+@every_case
+def test_a_lane_may_be_stopped_after_any_step(name, models):
+    whole = [told(s) for s in start(name, models).run().steps]
+    for count in range(len(whole) + 1):
+        lane = start(name, models)
+        for _ in range(count):
+            lane.advance()
+        lane.close()
+        lane.close()
+        assert [told(s) for s in lane.trace.steps] == whole[:count]
+        assert lane.trace.ended
+        assert lane.advance() is None
+        assert models["target"].engine.cache.used == 0
+        trace.check(lane.trace.to_json())
+
+
+@every_case
+@pytest.mark.parametrize("new_tokens", [1, 2, 7])
+def test_the_limit_of_new_tokens_is_exact(name, endless, new_tokens):
+    found = start(name, endless, new_tokens=new_tokens).run()
+    assert len(found.output()) == new_tokens
+    assert found.ended == f"Reached max_new_tokens = {new_tokens}."
+
+
+@every_case
+def test_the_models_context_is_filled_to_the_last_token_and_no_further(name, endless):
+    prompt = [i % 250 for i in range(tiny.CONTEXT - 3)]
+    found = start(name, endless, prompt, new_tokens=30).run()
+    assert len(found.output()) == 3
+    assert found.ended == f"The model's context of {tiny.CONTEXT} tokens is full."
+
+
+@every_case
+def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
+    found = start(name, endless, new_tokens=40, max_nodes=len(PROMPTS[0]) + 6).run()
+    assert found.ended.startswith("Stopped at the limit of 11 nodes")
+    trace.check(found.to_json())
+
+
+@every_case
+def test_an_end_token_ends_the_text(name, models):
+    ended = 0
+    for first in range(0, 250, 25):
+        found = start(name, models, [first, first + 1], new_tokens=25).run()
+        ends = [token in models["target"].eos for token in found.output()]
+        assert not any(ends[:-1])
+        assert ends[-1] == (found.ended == "The model wrote its end-of-text token.")
+        ended += ends[-1]
+    assert ended
+
+
+@every_case
+def test_json_gives_back_the_trace(name, models, tmp_path):
+    found = start(name, models).run()
+    for path in (tmp_path / "trace.json", tmp_path / "trace.json.gz"):
+        found.save(path)
+        again = trace.load(path)
+        assert again.to_json() == found.to_json()
+        assert again.text() == found.text()
+        assert again.costs.totals() == found.costs.totals()
+
+
+@every_case
+def test_a_lossless_badge_is_true(name, models):
+    lane = start(name, models)
+    lane.close()
+    badge = lane.trace.badge
+    assert badge in registry.BADGES
+    if badge in ("lossless: equal to greedy", "deterministic", "equal to generate"):
+        outputs = {tuple(start(name, models, PROMPTS[2], seed=seed).run().output()) for seed in range(3)}
+        assert len(outputs) == 1
+    if badge == "lossless: equal to greedy":
+        for prompt in PROMPTS:
+            want = tiny.generate(models["target"], list(prompt), max_new_tokens=15)
+            assert start(name, models, prompt, new_tokens=15).run().output() == want
+
+
+@every_strategy
+def test_the_extremes_of_every_parameter_work(name, models):
+    strategy = registry.get(name)
+    for parameter in strategy.parameters:
+        values = parameter.choices or [parameter.default]
+        values = [*values, *(v for v in (parameter.low, parameter.high) if v is not None)]
+        for value in [False, True] if parameter.kind == "bool" else values:
+            value = [int(value)] if parameter.kind == "ints" and not isinstance(value, list) else value
+            try:
+                lane = start(name, models, new_tokens=3, parameters={parameter.name: value})
+            except ValueError as error:  # two parameters do not fit together: a sentence says how
+                assert str(error).endswith(".")
+                continue
+            found = lane.run()
+            assert len(found.output()) in (1, 2, 3)
+
+
+@every_strategy
+def test_a_declaration_explains_itself(name):
+    strategy = registry.get(name)
+    assert strategy.name == name
+    assert strategy.title
+    assert strategy.summary.endswith(".")
+    assert strategy.family in registry.FAMILIES
+    assert strategy.views
+    for parameter in strategy.parameters:
+        assert parameter.help.endswith(".")
+        assert parameter.parse(parameter.default) == parameter.default
+    assert strategy.check({}) == {p.name: p.default for p in strategy.parameters}
+    with pytest.raises(ValueError, match=f"{name} has no parameter 'wings'"):
+        strategy.check({"wings": 2})
+
+
+@every_strategy
+def test_bad_prompts_and_limits_are_refused_with_a_sentence(name, models):
+    with pytest.raises(ValueError, match="The prompt has no tokens; type at least one character"):
+        start(name, models, [])
+    with pytest.raises(ValueError, match=r"The prompt has 300 tokens, but the model reads at most 256"):
+        start(name, models, [1] * 300)
+    with pytest.raises(ValueError, match="max_new_tokens must be at least 1"):
+        start(name, models, new_tokens=0)
+    with pytest.raises(ValueError, match="is empty; type at least one character"):
+        models["target"].encode("")
+
+
+written = st.text(
+    st.one_of(
+        st.characters(codec="utf-8"),
+        st.sampled_from(
+            "👩‍👩‍👧🏽🇪🇺 e\u0301n\u0303\u0323 שלום مرحبا \u202e\u200f \x00\x07\x1b\x7f\r\n\t <img onerror=x>"
+        ),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@every_case
+@settings(max_examples=12, deadline=None, derandomize=True)
+@given(text=written)
+def test_any_text_is_read_decoded_and_traced(name, models, text):
+    target = models["target"]
+    prompt = target.encode(text)
+    assert b"".join(target.bytes_of(t) for t in prompt) == text.encode()
+    found = start(name, models, prompt, new_tokens=3).run()
+    assert found.prompt == prompt
+    assert b"".join(found.vocabulary[t] for t in found.prompt) == text.encode()
+    said = b"".join(target.bytes_of(t) for t in found.output())
+    assert found.text() == said.decode("utf-8", "replace")
+    assert trace.from_json(found.to_json()).text() == found.text()
