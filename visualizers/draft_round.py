@@ -12,7 +12,8 @@ BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in c
 OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a leaf with a test bar
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
-ORDER = "accepted resampled bonus chosen forced finished rejected live pruned unreached".split()
+SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
+ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
 @view("draft_round", "One round")

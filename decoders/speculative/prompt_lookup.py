@@ -72,7 +72,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=("draft_tree", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
 )
 def prompt_lookup(lane: Lane) -> Iterator[None]:

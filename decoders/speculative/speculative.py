@@ -31,7 +31,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
-    views=("draft_tree", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
 )
 def speculative(lane: Lane) -> Iterator[None]:
