@@ -80,7 +80,7 @@ class DraftRound:
             children.setdefault(event.parent, []).append(event)
         many = len(born) > MANY
         row: dict[int, float] = {}
-        free = OWN if any(states[n] == "resampled" for n in commits if n in here) else 0.0
+        free = OWN if "resampled" in states.values() else 0.0
         roots = [p for p in children if p not in here]
         pending = [(root, None) for root in reversed(roots)]
         while pending:
@@ -89,7 +89,7 @@ class DraftRound:
                 home = free
             row[node] = home
             own = [e for e in children.get(node, []) if states[e.node] == "resampled"]
-            row.update({e.node: max(0.0, home - OWN) for e in own})  # the target's own token, above the path
+            pending += [(e.node, max(0.0, home - OWN)) for e in own]  # the target's own token, above the path
             rest = [e for e in children.get(node, []) if e not in own]
             rest.sort(key=lambda e: (e.node not in commits, ORDER.index(states[e.node]), e.slot))
             if not rest:

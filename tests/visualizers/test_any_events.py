@@ -49,7 +49,7 @@ def lanes(draw) -> list[Step]:
 
 
 @pytest.mark.parametrize("name", ["beam_tree", "draft_tree", "draft_round", "text"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(steps=lanes(), beams=st.sampled_from([None, 1, 4, 12]))
 def test_any_well_formed_lane_is_drawn(name, steps, beams):
     vocabulary = {0: b"<b>", 1: b" a", 2: b"\xe2\x96"}  # token 3 has not been named yet
