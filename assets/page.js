@@ -34,7 +34,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     build() {
       this.bar = page.buildBar(this);
       this.main = h("main", { class: "lanes" });
-      this.root.replaceChildren(this.bar.root, this.main);
+      this.inspector = page.buildInspector(this);
+      this.root.replaceChildren(this.bar.root, this.main, this.inspector.root);
       for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
       this.arrange();
       document.addEventListener("keydown", (event) => this.key(event));
@@ -174,6 +175,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.position = 0;
         this.ticks = [];
         this.following = true;
+        this.inspector.hide();
         this.lanes.slice(0, run.count).forEach((lane, index) => lane.empty(index));
         this.lanes.forEach((lane) => lane.drawHint());
         run.follow();
@@ -190,7 +192,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
       this.count();
       if (this.following && !this.playing) this.seek(this.ticks.length, false);
-      else this.seek(this.position, !this.following);
+      else this.seek(this.position, false);
       this.status();
     }
 
@@ -373,13 +375,12 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.draw = function () {
     page.app.drawExample();
     for (const lane of page.app.lanes) for (const drawing of [lane.chips, lane.drawing()]) drawing.draw();
-    window.decodingExplorer.drawn = performance.now();
     requestAnimationFrame(() => setTimeout(startGradio, 0));
   };
 
   // Gradio's front end starts when our picture is on the screen; see Inject in explorer/assets.py.
   function startGradio() {
-    window.decodingExplorer.painted = performance.now();
+    window.decodingExplorer.drawn = performance.now(); // a task after the frame: the first picture is on the screen
     const next = document.getElementById("explorer-next");
     if (next) document.head.append(h("script", { type: "module", crossorigin: "", src: next.href }));
   }

@@ -49,7 +49,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     // The player's parts are made late: plotly is read after the frame of the page is on screen.
     makeDrawings() {
       if (this.scene) return;
-      const options = { palette: this.app.data.palette, theme: this.app.theme };
+      const pick = (mark) => {
+        if (mark && mark.node !== undefined) this.app.inspector.show(this, mark.node);
+      };
+      const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
       const node = (mark) => (mark && mark.node !== undefined ? mark.node : null);
       const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
       this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, onHover: link(() => [this.chips]) });

@@ -19,7 +19,7 @@ from starlette.routing import Route
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
 PLOTLY = "plotly-basic.min.js"
-PAGE_SCRIPTS = ("page_bar.js", "page_lane.js", "page_run.js", "page.js")
+PAGE_SCRIPTS = ("page_bar.js", "page_lane.js", "page_run.js", "page_inspector.js", "page.js")
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import gradio as gr
 
 from decoders.registry import FAMILIES, strategies
 from explorer import assets, stored
+from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.runs import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, Runs, answer, sentence
 from visualizers.costs import DEFINITIONS
@@ -116,12 +117,21 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
 
         async def trace() -> dict:
-            record = runs.find(request.get("run")).records[int(request["lane"])]
+            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
             return record.trace.to_json()
 
         return await said(trace())
 
-    return [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
+    async def explorer_inspect(request: dict) -> str:
+        """What the trace knows of one node, `{run, lane, node}`: see explorer.inspect_node."""
+
+        async def found() -> dict:
+            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
+            return inspect(record.trace, int(number(request["node"])))
+
+        return await said(found())
+
+    return [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
 
 
 def number(value: object) -> float:

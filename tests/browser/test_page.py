@@ -159,6 +159,19 @@ def test_another_view_of_a_finished_run_is_drawn_whole(visit):
     expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
 
 
+def test_a_click_on_a_token_says_why(visit):
+    page = visit()
+    ready(page)
+    page.get_by_role("region", name="Lane 2").locator(".chips-row .is-rejected").last.click()
+    inspector = page.get_by_role("complementary", name="Inspector")
+    expect(inspector).to_contain_text("rejected in step")
+    facts = [v for v in events(trace(page, 1), "Verdict") if v["status"] == "rejected"][-1]
+    expect(inspector).to_contain_text(facts["reason"])
+    assert inspector.locator(".offer-row.here").count() == 1
+    page.keyboard.press("Escape")
+    expect(inspector).to_be_hidden()
+
+
 def test_a_token_that_looks_like_markup_is_shown_as_text(visit):
     page = visit()
     page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
