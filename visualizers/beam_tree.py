@@ -52,7 +52,7 @@ class BeamTree:
             "ops": [mark], "first": 0, "fold": True, "rows": self.rows,
             "row": 44 if self.rows <= LABELLED else 22,
             "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
-            "right": 128 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
+            "right": 116 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
             **({"columns": int(expected) + 1} if expected else {}),
             "legend": [
                 ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],

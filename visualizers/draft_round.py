@@ -30,7 +30,7 @@ class DraftRound:
         return {
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
-            "first": 0, "column": 96, "wide": 140, "widest": 190, "left": 8, "right": 40,
+            "first": 0, "column": 118, "wide": 140, "widest": 190, "left": 8, "right": 110, "right_narrow": 48,
             "axis": "draft depth",
             "legend": [
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, min(1, p/q)"],
@@ -136,7 +136,11 @@ class DraftRound:
         }  # fmt: skip
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
-                mark |= {"note": f"{verdict.status}, p {three_digits(verdict.p)}", "note_priority": 2}
+                mark |= {
+                    "note": f"p {three_digits(verdict.p)}",
+                    "note_more": verdict.status,
+                    "note_priority": 2,
+                }
             return [edge, mark]
         return [edge, *self._test(node, x, y, state, verdict), mark]
 

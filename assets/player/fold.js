@@ -3,13 +3,14 @@
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
-  const WIDEST = 120, NARROWEST = 36; // pixels for the whole fold, on a wide screen and on a phone
+  const WIDEST = 120, NARROWEST = 36, SHARE = 0.12; // pixels for the whole fold on a wide screen and a phone; of the width
   const PER_TOKEN = 6; // pixels a token takes at most
   const LONGEST = 9; // tokens a hanging tick shows at most
   const SVG = "http://www.w3.org/2000/svg";
 
   // How wide the fold is when `columns` columns lie left of the window.
-  player.foldWidth = (columns, narrow) => Math.round(Math.min(narrow ? NARROWEST : WIDEST, PER_TOKEN * columns) + 12);
+  player.foldWidth = (columns, width, narrow) =>
+    Math.round(Math.min(narrow ? NARROWEST : WIDEST, SHARE * width, PER_TOKEN * columns) + 12);
 
   // Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters: [marks]}.
   function limbsOf(scene, lo, step) {

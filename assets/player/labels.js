@@ -63,7 +63,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     };
     layer.replaceChildren();
     for (const row of ctx.byKind.row || []) {
-      const y = ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), words = ctx.narrow ? row.short ?? row.text : row.text;
+      const low = ctx.py(row.y1, row) - 14, top = view.panelOf(row).topPx + 8; // the name of a cut row stays in sight
+      const y = Math.max(ctx.py(row.label_y ?? (row.y0 + row.y1) / 2, row), Math.min(low, top)), words = ctx.narrow ? row.short ?? row.text : row.text;
       if (words || row.bold) put("left", y, row, [[words, surface.soft], [row.bold, surface.text, true]]);
       const right = ctx.narrow ? row.right_short ?? row.right : row.right;
       if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
@@ -133,7 +134,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       obstacles.push([x - r, y - r, x + r, y + r]);
     }
     for (const label of marks) if (label.drawn !== false) labelWish(label, ctx, wishes);
-    const seen = wishes.filter((w) => w.box[2] > view.left && w.box[0] < view.size.width);
+    const seen = wishes.filter((w) => w.box[2] > view.left && w.box[0] < view.size.width && (w.priority === 0 || w.box[0] > view.left - 6));
     const placed = (ctx.placed = player.place(seen, obstacles));
     return Object.values(ctx.panels).flatMap((p) =>
       ["mono", "sans"].map((face) => traceOf(placed, ctx, p.yaxis, face)));

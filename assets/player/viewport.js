@@ -7,12 +7,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const WIDEST = 66; // pixels a column takes at most
   const TALLEST = 80; // pixels a row takes at most
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
+  const WIDE = 900; // from here on columns are wider than they must be
   const NARROW = 560; // below this a picture is drawn for a phone
 
   // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
   // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
-  function columnsOf(head, front, inner, narrow, hand) {
-    const least = (narrow ? head.column : head.wide || head.column) || 44;
+  function columnsOf(head, front, inner, wide, hand) {
+    const least = (wide ? head.wide || head.column : head.column) || 44;
     const fit = Math.max(1, Math.floor(inner / least));
     const first = head.first ?? 0;
     const known = head.columns ? head.columns : Infinity;
@@ -89,12 +90,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const byDepth = player.byDepth(head, narrow, hand);
     const front = byDepth ? { ...history.front(step), x: head.by_depth } : history.front(step);
     const given = byDepth ? { ...head, columns: head.by_depth } : head, first = head.first ?? 0;
-    let columns = columnsOf(given, front, inner, narrow, hand);
+    let columns = columnsOf(given, front, inner, size.width >= WIDE, hand);
     if (head.fold && columns.lo > first) {
-      fold = { width: player.foldWidth(columns.lo - first, narrow) };
+      fold = { width: player.foldWidth(columns.lo - first, size.width, narrow) };
       inner = Math.max(40, inner - fold.width);
       left += fold.width;
-      columns = columnsOf(given, front, inner, narrow, hand);
+      columns = columnsOf(given, front, inner, size.width >= WIDE, hand);
     }
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
