@@ -81,7 +81,7 @@ def order(item: tuple[str, Distribution]) -> int:
 
 
 def offer(event: Distribution, token: int, word) -> dict:
-    """One distribution: its likeliest tokens, the node's own if it was recorded, and the mass of all others."""
+    """One distribution: its likeliest tokens, the node's own if recorded, and the mass of all others."""
     rows = [(int(t), math.exp(logprob)) for t, logprob in event.top]
     kept = [row for i, row in enumerate(rows) if i < ROWS or row[0] == token]
     left = event.rest + sum(p for row in rows if row not in kept for p in row[1:])

@@ -39,6 +39,7 @@ class Record:
     rows: list[dict] = field(default_factory=list)
     folds: dict[str, Fold] = field(default_factory=dict)
     problem: str | None = None
+    slots: int | None = None  # KV slots the lane held last, while it held any
 
     def fold(self, view: str) -> Fold:
         """The fold of one view, made when first asked for."""
@@ -298,8 +299,9 @@ class Runs:
         try:
             step = lane.advance()
             if step is not None:
-                slots = getattr(lane, "slots", None)
-                record.rows.append(row(record.trace.costs, step.seconds, time.time(), slots))
+                if record.trace.ended is None:  # a lane that has ended has given its slots back
+                    record.slots = held(lane)
+                record.rows.append(row(record.trace.costs, step.seconds, time.time(), record.slots))
         except Exception as error:
             record.problem = sentence(error)
             if not isinstance(error, ValueError):
@@ -368,6 +370,11 @@ def answer(run: Run, cursors: list[dict]) -> dict:
             lane["text_head"] = text.head
         lanes.append(lane)
     return {"run": run.id, "state": run.state, "lanes": lanes, "now": time.time()}
+
+
+def held(lane) -> int | None:
+    """KV slots that a lane holds in the target's cache, the prompt's included; None if it cannot tell."""
+    return getattr(getattr(lane, "scorers", {}).get("target"), "used", None)
 
 
 def sentence(error: Exception) -> str:
