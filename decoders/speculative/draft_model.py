@@ -1,7 +1,9 @@
-"""Drafter: a small model drafts a tree of fixed widths, one draft forward a level. A chain is a tree of widths 1.
+"""Drafter: a small model drafts a tree of fixed widths, one draft forward a level. A chain is a tree of
+widths 1.
 
-Knows the lane's draft model and nothing of the target. Children are drawn one after the other from what is left of q
-(Gumbel top-k draws the same law), as in RSD-C (Jeon et al. 2024); at temperature 0 they are the draft's likeliest tokens.
+Knows the lane's draft model and nothing of the target. Children are drawn one after the other from what is
+left of q (Gumbel top-k draws the same law), as in RSD-C (Jeon et al. 2024); at temperature 0 they are the
+draft's likeliest tokens.
 """
 
 import math
@@ -61,7 +63,8 @@ def likeliest(
 def sampled(
     lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, width: int, fill: str
 ) -> list[int]:
-    """For each row of scores [level, V] up to `width` children drawn without replacement; returns the new nodes.
+    """For each row of scores [level, V] up to `width` children drawn without replacement; returns the new
+    nodes.
 
     The draws of one level are kept apart by the rank of the parent in its level and by the slot.
     """

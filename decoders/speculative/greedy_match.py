@@ -1,10 +1,14 @@
-"""Verifier for temperature 0: follow the target's likeliest tokens as long as they were drafted. Draws nothing."""
+"""Verifier for temperature 0: follow the target's likeliest tokens as long as they were drafted. Draws
+nothing.
+"""
 
 from decoders.speculative.parts import FIXED, Question, Test, Verifier, Walk
 
 
 def walk(question: Question) -> Walk:
-    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is greedy decoding's."""
+    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is
+    greedy decoding's.
+    """
     found, node = Walk(), question.draft.root
     while node in question.p:
         favourite = int(question.p[node].argmax())
@@ -21,7 +25,7 @@ def walk(question: Question) -> Walk:
             found.reason = (
                 "The target's likeliest token here; it was not drafted."
                 if children
-                else "All drafted tokens on this path were accepted; the target adds its likeliest one."
+                else "All drafted tokens were accepted; the target adds its likeliest one."
             )
             return found
         found.path.append(match)

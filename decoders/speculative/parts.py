@@ -1,7 +1,7 @@
 """What drafters and verifiers hand each other, and the badge that a pair of them earns.
 
-Knows no model, no method by name and nothing of the loop that runs them. p is the target's distribution and q the
-draft's, both after all processors; at temperature 0 both are one-hot.
+Knows no model, no method by name and nothing of the loop that runs them. p is the target's distribution and q
+the draft's, both after all processors; at temperature 0 both are one-hot.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import torch
 from decoders.chooser import Chooser
 from decoders.lane import Lane
 
-# How the slots below a node are filled: with one drawn token; with several, each drawn from what the earlier ones left,
-# or all from the same law; or with no chance at all.
+# How the slots below a node are filled: with one drawn token; with several, each drawn from what the
+# earlier ones left, or all from the same law; or with no chance at all.
 SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
 WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 
@@ -22,8 +22,8 @@ WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 class Draft:
     """What one round drafted: a tree below `root`, which is the newest committed node.
 
-    `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn from; the
-    others came from what was left of it. Fixed drafts have no q.
+    `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn
+    from; the others came from what was left of it. Fixed drafts have no q.
     """
 
     root: int
@@ -43,7 +43,9 @@ class Draft:
 
 @dataclass
 class Test:
-    """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where there is none."""
+    """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
+    there is none.
+    """
 
     node: int
     accepted: bool
@@ -55,9 +57,11 @@ class Test:
 
 @dataclass
 class Walk:
-    """What a verifier found: tests in the order in which they were made, the accepted path, and the target's own token.
+    """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
+    own token.
 
-    `token` is None if the path ends in an end-of-text token. `p` is its probability under the law that it was drawn from.
+    `token` is None if the path ends in an end-of-text token. `p` is its probability under the law that it was
+    drawn from.
     """
 
     tests: list[Test] = field(default_factory=list)
@@ -71,10 +75,11 @@ class Walk:
 
 @dataclass
 class Question:
-    """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and chance.
+    """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and
+    chance.
 
-    `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token have none.
-    `position` is the root's depth: it names the streams of the chooser.
+    `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token
+    have none. `position` is the root's depth: it names the streams of the chooser.
     """
 
     draft: Draft
@@ -94,9 +99,11 @@ def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk) -> None:
 
 @dataclass(frozen=True)
 class Drafter:
-    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` hears the outcome.
+    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` hears the
+    outcome.
 
-    `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn for it.
+    `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn
+    for it.
     """
 
     propose: Callable[[Lane], Draft]
@@ -110,8 +117,8 @@ class Drafter:
 class Verifier:
     """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law.
 
-    `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q` is False
-    if the target draws its tokens without regard to the draft, so that no draft can bend its law.
+    `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
+    is False if the target draws its tokens without regard to the draft, so that no draft can bend its law.
     """
 
     walk: Callable[[Question], Walk]
@@ -123,9 +130,9 @@ class Verifier:
 def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
     """What this pair promises about its output, by the non-anticipation rule.
 
-    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them, no slot was
-    opened or dropped after a look at its own token. At temperature 0 nothing is left to chance, so an exact verifier
-    accepts the target's likeliest tokens and no others.
+    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them,
+    no slot was opened or dropped after a look at its own token. At temperature 0 nothing is left to chance,
+    so an exact verifier accepts the target's likeliest tokens and no others.
     """
     exact = drafter.fill in verifier.exact_for
     if temperature == 0.0:

@@ -1,7 +1,7 @@
 """Prompt lookup: the draft is what followed the same words earlier in the text. Needs no second model.
 
-The search is that of transformers' PromptLookupCandidateGenerator: longest n-gram first, its first occurrence, cut at
-the end of the text and before an end-of-text token.
+The search is that of transformers' PromptLookupCandidateGenerator: longest n-gram first, its first
+occurrence, cut at the end of the text and before an end-of-text token.
 """
 
 from collections.abc import Iterator
@@ -78,7 +78,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def prompt_lookup(lane: Lane) -> Iterator[None]:
     """Guesses that the text repeats itself: what followed the same words before is checked in one forward.
 
-    For n = 3, 2, 1: the first earlier place with the same last n tokens gives the draft; else one plain token.
+    For n = 3, 2, 1: the first earlier place with the same last n tokens gives the draft; else one plain
+    token.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -1,8 +1,8 @@
 """Verifiers for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
 
-With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with several
-children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia (RRSw); with
-replacement, that of SpecInfer and MCSD (RRS).
+With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
+several children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia
+(RRSw); with replacement, that of SpecInfer and MCSD (RRS).
 """
 
 from functools import partial
@@ -25,8 +25,8 @@ from decoders.speculative.sentences import compared, number
 def walk(question: Question, replacement: bool = False) -> Walk:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
-    After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with replacement.
-    The own token comes from what is left of R.
+    After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
+    replacement. The own token comes from what is left of R.
     """
     found, node, depth = Walk(), question.draft.root, question.position + 1
     while node in question.p:
@@ -43,7 +43,7 @@ def walk(question: Question, replacement: bool = False) -> Walk:
                 break
             rest = residual(left, drafted)
             if rest is None:
-                found.note = "Target and draft agree to the last digit; the own token is drawn from the target's distribution."
+                found.note = "Target and draft agree to the last digit; the target draws the next token."
             left = left if rest is None else rest
             drafted = drafted if replacement else without(drafted, token)
         if match is None:
@@ -52,7 +52,7 @@ def walk(question: Question, replacement: bool = False) -> Walk:
             found.reason = (
                 f"Drawn from what the target wanted more than the draft; it has {number(found.p)} of that."
                 if children
-                else f"All drafted tokens on this path were accepted; the target draws one more, with {number(found.p)}."
+                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
             )
             return found
         found.path.append(match)

@@ -1,7 +1,7 @@
 """The loop of all draft-and-verify methods: propose, score, verify, commit, observe; one round is one step.
 
-It tells the whole story of a round in events. Knows parts by their interface alone: which drafter and which verifier
-run in it is the strategy's choice.
+It tells the whole story of a round in events. Knows parts by their interface alone: which drafter and which
+verifier run in it is the strategy's choice.
 """
 
 import math
@@ -17,8 +17,9 @@ from decoders.speculative.parts import Draft, Drafter, Question, Verifier, Walk
 def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
     """Runs rounds until the text is finished.
 
-    Each drafts a tree below the newest token, scores it and that token with one target forward, commits the path that
-    the verifier accepts and one token of the target's own (none after an end-of-text token), and drops the rest.
+    Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
+    path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
+    drops the rest.
     """
     while lane.more:
         draft = drafter.propose(lane)
@@ -56,9 +57,11 @@ def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
 
 
 def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> list[int]:
-    """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes to commit.
+    """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
+    to commit.
 
-    `raw`: log-probabilities [V] of the target at the visited nodes; they give p and q where the test compared none.
+    `raw`: log-probabilities [V] of the target at the visited nodes; they give p and q where the test compared
+    none.
     """
     parents, tokens = lane.tree.parents, lane.tree.tokens
     for test in walk.tests:
@@ -70,12 +73,9 @@ def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> 
     tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
     for node in draft.nodes:
         if node not in tested:
-            taken = parents[node] in on_path
-            why = (
-                "A sibling was accepted before it was tested."
-                if taken
-                else "The path left it behind further up."
-            )
+            why = "A sibling was accepted before it was tested."
+            if parents[node] not in on_path:
+                why = "It stands behind a token that was not accepted."
             lane.verdict(node, "never reached", q=draft.chance.get(node), reason=why)
     if walk.note:
         lane.note(walk.note)

@@ -8,9 +8,11 @@ def number(x: float, digits: int = 3) -> str:
 
 
 def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
-    """p, q, p / q (of p < q) and the draw u as text, with as many digits as it takes for the text to be right.
+    """p, q, p / q (of p < q) and the draw u as text, with as many digits as it takes for the text to be
+    right.
 
-    Dividing the printed numbers gives the printed ratio, and the printed draw lies on its own side of that ratio.
+    Dividing the printed numbers gives the printed ratio, and the printed draw lies on its own side of that
+    ratio.
     """
     limit, draw = p / q, ""
     for fine in range(3, 17):
@@ -26,7 +28,9 @@ def compared(p: float, q: float, u: float | None) -> tuple[str, str, str, str]:
 
 
 def on_its_side(u: float, limit: float, printed: str) -> str | None:
-    """u with two or more digits, below the printed limit iff it is below the limit; None if no digits tell them apart."""
+    """u with two or more digits, below the printed limit iff it is below the limit; None if no digits tell
+    them apart.
+    """
     for digits in range(2, 17):
         text = number(u, digits)
         if float(text) != float(printed) and (float(text) < float(printed)) == (u < limit):

@@ -13,7 +13,7 @@ from decoders.speculative.shaping import SHAPING
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the draft model; greedy match at temperature 0, else token rejection (one child a node)."""
+    """A chain from the draft model; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
     return draft_model([1] * parameters["num_assistant_tokens"], temperature), verifier, temperature
@@ -37,7 +37,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def speculative(lane: Lane) -> Iterator[None]:
     """A small model guesses several tokens ahead; the target checks them all in one forward.
 
-    x_i ~ q_i; accepted iff u q_i(x_i) < p_i(x_i); after the first rejection norm(max(p - q, 0)), after none p.
+    x_i ~ q_i; accepted iff u q_i(x_i) < p_i(x_i); after the first rejection norm(max(p - q, 0)), after none
+    p.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -1,4 +1,6 @@
-"""Speculative decoding with a tree: the draft offers several tokens at a place, the target checks all in one forward."""
+"""Speculative decoding with a tree: the draft offers several tokens at a place, the target checks all in one
+forward.
+"""
 
 from collections.abc import Iterator
 
@@ -36,7 +38,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def speculative_tree(lane: Lane) -> Iterator[None]:
     """A small model offers several guesses at each place; the target checks the whole tree in one forward.
 
-    Children are drawn without replacement and tested in that order; after a rejection R = norm(max(R - D, 0)).
+    Children are drawn without replacement and tested in that order; after a rejection R = norm(max(R - D,
+    0)).
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

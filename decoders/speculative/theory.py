@@ -1,7 +1,7 @@
 """What speculation should gain: the formulas of Leviathan et al. (2023). Knows numbers only.
 
-alpha: chance that a drafted token is accepted given that its parent was; gamma: drafted tokens a round; cost: one draft
-forward in units of one target forward. All hold for acceptances that do not depend on each other.
+alpha: chance that a drafted token is accepted given that its parent was; gamma: drafted tokens a round; cost:
+one draft forward in units of one target forward. All hold for acceptances that do not depend on each other.
 """
 
 
@@ -11,7 +11,7 @@ def expected_tokens(alpha: float, gamma: int) -> float:
 
 
 def speedup(alpha: float, gamma: int, cost: float) -> float:
-    """Times faster than one token a target forward: expected tokens over the cost of a round, gamma cost + 1."""
+    """Times faster than one token a target forward: expected tokens over the round's cost, gamma cost + 1."""
     return expected_tokens(alpha, gamma) / (gamma * cost + 1)
 
 

@@ -1,4 +1,4 @@
-"""Shared by the proofs of losslessness: random tables, exact laws, the statistical test, drafts made by hand."""
+"""Shared by the proofs of losslessness: random tables, exact laws, the statistical test, handmade drafts."""
 
 import math
 from collections import Counter
@@ -9,14 +9,16 @@ import torch
 from decoders.distributions import one_hot, probabilities, processors
 from decoders.lane import Lane, Limits
 from decoders.speculative.parts import Draft, Question, Walk
-from decoders.tables import TableModel, exact_law
+from decoders.tables import exact_law
 from decoders.tree import Tree
 
 Law = dict[tuple[int, ...], float]
 
 
 def random_table(seed: int, vocabulary: int = 3, sharpness: float = 1.0, zeros: float = 0.0) -> Callable:
-    """Probabilities as a function of the tokens so far: softmax(sharpness * normal), some of them set to zero."""
+    """Probabilities as a function of the tokens so far: softmax(sharpness * normal), some of them set to
+    zero.
+    """
     rows: dict[tuple[int, ...], list[float]] = {}
 
     def table(tokens: tuple[int, ...]) -> list[float]:
@@ -116,7 +118,11 @@ def statistics(counts: Counter, law: Law) -> tuple[float, float, float]:
         bins.append((seen + small_seen, expected + small_expected))
     chi = sum((seen - expected) ** 2 / expected for seen, expected in bins)
     half = torch.tensor((len(bins) - 1) / 2, dtype=torch.float64)
-    tail = 1.0 if len(bins) < 2 else float(torch.special.gammaincc(half, torch.tensor(chi / 2, dtype=torch.float64)))
+    tail = (
+        1.0
+        if len(bins) < 2
+        else float(torch.special.gammaincc(half, torch.tensor(chi / 2, dtype=torch.float64)))
+    )
     far = sum(abs(counts[o] / total - law.get(o, 0.0)) for o in law.keys() | counts.keys()) / 2
     bound = 1.5 * sum(math.sqrt(x * (1 - x) / (2 * math.pi * total)) for x in law.values())
     return (0.0 if impossible else tail), far, bound

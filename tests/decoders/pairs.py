@@ -1,4 +1,4 @@
-"""Shared by the tests on the shipped pair: the models, twenty prompts, and what greedy decoding says to them."""
+"""Shared by tests on the shipped pair: the models, twenty prompts, and what greedy decoding says to them."""
 
 import warnings
 from functools import cache
@@ -58,16 +58,26 @@ def generated(prompt: str, **options) -> list[int]:
     ids = torch.tensor([target.encode(prompt)])
     options = {k: pair()["draft"].model if k == "assistant_model" else v for k, v in options.items()}
     found = target.model.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=LENGTH, do_sample=False, pad_token_id=0, **options
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=LENGTH,
+        do_sample=False,
+        pad_token_id=0,
+        **options,
     )
     return found[0, ids.shape[1] :].tolist()
 
 
 def assert_same(found: list[int], wanted: list[int], prompt: str) -> None:
-    """Token-identical. A tie (likeliest two closer than 1e-4) may be broken by rounding, and is reported as a warning."""
+    """Token-identical. A tie (likeliest two closer than 1e-4) may be broken by rounding, and is reported as a
+    warning.
+    """
     if found == wanted:
         return
-    at = next((i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), min(len(found), len(wanted)))
+    at = next(
+        (i for i, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b),
+        min(len(found), len(wanted)),
+    )
     target = pair()["target"]
     ids = torch.tensor([[*target.encode(prompt), *wanted[:at]]])
     top = target.model(ids).logits[0, -1].topk(2).values

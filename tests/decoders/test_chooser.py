@@ -21,7 +21,7 @@ def test_uniform_numbers_are_uniform_and_streams_are_not_correlated():
     count = 20_000
     accept = torch.tensor([uniform(1, ("accept", i)) for i in range(count)], dtype=torch.float64)
     draft = torch.tensor([uniform(1, ("draft", i)) for i in range(count)], dtype=torch.float64)
-    assert 0.0 <= accept.min() and accept.max() < 1.0
+    assert accept.min() >= 0.0 and accept.max() < 1.0
     assert abs(accept.mean() - 0.5) < 4 * (1 / 12 / count) ** 0.5
     assert abs(accept.var() - 1 / 12) < 0.002
     assert abs(torch.corrcoef(torch.stack([accept, draft]))[0, 1]) < 4 / count**0.5

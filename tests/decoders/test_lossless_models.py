@@ -1,7 +1,8 @@
-"""Losslessness as a statistic, on the shipped models: 20,000 seeded runs against the target's exact joint law.
+"""Losslessness as a statistic, on the shipped models: 20,000 seeded runs against the target's exact joint
+law.
 
-Every run goes through the real strategy, verifier and `Random` chooser with its own seed. Only the forwards are
-remembered: a text that was scored once, by the real model, is not scored again.
+Every run goes through the real strategy, verifier and `Random` chooser with its own seed. Only the forwards
+are remembered: a text that was scored once, by the real model, is not scored again.
 """
 
 from collections import Counter
@@ -25,7 +26,9 @@ SHAPE = {"temperature": 0.9, "top_k": 12}
 
 @dataclass
 class Remembering:
-    """Stands in for a loaded model and its engine: looks logits up by text, and asks the model for what is new."""
+    """Stands in for a loaded model and its engine: looks logits up by text, and asks the model for what is
+    new.
+    """
 
     model: torch.nn.Module
     name: str = "remembering"
@@ -101,10 +104,14 @@ def joint(memories) -> dict[tuple[int, ...], float]:
 
 
 def frequencies(strategy: str, parameters: dict, memories, runs: int = RUNS) -> Counter:
-    """The first two tokens of runs with seeds 0, 1, 2 ...; each may write a third, so that trees are two deep."""
+    """The first two tokens of runs with seeds 0, 1, 2 ...; each may write a third, so that trees are two
+    deep.
+    """
     prompt, counts = pair()["target"].encode(PROMPT), Counter()
     for seed in range(runs):
-        lane = Lane(strategy, prompt, memories, {**SHAPE, **parameters}, limits=Limits(3), chooser=Random(seed))
+        lane = Lane(
+            strategy, prompt, memories, {**SHAPE, **parameters}, limits=Limits(3), chooser=Random(seed)
+        )
         while lane.written < 2:
             lane.advance()
         counts[tuple(lane.trace.output()[:2])] += 1

@@ -1,4 +1,6 @@
-"""Prompt lookup: the search is transformers', the greedy text is generate's, the sampled one plain sampling's."""
+"""Prompt lookup: the search is transformers', the greedy text is generate's, the sampled one plain
+sampling's.
+"""
 
 import pytest
 import torch
@@ -67,7 +69,9 @@ def test_a_repetitive_text_saves_forwards():
     assert trace.costs.draft_forwards == 0
 
 
-@pytest.mark.parametrize("parameters", [{"temperature": 1.0}, {"temperature": 0.8, "top_k": 20, "top_p": 0.9}])
+@pytest.mark.parametrize(
+    "parameters", [{"temperature": 1.0}, {"temperature": 0.8, "top_k": 20, "top_p": 0.9}]
+)
 def test_sampled_output_is_that_of_plain_sampling_with_the_same_seed(parameters):
     """Node sampling draws what the target would have drawn, from the same stream."""
     for seed, prompt in enumerate(REPETITIVE):

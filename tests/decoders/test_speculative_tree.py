@@ -1,4 +1,6 @@
-"""Trees: one draft forward a level, one target forward a round, equal to greedy and to the chain where they must be."""
+"""Trees: one draft forward a level, one target forward a round, equal to greedy and to the chain where they
+must be.
+"""
 
 import pytest
 
@@ -56,7 +58,9 @@ def test_rounds_of_a_tree(parameters):
         for e in born:  # what was tested hangs on the path, and its earlier siblings were rejected
             if verdicts[e.node].status != "never reached":
                 assert e.parent in path or e.parent == born[0].parent
-                assert all(verdicts[s.node].status == "rejected" for s in siblings[e.parent] if s.slot < e.slot)
+                assert all(
+                    verdicts[s.node].status == "rejected" for s in siblings[e.parent] if s.slot < e.slot
+                )
         statuses |= {v.status for v in verdicts.values()}
     assert statuses == {"accepted", "rejected", "never reached", "resampled", "bonus"}
 
@@ -82,7 +86,9 @@ def test_dead_branches_give_their_slots_back():
 def test_a_wider_tree_accepts_more():
     def accepted(widths) -> float:
         return sum(
-            decode("speculative_tree", prompt, {"widths": widths}, 48).costs.metrics()["mean_acceptance_length"]
+            decode("speculative_tree", prompt, {"widths": widths}, 48).costs.metrics()[
+                "mean_acceptance_length"
+            ]
             for prompt in PROMPTS[:4]
         )
 
@@ -90,7 +96,9 @@ def test_a_wider_tree_accepts_more():
 
 
 def test_a_small_support_leaves_slots_empty():
-    """q has two tokens, the tree asks for three children: the third slot stays empty, and nothing is divided by zero."""
+    """q has two tokens, the tree asks for three children: the third slot stays empty, and nothing is divided
+    by zero.
+    """
     target = TableModel(random_table(1), 3)
     draft = TableModel(lambda tokens: (0.5, 0.5, 0.0), 3)
     for parameters in ({"temperature": 1.0}, {"temperature": 0.0}):
@@ -102,7 +110,9 @@ def test_a_small_support_leaves_slots_empty():
 
 
 def test_the_badge_and_bad_widths():
-    declared = Lane("speculative_tree", [0], {"target": (m := TableModel(random_table(1), 3)), "draft": m}).strategy
+    declared = Lane(
+        "speculative_tree", [0], {"target": (m := TableModel(random_table(1), 3)), "draft": m}
+    ).strategy
     assert declared.badge(declared.check({})) == "lossless: equal to greedy"
     assert declared.badge(declared.check({"temperature": 1})) == "exact in distribution"
     for widths in ("", "3,0", "3,x", "17"):

@@ -1,7 +1,7 @@
 """Verifiers alone, on one worked position: acceptance, law, and the ways to get it wrong.
 
-p = (0.3, 0.4, 0.3) and q = (0.6, 0.3, 0.1). The right verifiers reproduce exact rational constants; each common mistake
-gives exactly its own wrong law, and both the exact test and the statistical one notice.
+p = (0.3, 0.4, 0.3) and q = (0.6, 0.3, 0.1). The right verifiers reproduce exact rational constants; each
+common mistake gives exactly its own wrong law, and both the exact test and the statistical one notice.
 """
 
 from collections import Counter
@@ -24,7 +24,12 @@ from decoders.speculative.parts import (
     Walk,
     badge,
 )
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION, sentence, without
+from decoders.speculative.recursive_rejection import (
+    RECURSIVE_REJECTION,
+    WITH_REPLACEMENT_REJECTION,
+    sentence,
+    without,
+)
 from decoders.speculative.sentences import compared
 from tests.decoders.lossless import distance, first_token, position, statistics
 
@@ -49,7 +54,7 @@ def law_of(run) -> dict:
     return Exhaustive().law(lambda chooser: (run(chooser),))
 
 
-# ---- right verifiers ---------------------------------------------------------------------------------------------
+# ---- right verifiers -----------------------------------------------------------------------------
 
 TABLE = [
     ("node sampling, i.i.d.", NODE_SAMPLING, True, [0.33, 0.513, 0.6249]),
@@ -71,7 +76,7 @@ def test_acceptance_and_law_of_the_right_verifiers(name, verifier, replacement, 
         return token, token in candidates
 
     law = law_of(run)
-    for ((token, inside),), chance in law.items():
+    for ((token, _),), chance in law.items():
         taken[(token,)] = taken.get((token,), 0.0) + chance
     assert distance(taken, RIGHT) < 1e-12
     assert sum(c for ((_, inside),), c in law.items() if inside) == pytest.approx(wanted[k - 1], abs=1e-12)
@@ -87,7 +92,9 @@ def test_residual_bookkeeping_of_the_worked_example():
     assert [t.accepted for t in found.tests] == [False, False, True] and len(found.path) == 1
 
 
-@pytest.mark.parametrize("p,q,wanted", [(0.0, 0.0, 0.0), (0.0, 0.5, 0.0), (0.5, 0.0, 1.0), (0.2, 0.4, 0.5), (0.4, 0.2, 1.0)])
+@pytest.mark.parametrize(
+    "p,q,wanted", [(0.0, 0.0, 0.0), (0.0, 0.5, 0.0), (0.5, 0.0, 1.0), (0.2, 0.4, 0.5), (0.4, 0.2, 1.0)]
+)
 def test_acceptance_never_divides_by_zero(p, q, wanted):
     assert acceptance(p, q) == wanted
 
@@ -97,7 +104,9 @@ def test_a_residual_without_mass_falls_back_to_the_target_with_a_note():
     assert found.token == 1 and found.p == pytest.approx(0.4) and "agree" in found.note
 
 
-@pytest.mark.parametrize("verifier", [RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION, NODE_SAMPLING, GREEDY_MATCH])
+@pytest.mark.parametrize(
+    "verifier", [RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION, NODE_SAMPLING, GREEDY_MATCH]
+)
 @pytest.mark.parametrize("drafted", [0, 1, 2])
 def test_with_one_hot_laws_every_exact_verifier_is_greedy(verifier, drafted):
     q = [float(i == drafted) for i in range(3)]
@@ -113,7 +122,7 @@ def test_a_walk_stops_at_an_end_of_text_leaf_and_adds_nothing():
         assert found.path == [1] and found.token is None
 
 
-# ---- mistakes ----------------------------------------------------------------------------------------------------
+# ---- mistakes ------------------------------------------------------------------------------------
 
 
 def own(law: torch.Tensor, chooser) -> int:
@@ -203,7 +212,7 @@ def test_the_right_verifiers_pass_the_statistical_test(name, verifier, replaceme
     assert p_value > 0.001
 
 
-# ---- the non-anticipation rule -----------------------------------------------------------------------------------
+# ---- the non-anticipation rule -------------------------------------------------------------------
 
 
 def dropping(p, q, least: float):
@@ -241,7 +250,7 @@ def test_the_badge_follows_from_the_parts(fill, verifier, temperature, wanted):
     assert badge(Drafter(lambda lane: Draft(0), fill, "draft"), verifier, temperature) == wanted
 
 
-# ---- sentences ---------------------------------------------------------------------------------------------------
+# ---- sentences -----------------------------------------------------------------------------------
 
 
 def test_printed_numbers_agree_with_each_other():
