@@ -11,7 +11,7 @@ import time
 import gradio as gr
 
 from decoders.registry import FAMILIES, strategies
-from explorer import assets, stored
+from explorer import assets, endpoints, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.runs import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, Runs, answer, sentence
@@ -55,6 +55,7 @@ def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
             html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
             apply_default_css=False, elem_id="explorer-component",
         )  # fmt: skip
+        endpoints.declare(runs)
     launch = {
         "app_kwargs": {
             "routes": assets.routes(),

@@ -265,6 +265,19 @@ def test_lanes_line_up_by_forwards_and_by_seconds(visit):
     expect(page.locator("output")).to_contain_text(" s of ")
 
 
+def test_playback_follows_at_its_own_speed_and_loses_nothing(visit):
+    page = visit()
+    start(page, "Once", 8)
+    page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("greedy")
+    press(page, "4×")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done' && decodingExplorer.app.position === 8")
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.shown === l.count)") == [True, True]
+    seek(page, 3)
+    press(page, "Play")
+    page.wait_for_function("decodingExplorer.app.position === 8 && !decodingExplorer.app.playing")
+
+
 def test_keys_step_and_run(visit):
     page = visit()
     page.evaluate("document.activeElement.blur()")
