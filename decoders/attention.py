@@ -57,5 +57,5 @@ class Tap:
         """Mean attention [K] over layers and heads of queries [L, H, D] on keys [L, Hkv, K, D]."""
         layers, heads, width = queries.shape
         grouped = queries.view(layers, keys.shape[1], heads // keys.shape[1], width)
-        logits = torch.einsum("lhgd,lhkd->lhgk", grouped.float(), keys.float()) * self.scaling
+        logits = grouped.float() @ keys.float().transpose(-1, -2) * self.scaling
         return logits.softmax(-1).mean((0, 1, 2))

@@ -137,6 +137,8 @@ class Scorer:
         self.work = Work()
         self.peak = len(key)  # most slots this lane held at one time
         self.started = False
+        self.spine_nodes: list[int] = []  # the path that all rows of the last forward shared, root first
+        self.spine_slots: list[int] = []
 
     @property
     def used(self) -> int:
@@ -208,38 +210,49 @@ class Scorer:
         builds the mask.
         """
         tree, slot, inside = self.tree, self._slot, set(order)
-        top = self._common_ancestor(order)
-        spine = [slot(n) for n in tree.path(top)]
-        between: dict[int, None] = {}  # evaluated nodes that some rows see and others do not
-        for node in order:
-            above = tree.parents[node]
-            while above != top and above not in inside and above not in between:
-                between[above] = None
-                above = tree.parents[above]
-        columns = {n: len(spine) + i for i, n in enumerate([*between, *order])}
-        reads = spine + [slot(n) for n in columns]
         device, dtype = self.engine.device, self.engine.dtype
+        top = self._common_ancestor(order)
+        spine = self._spine_to(top)
+        direct: list[tuple[int, int]] = []  # (row, node it sees): itself and its ancestors below `top` ...
+        inherited: list[tuple[int, int]] = []  # ... up to one of `order`, whose row is then copied
+        row_of = {node: row for row, node in enumerate(order)}
+        for row, node in enumerate(order):
+            direct.append((row, node))
+            above = tree.parents[node]
+            while above != top and above not in inside:
+                direct.append((row, above))
+                above = tree.parents[above]
+            if above in inside:
+                inherited.append((row, row_of[above]))
+        between = dict.fromkeys(node for _, node in direct if node not in inside)
+        listed = [*between, *order]  # what stands below the spine
+        reads = spine + [slot(n) for n in listed]
+        columns = {n: len(spine) + i for i, n in enumerate(listed)}
         self.cache.write = as_index([slot(n) for n in order], device)
         self.cache.read = as_index(reads, device)
         self.cache.read_count = len(reads)
-        self.columns = [*tree.path(top), *columns] if self._reaches_past_window(order) else None
-        width = len(spine)
+        self.columns = [*tree.path(top), *listed] if self._reaches_past_window(order) else None
+        self.mask = torch.zeros((len(order), len(reads)), dtype=dtype, device=device)
         if len(order) == 1:
-            self.mask = torch.zeros((1, len(reads)), dtype=dtype, device=device)
             return
-        seen = torch.zeros((len(order), len(columns)), dtype=torch.bool)
-        row_of = {node: row for row, node in enumerate(order)}
-        for row, node in enumerate(order):
-            above = tree.parents[node]
-            while above != top and above not in inside:
-                seen[row, columns[above] - width] = True
-                above = tree.parents[above]
-            if above in inside:  # all that this ancestor sees, it sees too
-                seen[row] |= seen[row_of[above]]
-            seen[row, columns[node] - width] = True
-        self.mask = torch.zeros((len(order), len(reads)), dtype=dtype)
-        self.mask[:, width:].masked_fill_(~seen, torch.finfo(dtype).min)
-        self.mask = self.mask.to(device)
+        seen = torch.zeros((len(order), len(reads)), dtype=torch.bool)
+        seen[:, : len(spine)] = True
+        seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
+        for row, source in inherited:
+            seen[row] |= seen[source]
+        self.mask.masked_fill_(~seen.to(device), torch.finfo(dtype).min)
+
+    def _spine_to(self, top: int) -> list[int]:
+        """The slots from the root down to `top`. Keeps the last answer: the next is often one longer."""
+        nodes, slots, depths = self.spine_nodes, self.spine_slots, self.tree.depths
+        new, node = [], top
+        while node >= 0 and not (depths[node] < len(nodes) and nodes[depths[node]] == node):
+            new.append(node)
+            node = self.tree.parents[node]
+        known = depths[node] + 1 if node >= 0 else 0
+        nodes[known:] = new[::-1]
+        slots[known:] = [self._slot(n) for n in nodes[known:]]
+        return slots
 
     def _reaches_past_window(self, order: list[int]) -> bool:
         window = self.engine.window
@@ -298,6 +311,10 @@ class Scorer:
     def release(self, nodes: list[int]) -> None:
         """Gives the slots of dead nodes back. Nodes of the trunk and nodes without a slot are ignored."""
         self.forget(nodes)
+        for node in nodes:
+            depth = self.tree.depths[node]
+            if self.spine_nodes[depth : depth + 1] == [node] and node in self.slots:
+                del self.spine_nodes[depth:], self.spine_slots[depth:]
         self.cache.give([self.slots.pop(n) for n in nodes if n in self.slots])
 
     def close(self) -> None:

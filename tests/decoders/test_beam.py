@@ -7,6 +7,7 @@ import random
 import pytest
 import torch
 
+from decoders import models
 from decoders.lane import Lane, Limits
 from decoders.search.hypotheses import returned
 from decoders.tables import TableModel
@@ -64,6 +65,19 @@ def test_every_returned_sequence_and_score_equals_generate(kind, tiny_model):
         assert lane.trace.output() == sequences[0]
         ended += any(tokens[-1] in model.eos for tokens in sequences)
     assert kind != "llama" or ended > 5  # else end of text was never tested
+
+
+@pytest.mark.parametrize("early_stopping", list(STOPPING))
+def test_the_shipped_model_equals_generate_too(early_stopping):
+    model = models.load("llama-tiny", "cpu")
+    for text in ("Once upon a time, there was a little", "The fox said: \"", "Tom and his dog. The end"):
+        parameters = {"num_beams": 4, "length_penalty": 1.0, "early_stopping": early_stopping}
+        parameters["num_return_sequences"] = 4
+        prompt = model.encode(text)
+        sequences, scores = theirs(model, prompt, 24, parameters)
+        ours = returned(run(model, prompt, 24, **parameters).trace)
+        assert [tokens for tokens, _ in ours] == sequences
+        assert [score for _, score in ours] == pytest.approx(scores, rel=1e-5, abs=1e-5)
 
 
 def test_several_end_tokens_are_treated_as_generate_does():

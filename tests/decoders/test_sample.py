@@ -5,6 +5,7 @@ temperature 0.
 import pytest
 import torch
 
+from decoders import models
 from decoders.chooser import Exhaustive, Script, invert
 from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits
@@ -93,6 +94,14 @@ def test_temperature_0_equals_generate_token_for_token(kind, parameters, tiny_mo
     for prompt in ([1, 2, 3], [40], [9, 9, 9, 8, 9, 9]):
         ours = run(tiny_model(kind), prompt, 30, temperature=0.0, top_k=3, **parameters).output()
         assert ours == tiny.generate(tiny_model(kind), prompt, max_new_tokens=30, **parameters)
+
+
+def test_the_shipped_model_equals_generate_at_temperature_0():
+    model = models.load("llama-tiny", "cpu")
+    for text in ("Once upon a time", "She looked at the"):
+        prompt, parameters = model.encode(text), {"repetition_penalty": 1.2, "no_repeat_ngram_size": 3}
+        ours = run(model, prompt, 30, temperature=0.0, **parameters).output()
+        assert ours == tiny.generate(model, prompt, max_new_tokens=30, **parameters)
 
 
 def test_identity_settings_show_no_second_distribution_and_change_no_token(tiny_model):
