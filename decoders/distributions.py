@@ -25,7 +25,8 @@ def probabilities(logits: torch.Tensor) -> torch.Tensor:
 
 def one_hot(logits: torch.Tensor) -> torch.Tensor:
     """Probabilities [N, V] in float64 at temperature 0: all on the argmax, ties to the smaller token id."""
-    return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).double()
+    likeliest = logits.argmax(dim=-1, keepdim=True)
+    return torch.zeros(logits.shape, dtype=torch.float64, device=logits.device).scatter_(-1, likeliest, 1.0)
 
 
 def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[list[float]], float, float]]:

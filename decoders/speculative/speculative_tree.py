@@ -1,6 +1,4 @@
-"""Speculative decoding with a tree: the draft offers several tokens at a place, the target checks all in one
-forward.
-"""
+"""Speculative decoding with a tree: several guesses at a place, all checked in one target forward."""
 
 from collections.abc import Iterator
 
@@ -15,7 +13,7 @@ from decoders.speculative.shaping import SHAPING
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A tree of fixed widths from the draft model; greedy match at temperature 0, else recursive rejection."""
+    """A tree of fixed widths from the draft; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
     return draft_model(parameters["widths"], temperature), verifier, temperature
@@ -38,8 +36,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def speculative_tree(lane: Lane) -> Iterator[None]:
     """A small model offers several guesses at each place; the target checks the whole tree in one forward.
 
-    Children are drawn without replacement and tested in that order; after a rejection R = norm(max(R - D,
-    0)).
+    Children are drawn without replacement and tested in that order against R, which starts as p and becomes
+    norm(max(R - D, 0)) after each rejection.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

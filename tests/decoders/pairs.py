@@ -84,4 +84,4 @@ def assert_same(found: list[int], wanted: list[int], prompt: str) -> None:
     gap = float(top[0] - top[1])
     said = f"{prompt!r}: first difference at token {at}, the likeliest two are {gap:.2g} apart"
     assert gap < 1e-4, said
-    warnings.warn(said, stacklevel=2)
+    warnings.warn(said, RuntimeWarning, stacklevel=2)

@@ -102,8 +102,8 @@ def test_a_small_support_leaves_slots_empty():
     target = TableModel(random_table(1), 3)
     draft = TableModel(lambda tokens: (0.5, 0.5, 0.0), 3)
     for parameters in ({"temperature": 1.0}, {"temperature": 0.0}):
-        trace = Lane("speculative_tree", [0], {"target": target, "draft": draft}, {"widths": [3], **parameters},
-                     limits=Limits(8)).run()  # fmt: skip
+        models = {"target": target, "draft": draft}
+        trace = Lane("speculative_tree", [0], models, {"widths": [3], **parameters}, limits=Limits(8)).run()
         assert len(trace.output()) == 8
         drafted = [e for s in trace.steps for e in events(s, "Propose") if e.source == "draft"]
         assert drafted and all(e.token < 2 and e.slot < 2 for e in drafted)
