@@ -53,7 +53,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         lane.empty(index);
       });
       this.take(example.answer);
-      this.runKey = this.key_();
+      this.runKey = this.settingsKey();
       this.status();
     }
 
@@ -68,7 +68,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     // What a run depends on, as text: another text means that Run starts anew.
-    key_() {
+    settingsKey() {
       return JSON.stringify(this.request());
     }
 
@@ -148,7 +148,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async press(name) {
       this.fail("");
-      const open = this.run && !this.run.over && this.runKey === this.key_();
+      const open = this.run && !this.run.over && this.runKey === this.settingsKey();
       if (name === "pause" || name === "stop") {
         if (name === "pause") this.stopPlaying();
         if (this.run && !this.run.over) await this.run.control(name);
@@ -163,7 +163,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!this.bar.prompt.value) return this.fail("The prompt is empty: write the beginning of a text, for example Once upon a time.");
       this.starting = true;
       this.status();
-      const key = this.key_();
+      const key = this.settingsKey();
       try {
         const before = this.run && !this.run.over ? this.run : null;
         const run = await page.start(this, state);
@@ -212,7 +212,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     status() {
-      const state = this.state(), key = this.run && this.runKey !== this.key_();
+      const state = this.state(), key = this.run && this.runKey !== this.settingsKey();
       page.enable(this.bar, state);
       const loading = this.models.state === "loading", broken = this.models.state === "failed";
       const says = {
@@ -314,20 +314,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       const run = this.run, seen = new Map(), offset = Date.now() - performance.now();
       const look = () => {
         if (this.run !== run) return;
+        let open = !run.over;
         for (const lane of this.lanes) {
           if (lane.view === "text" || lane.runIndex === null) continue;
           const painted = lane.scene.paintedStep, from = seen.get(lane) ?? -1;
           for (let step = from + 1; step <= painted && step < lane.rows.length; step++) {
-            const wall = lane.rows[step].wall;
-            if (wall && this.following) this.latencies.push(lane.scene.lastPaint + offset - wall * 1000);
+            if (this.following) this.latencies.push(lane.scene.lastPaint + offset - lane.rows[step].wall * 1000);
           }
-          if (painted > from) seen.set(lane, painted);
+          seen.set(lane, Math.max(from, painted));
+          open = open || (this.following && seen.get(lane) < lane.rows.length - 1);
         }
-        if (!run.over || this.lanes.some((lane) => (seen.get(lane) ?? -1) < lane.rows.length - 1 && lane.runIndex !== null && lane.view !== "text")) {
-          if (!run.over || performance.now() < (this.until = this.until || performance.now() + 3000)) requestAnimationFrame(look);
-        } else this.until = 0;
+        if (open) requestAnimationFrame(look);
       };
-      this.until = 0;
       requestAnimationFrame(look);
     }
 
