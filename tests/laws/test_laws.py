@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from decoders import registry, trace
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel
-from decoders.trace import Commit, Distribution, Forward, Propose, Verdict
+from decoders.sequences import SequenceEngine
+from decoders.trace import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests import tiny
 
 STRATEGIES = list(registry.strategies())
@@ -196,6 +197,16 @@ def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
     found = start(name, endless, new_tokens=40, max_nodes=len(PROMPTS[0]) + 6).run()
     assert found.ended.startswith("Stopped at the limit of 11 nodes")
     trace.check(found.to_json())
+
+
+@every_case
+def test_models_that_take_no_tree_mask_decode_the_same(name, models):
+    slow = {role: LoadedModel(m.name, m.model, m.tokenizer) for role, m in models.items()}
+    for model in slow.values():
+        model.engine = SequenceEngine(model.model)
+    found = start(name, slow, PROMPTS[2]).run()
+    assert found.output() == start(name, models, PROMPTS[2]).run().output()
+    assert any("cannot take a tree mask" in note.text for step in found.steps for note in step.of(Note))
 
 
 @every_case
