@@ -5,7 +5,7 @@ Log-probabilities are in nats. Processors are transformers' own classes in the o
 builds them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from transformers.generation import logits_process
@@ -54,7 +54,7 @@ def acceptance(p: float, q: float) -> float:
     return 1.0 if p >= q else p / q
 
 
-Processors = Callable[[torch.Tensor, list[list[int]]], torch.Tensor]
+Processors = Callable[[torch.Tensor, Iterable[list[int]]], torch.Tensor]
 
 
 def processors(parameters: dict, vocabulary: int) -> Processors | None:
@@ -90,9 +90,9 @@ def processors(parameters: dict, vocabulary: int) -> Processors | None:
     if not with_history and not plain:
         return None
 
-    def process(logits: torch.Tensor, paths: list[list[int]]) -> torch.Tensor:
+    def process(logits: torch.Tensor, paths: Iterable[list[int]]) -> torch.Tensor:
         scores = logits.clone()
-        for row, path in enumerate(paths if with_history else []):
+        for row, path in enumerate(paths if with_history else []):  # read only where it matters
             ids = torch.tensor([path], device=logits.device)
             for processor in with_history:
                 scores[row : row + 1] = processor(ids, scores[row : row + 1])

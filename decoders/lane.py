@@ -201,7 +201,7 @@ class Lane:
         if vocabulary not in self._processors:
             self._processors[vocabulary] = processors(self.parameters, vocabulary)
         stack = self._processors[vocabulary]
-        return logits if stack is None else stack(logits, [self.tree.text(n) for n in nodes])
+        return logits if stack is None else stack(logits, (self.tree.text(n) for n in nodes))
 
     # ---- what a strategy tells
     # -------------------------------------------------------------------------------------
