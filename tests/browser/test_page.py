@@ -6,7 +6,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from decoders.trace import from_json
 from tests.browser.conftest import HOSTILE
+from visualizers.scene import Header
+from visualizers.views import deltas
 
 pytestmark = pytest.mark.browser
 
@@ -97,6 +100,20 @@ def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visi
     for verdict in events(speculative, "Verdict"):
         assert cells[verdict["node"]] == STATES[verdict["status"]]
     assert {e["node"] for e in events(speculative, "Propose")} <= set(cells)
+    for lane, (view, found) in enumerate((("beam_tree", beam), ("draft_tree", speculative))):
+        told = from_json(found)
+        head, steps = deltas(
+            view, Header(told.prompt, told.vocabulary, told.parameters, told.title), told.steps
+        )
+        born = {
+            op["id"]
+            for ops in [head.get("ops", [])] + [s["ops"] for s in steps]
+            for op in ops
+            if "kind" in op
+        }
+        assert (
+            set(page.evaluate("i => [...decodingExplorer.lanes[i].scene.history.byId.keys()]", lane)) == born
+        )
 
 
 def test_scrubbing_back_shows_what_the_trace_said_then(visit):
