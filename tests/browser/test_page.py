@@ -102,18 +102,15 @@ def test_two_lanes_run_and_show_every_node_in_the_state_that_the_trace_says(visi
     assert {e["node"] for e in events(speculative, "Propose")} <= set(cells)
     for lane, (view, found) in enumerate((("beam_tree", beam), ("draft_tree", speculative))):
         told = from_json(found)
-        head, steps = deltas(
-            view, Header(told.prompt, told.vocabulary, told.parameters, told.title), told.steps
-        )
+        header = Header(told.prompt, told.vocabulary, told.parameters, told.title)
+        head, steps = deltas(view, header, told.steps)
         born = {
             op["id"]
-            for ops in [head.get("ops", [])] + [s["ops"] for s in steps]
+            for ops in [head.get("ops", []), *(s["ops"] for s in steps)]
             for op in ops
             if "kind" in op
         }
-        assert (
-            set(page.evaluate("i => [...decodingExplorer.lanes[i].scene.history.byId.keys()]", lane)) == born
-        )
+        assert set(page.evaluate(f"[...decodingExplorer.lanes[{lane}].scene.history.byId.keys()]")) == born
 
 
 def test_scrubbing_back_shows_what_the_trace_said_then(visit):
