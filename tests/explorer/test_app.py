@@ -129,7 +129,7 @@ def test_every_file_of_the_page_is_served_and_no_other(served):
 
 def test_a_call_with_nonsense_is_answered_with_a_sentence():
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
-    hello, start, control, pull, trace = server_functions(runs, Loader("tiny", None))
+    _, start, control, pull, trace, inspect = server_functions(runs, Loader("tiny", None))
     for function, request in [
         (start, {}),
         (control, {"run": 3, "action": "stop"}),
@@ -138,6 +138,8 @@ def test_a_call_with_nonsense_is_answered_with_a_sentence():
         (pull, {"run": "guess", "cursors": []}),
         (pull, {"run": "guess", "cursors": [{"view": "text", "ops": "many", "rows": 0}]}),
         (trace, {"run": "guess", "lane": 0}),
+        (inspect, {"run": "guess", "lane": 0, "node": "first"}),
+        (inspect, {}),
     ]:
         answer = json.loads(asyncio.run(function(request)))
         assert list(answer) == ["error"] and answer["error"].endswith(".") and "\n" not in answer["error"]
