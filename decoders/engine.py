@@ -11,6 +11,7 @@ import torch
 
 from decoders.attention import Tap
 from decoders.cache import OutOfSlots, SlotCache
+from decoders.lean import lean_forward
 from decoders.tree import Tree
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
@@ -70,6 +71,9 @@ class Engine:
             self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
         self.cache = SlotCache(layers, self.limit)
         self.tap = Tap(self.model, layers)
+        self.lean = lean_forward(self.model)
+        if self.lean is not None:
+            self.tap.scaling = self.lean.scaling
         self.note: str | None = None
         kinds = set(getattr(config, "layer_types", None) or ())
         self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
@@ -94,6 +98,11 @@ class Engine:
         and `read` say where the keys go and which slots the K columns are.
         """
         device = self.device
+        if self.lean is not None:
+            ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
+            states, queries = self.lean.forward(ids, places, mask if len(tokens) > 1 else None, self.cache)
+            states = states if keep == list(range(len(tokens))) else states[keep]
+            return Batch(torch.nn.functional.linear(states, self.lean.head), states, queries)
         only_last = keep == [len(tokens) - 1]
         self.tap.open()
         output = self.model(

@@ -1,0 +1,81 @@
+"""The forward of small Llama models in plain tensor operations: the same numbers, without the cost of many small modules.
+
+On a model of a few million parameters, transformers' module calls take more time than the arithmetic. This is used
+for Llama architectures up to LARGEST parameters; every other model runs its own forward. Whether it gives the model's
+own numbers is tested whenever a model is loaded (`sequences.engine_for`). Knows tensors and slots, no trees.
+"""
+
+import torch
+from torch.nn import functional as F
+
+from decoders.cache import SlotCache
+
+LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
+
+
+class LeanLlama:
+    """`forward` of one model. Joins q, k and v, and gate and up, into one matrix each (a copy of those weights)."""
+
+    def __init__(self, model: torch.nn.Module):
+        config = model.config
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.scaling = model.model.layers[0].self_attn.scaling
+        self.eps = config.rms_norm_eps
+        self.embed, self.head = model.model.embed_tokens.weight, model.lm_head.weight
+        self.last_norm = model.model.norm.weight
+        self.layers = [
+            (
+                layer.input_layernorm.weight,
+                torch.cat([p.weight for p in (attend.q_proj, attend.k_proj, attend.v_proj)]),
+                attend.o_proj.weight,
+                layer.post_attention_layernorm.weight,
+                torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight]),
+                layer.mlp.down_proj.weight,
+            )
+            for layer in model.model.layers
+            for attend in (layer.self_attn,)
+        ]
+        positions = torch.arange(config.max_position_embeddings, device=model.device)[None]
+        cos, sin = model.model.rotary_emb(self.embed[:1, None], positions)  # [1, context, D]
+        half = cos.shape[-1] // 2
+        self.cos = cos[0][:, None]  # [context, 1, D]
+        self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, for a rolled vector
+
+    def forward(
+        self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Last-layer states [N, d] after the final norm, and queries [L, H, N, D], of tokens [N] at positions [N].
+
+        mask: additive [1, 1, N, K], or None if every row sees all K columns.
+        """
+        heads, both = self.heads, self.heads + self.kv_heads
+        cos, sin = self.cos[positions], self.sin[positions]
+        half, width = cos.shape[-1] // 2, (cos.shape[-1],)
+        x = self.embed[tokens]  # [N, d]
+        n, d = x.shape
+        queries = []
+        for index, (norm, qkv, out, norm2, gate_up, down) in enumerate(self.layers):
+            mixed = F.linear(F.rms_norm(x, (d,), norm, self.eps), qkv).view(n, -1, *width)
+            turned = mixed[:, :both]
+            turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
+            q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
+            k, v = turned[:, heads:].transpose(0, 1)[None], mixed[:, both:].transpose(0, 1)[None]
+            queries.append(q)
+            keys, values = cache.update(k, v, index)
+            seen = F.scaled_dot_product_attention(
+                q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != self.kv_heads
+            )
+            x = x + F.linear(seen[0].transpose(0, 1).reshape(n, -1), out)
+            gate, up = F.linear(F.rms_norm(x, (d,), norm2, self.eps), gate_up).chunk(2, dim=-1)
+            x = x + F.linear(F.silu(gate) * up, down)
+        return F.rms_norm(x, (d,), self.last_norm, self.eps), torch.cat(queries)
+
+
+def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
+    """The lean forward of a model that it fits, else None."""
+    config = model.config
+    plain = type(model).__name__ == "LlamaForCausalLM" and config.hidden_act == "silu"
+    if not plain or config.attention_bias or config.mlp_bias:
+        return None
+    small = sum(p.numel() for p in model.parameters()) <= LARGEST
+    return LeanLlama(model) if small else None
