@@ -57,7 +57,7 @@ class Tap:
         """Mean attention [K] over layers and heads of queries [L, H, D] on keys [L, Hkv, K, D]."""
         layers, heads, width = queries.shape
         scaled = queries.float() * self.scaling
-        if keys.shape[1] == heads:  # a product and a sum: three times as fast as a batch of tiny matrix products
+        if keys.shape[1] == heads:  # a product and a sum: faster than many tiny matrix products
             logits = (keys.float() * scaled[:, :, None]).sum(-1)  # [L, H, K]
         else:
             grouped = scaled.view(layers, keys.shape[1], heads // keys.shape[1], 1, width)

@@ -1,8 +1,8 @@
-"""The forward of small Llama models in plain tensor operations: the same numbers, without the cost of many small modules.
+"""The forward of small Llama models in plain tensor operations: the same numbers without many module calls.
 
-On a model of a few million parameters, transformers' module calls take more time than the arithmetic. This is used
-for Llama architectures up to LARGEST parameters; every other model runs its own forward. Whether it gives the model's
-own numbers is tested whenever a model is loaded (`sequences.engine_for`). Knows tensors and slots, no trees.
+On a model of a few million parameters, the calls take more time than the arithmetic. Used for Llama
+architectures up to LARGEST parameters; every other model runs its own forward. Whether it gives the model's
+own numbers is tested when a model is loaded (`sequences.engine_for`). Knows tensors and slots, no trees.
 """
 
 import torch
@@ -14,7 +14,7 @@ LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weigh
 
 
 class LeanLlama:
-    """`forward` of one model. Joins q, k and v, and gate and up, into one matrix each (a copy of those weights)."""
+    """`forward` of one model. Joins q, k and v, and gate and up, into one matrix each (a copy)."""
 
     def __init__(self, model: torch.nn.Module):
         config = model.config
@@ -39,14 +39,14 @@ class LeanLlama:
         cos, sin = model.model.rotary_emb(self.embed[:1, None], positions)  # [1, context, D]
         half = cos.shape[-1] // 2
         self.cos = cos[0][:, None]  # [context, 1, D]
-        self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, for a rolled vector
+        self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, to be rolled
 
     def forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Last-layer states [N, d] after the final norm, and queries [L, H, N, D], of tokens [N] at positions [N].
+        """Last-layer states [N, d], final norm included, and queries [L, H, N, D] of tokens [N].
 
-        mask: additive [1, 1, N, K], or None if every row sees all K columns.
+        positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
         """
         heads, both = self.heads, self.heads + self.kv_heads
         cos, sin = self.cos[positions], self.sin[positions]

@@ -35,30 +35,40 @@ def greedy_acceptance(traces: list[Trace]) -> float:
 def held_out_prompts(corpus: Path, target: LoadedModel) -> list[list[int]]:
     """The first tokens of held-out stories."""
     _, held = read_stories(corpus)
-    return [target.encode(story)[:PROMPT_TOKENS] for story in held[:: max(1, len(held) // PROMPTS)]][:PROMPTS]
+    chosen = held[:: max(1, len(held) // PROMPTS)][:PROMPTS]
+    return [target.encode(story)[:PROMPT_TOKENS] for story in chosen]
 
 
 def card(name: str, what: str, facts: dict, curve: list[dict], extra: str) -> str:
     """The model card."""
+    recipe = name.replace("-", "_")
     data = [f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX]
     points = [curve[round(i * (len(curve) - 1) / 7)] for i in range(8)]
-    rows = [f"| {float(p['million_tokens']):.1f} | {p['training_loss']} | {p['held_out_loss']} |" for p in points]
-    return "\n".join(
-        [
-            "---", "license: apache-2.0", "library_name: transformers", "language: en", "---", f"# {name}", "",
-            what, "",
-            "Built with Llama: part of the training text was written by Llama 3.1. The architecture is Llama's, trained "
-            "from scratch.", "",
-            f"- {facts['parameters']:,} parameters, context 512, byte-level BPE of 4,096 tokens with single digits "
-            "(shared by the pair), bfloat16 safetensors",
-            f"- trained on {facts['million_tokens']} million tokens (rows of 256); recipe: "
-            f"`assets/recipes/{name.replace('-', '_')}.py`",
-            f"- held-out loss {facts['held_out_loss']} nats a token (perplexity {facts['held_out_perplexity']})", "",
-            "| million tokens | training loss | held-out loss |", "|---|---|---|", *rows, "",
-            extra, "", "## Data", *data, "",
-            "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.", "",
-        ]
-    )  # fmt: skip
+    columns = ("million_tokens", "training_loss", "held_out_loss")
+    rows = ["| " + " | ".join(f"{float(p[c]):.2f}" for c in columns) + " |" for p in points]
+    head = f"""---
+license: apache-2.0
+library_name: transformers
+language: en
+---
+# {name}
+
+{what}
+
+Built with Llama: part of the training text was written by Llama 3.1. The architecture is Llama's, trained from
+scratch.
+
+- {facts["parameters"]:,} parameters, context 512, bfloat16 safetensors; byte-level BPE of 4,096 tokens with
+  single digits, shared by the pair
+- trained on {facts["million_tokens"]} million tokens in rows of 256; recipe: `assets/recipes/{recipe}.py`
+- held-out loss {facts["held_out_loss"]} nats a token (perplexity {facts["held_out_perplexity"]})
+"""
+    table = ["| million tokens | training loss | held-out loss |", "|---|---|---|", *rows]
+    warning = (
+        "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else."
+    )
+    lines = [head, *table, "", extra, "", "## Data", *data, "", warning, ""]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -74,7 +84,7 @@ def main() -> None:
     rounds = sum(len(t.costs.per_step_drafted) for t in traces)
     length = sum(t.costs.new_tokens for t in traces) / rounds
     pair = (
-        f"Greedy acceptance of `llama-tiny-draft` against `llama-tiny`, {len(prompts)} held-out story beginnings, "
+        f"Greedy acceptance of `llama-tiny-draft` against `llama-tiny`, {len(prompts)} held-out stories, "
         f"{NEW_TOKENS} new tokens, 4 drafted a round: {acceptance:.3f} of the tested tokens, "
         f"{length:.2f} tokens a target forward."
     )
@@ -82,6 +92,7 @@ def main() -> None:
     shape = {"temperature": 0.8, "top_p": 0.9}
     story = Lane("sample", models["target"].encode(start), models, shape, seed=1, limits=Limits(120)).run()
     quote = "> " + (start + story.text()).replace("\n", "\n> ")
+    target = "llama-tiny"
     what = {
         "llama-tiny": "The target model of Decoding Explorer: a small Llama that tells simple stories.",
         "llama-tiny-draft": "The draft model for `llama-tiny`: two layers that guess what it will say.",
@@ -92,7 +103,7 @@ def main() -> None:
         (MODELS / name / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
         with (MODELS / name / "loss.csv").open(newline="") as file:
             curve = list(csv.DictReader(file))
-        sample = f"## A sample (temperature 0.8, top_p 0.9, seed 1)\n{quote}\n\n" if name == "llama-tiny" else ""
+        sample = f"## A sample (temperature 0.8, top_p 0.9, seed 1)\n{quote}\n\n" if name == target else ""
         (MODELS / name / "README.md").write_text(card(name, what[name], facts, curve, sample + pair))
     print(pair)
 

@@ -8,7 +8,6 @@ import math
 import random
 from pathlib import Path
 
-import plotly
 import pytest
 from playwright.sync_api import sync_playwright
 
@@ -20,7 +19,7 @@ from visualizers.views import deltas
 pytestmark = pytest.mark.browser
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 WORDS = [
     b"Once",
     b" a",
