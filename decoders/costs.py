@@ -74,8 +74,7 @@ class Costs:
         else:
             self.target_forwards += 1
             self.target_tokens += event.tokens
-        if event.scope == "shared":
-            self.shared_tokens += event.tokens
+        self.shared_tokens += event.shared
 
     def totals(self) -> dict:
         """The promised totals, plain numbers. `seconds` are the lane's own computing time."""

@@ -91,7 +91,6 @@ class Lane:
         self._seconds, self._since = 0.0, time.perf_counter()
         self._processors: dict[int, Any] = {}
         self.scorers: dict[str, Any] = {}
-        self._prefilled: set[str] = set()  # roles whose model has read the prompt
         try:
             for role, model in self.models.items():
                 self.scorers[role] = model.engine.attach(self.tree)
@@ -184,13 +183,11 @@ class Lane:
         start = self._clock()
         logits = scorer.score(nodes, hidden)
         seconds, work = self._clock() - start, scorer.work
-        if work.shared:
-            self._events.append(trace.Forward(role, "prefill", work.shared, 1, start, 0.0, "shared"))
-        if work.tokens:
-            if role not in self._prefilled and not work.shared and work.tokens >= self.tree.trunk:
-                kind = "prefill"
-            self._events.append(trace.Forward(role, kind, work.tokens, work.rows, start, seconds))
-        self._prefilled.add(role)
+        asked = work.tokens + work.shared
+        if asked:
+            kind = "prefill" if kind == "decode" and asked >= self.tree.trunk and not self.written else kind
+            forward = trace.Forward(role, kind, asked, work.rows, start, seconds, shared=work.shared)
+            self._events.append(forward)
         return logits
 
     def process(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:

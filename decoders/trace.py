@@ -34,9 +34,8 @@ class Forward:
     rows: int  # sequences or tree frontiers scored in this call
     start: float
     seconds: float
-    scope: str | None = (
-        None  # "shared": another lane had computed this already; else which layers or part of the cache
-    )
+    scope: str | None = None  # which layers or part of the cache, if not all
+    shared: int = 0  # of `tokens`, those that another lane had evaluated already
 
 
 @dataclass(slots=True)

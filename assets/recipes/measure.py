@@ -55,7 +55,7 @@ language: en
 
 {what}
 
-Built with Llama: part of the training text was written by Llama 3.1. The architecture is Llama's, trained from
+Built with Llama: part of the training text was written by Llama 3.1. Llama architecture, trained from
 scratch.
 
 - {facts["parameters"]:,} parameters, context 512, bfloat16 safetensors; byte-level BPE of 4,096 tokens with
