@@ -67,7 +67,7 @@ scratch.
     warning = (
         "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else."
     )
-    lines = [head, *table, "", extra, "", "## Data", *data, "", warning, ""]
+    lines = [head, facts.get("note", ""), "", *table, "", extra, "", "## Data", *data, "", warning, ""]
     return "\n".join(lines)
 
 
