@@ -4,6 +4,7 @@ Also what a Hugging Face Space runs. Knows how the parts are put together, and n
 """
 
 import argparse
+import gc
 import os
 import sys
 
@@ -55,7 +56,9 @@ def make(options: argparse.Namespace):
 def main(given: list[str] | None = None) -> int:
     """Runs until it is interrupted. Returns the exit status."""
     options = arguments(given)
+    gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
     demo, launch, loader = make(options)
+    loader.start()
     try:
         _, address, shared = demo.launch(
             server_name=options.host,
@@ -71,8 +74,9 @@ def main(given: list[str] | None = None) -> int:
         f"Decoding Explorer is at {address}" + (f" and at {shared}" if shared else "") + " (Ctrl+C ends it)",
         flush=True,
     )
-    loader.start()
     loader.done.wait()
+    gc.freeze()
+    gc.enable()
     print(loader.sentence, file=sys.stderr if loader.state == "failed" else sys.stdout, flush=True)
     demo.block_thread()
     return 0

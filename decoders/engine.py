@@ -102,7 +102,7 @@ class Engine:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
             states, queries = self.lean.forward(ids, places, mask if len(tokens) > 1 else None, self.cache)
             states = states if keep == list(range(len(tokens))) else states[keep]
-            return Batch(torch.nn.functional.linear(states, self.lean.head), states, queries)
+            return Batch(self.lean.logits(states), states, queries)
         only_last = keep == [len(tokens) - 1]
         self.tap.open()
         output = self.model(

@@ -22,6 +22,7 @@ class LeanLlama:
         self.scaling = model.model.layers[0].self_attn.scaling
         self.eps = config.rms_norm_eps
         self.embed, self.head = model.model.embed_tokens.weight, model.lm_head.weight
+        self.head_turned = self.head.t().contiguous()  # [d, V]: for a single row nearly twice as fast
         self.last_norm = model.model.norm.weight
         self.layers = [
             (
@@ -69,6 +70,10 @@ class LeanLlama:
             gate, up = F.linear(F.rms_norm(x, (d,), norm2, self.eps), gate_up).chunk(2, dim=-1)
             x = x + F.linear(F.silu(gate) * up, down)
         return F.rms_norm(x, (d,), self.last_norm, self.eps), torch.cat(queries)
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [N, V] of last-layer states [N, d]."""
+        return states @ self.head_turned if len(states) == 1 else F.linear(states, self.head)
 
 
 def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
