@@ -53,13 +53,16 @@ class Tap:
         self.scaling = seen[0][1]
         return torch.cat([q for q, _ in seen])
 
-    def weights(self, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
-        """Mean attention [K] over layers and heads of queries [L, H, D] on keys [L, Hkv, K, D]."""
-        layers, heads, width = queries.shape
-        scaled = queries.float() * self.scaling
-        if keys.shape[1] == heads:  # a product and a sum: faster than many tiny matrix products
-            logits = (keys.float() * scaled[:, :, None]).sum(-1)  # [L, H, K]
-        else:
-            grouped = scaled.view(layers, keys.shape[1], heads // keys.shape[1], 1, width)
-            logits = (keys.float()[:, :, None] * grouped).sum(-1).flatten(1, 2)
-        return logits.softmax(-1).mean((0, 1))
+    def weights(self, queries: torch.Tensor, keys: torch.Tensor, reach: list[int]) -> torch.Tensor:
+        """Mean attention [R, K] over layers and heads of queries [L, H, R, D] on keys [L, Hkv, K, D].
+
+        Row r sees the first reach[r] keys.
+        """
+        layers, heads, rows, width = queries.shape
+        scaled = (queries.float() * self.scaling).view(layers, keys.shape[1], -1, rows, 1, width)
+        logits = (keys.float()[:, :, None, None] * scaled).sum(-1)  # faster than many tiny matrix products
+        if min(reach) < keys.shape[2]:
+            ends = torch.tensor(reach, device=keys.device)[:, None]
+            unseen = torch.arange(keys.shape[2], device=keys.device) >= ends
+            logits = logits.masked_fill(unseen, float("-inf"))
+        return logits.softmax(-1).mean((0, 1, 2))

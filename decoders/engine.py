@@ -297,20 +297,21 @@ class Scorer:
     def _slot(self, node: int) -> int:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
 
-    def attention(self, node: int) -> tuple[list[int], torch.Tensor] | None:
-        """How strongly `node`, when it predicted the next token, looked at its ancestors and itself.
+    def attention(self, nodes: list[int]) -> tuple[list[int], list[int], torch.Tensor] | None:
+        """How strongly `nodes`, all on one path, looked back when each predicted the token after it.
 
-        (nodes from the root to `node`, weights [K]): mean over layers and heads, summing to 1. None if this
-        model's attention cannot be read or the node's row was dropped. Comes from the queries of the node's
-        own forward.
+        (those of `nodes` whose rows are kept, R of them; the path down to the last, K nodes; weights [R, K]):
+        means over layers and heads, each row summing to 1. None if this model's attention cannot be read.
+        Comes from the queries of the nodes' own forwards.
         """
-        kept = self.kept.get(node)
-        if kept is None or kept[0].queries is None or self.cache.pool is None:
+        rows = [(n, self.kept[n]) for n in nodes if n in self.kept and self.kept[n][0].queries is not None]
+        if not rows or self.cache.pool is None:
             return None
-        path = self.tree.path(node)
+        seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
         index = as_index([self._slot(n) for n in path], self.engine.device)
-        weights = self.engine.tap.weights(kept[0].queries[:, :, kept[2]], self.cache.pool[:, 0, :, index])
-        return path, weights
+        queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
+        reach = [self.tree.depths[n] + 1 for n in seen]
+        return seen, path, self.engine.tap.weights(queries, self.cache.pool[:, 0, :, index], reach)
 
     def forget(self, nodes: list[int]) -> None:
         """Drops the kept rows of nodes that nobody will ask about again; their slots stay."""

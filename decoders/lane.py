@@ -261,8 +261,7 @@ class Lane:
                 nodes, logprobs = nodes[:count], logprobs[:count]
                 break
         self._events.append(trace.Commit(list(nodes), list(logprobs)))
-        for node in nodes:
-            self._attention(node)
+        self._attention(nodes)
         parents = self.tree.parents
         above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
@@ -276,14 +275,18 @@ class Lane:
         for scorer in self.scorers.values():
             scorer.release(nodes)
 
-    def _attention(self, node: int) -> None:
-        found = self.scorers["target"].attention(self.tree.parents[node])
+    def _attention(self, nodes: list[int]) -> None:
+        """Records where the parents of these committed nodes, a path, looked when they predicted them."""
+        child = {self.tree.parents[n]: n for n in nodes}
+        found = self.scorers["target"].attention(list(child))
         if found is None:
             return
-        path, weights = found
+        seen, path, weights = found
         top = weights.topk(min(ATTENTION_SHOWN, len(path)))
-        for index, weight in zip(top.indices.tolist(), top.values.tolist(), strict=True):
-            self._events.append(trace.Depend(path[index], node, weight, "attention"))
+        for parent, at, strengths in zip(seen, top.indices.tolist(), top.values.tolist(), strict=True):
+            for index, weight in zip(at, strengths, strict=True):
+                if weight > 0.0:  # the first rows of a path see fewer nodes than are named
+                    self._events.append(trace.Depend(path[index], child[parent], weight, "attention"))
 
     def _meet(self, tokens: Iterable[int]) -> None:
         vocabulary = self.trace.vocabulary

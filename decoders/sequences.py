@@ -67,7 +67,7 @@ class SequenceScorer:
         """Last-layer state [d] of a node that was scored with hidden=True."""
         return self.kept[node][1]
 
-    def attention(self, node: int) -> None:
+    def attention(self, nodes: list[int]) -> None:
         return None
 
     def forget(self, nodes: list[int]) -> None:

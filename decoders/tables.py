@@ -61,7 +61,7 @@ class TableScorer:
         rows = [self.model.table(tuple(self.tree.text(n))) for n in nodes]
         return torch.tensor(rows, dtype=torch.float64).log()
 
-    def attention(self, node: int) -> None:
+    def attention(self, nodes: list[int]) -> None:
         return None
 
     def forget(self, nodes: list[int]) -> None:

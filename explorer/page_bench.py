@@ -87,7 +87,7 @@ def missing() -> list[dict] | None:
 
 
 def starting(options: argparse.Namespace) -> list[dict]:
-    """Seconds from `python app.py` until Run works, and from the page's first byte until the stored trace is drawn.
+    """Seconds from `python app.py` until Run works, and from the page's first byte to the stored trace.
 
     Medians of several starts; the first one also fills the disk cache.
     """

@@ -219,15 +219,17 @@ def test_attention_equals_eager_attention(kind, tiny_model):
     scorer.score([8, 9, 14])
     eager = copy.deepcopy(model.model)
     eager.set_attn_implementation("eager")
-    for node in (4, 8, 14):
-        path, weights = scorer.attention(node)
-        assert path == tree.path(node)
-        layers = eager(torch.tensor([tree.text(node)]), output_attentions=True).attentions
-        want = torch.stack(layers)[:, 0, :, -1].mean((0, 1))
-        assert (weights - want).abs().max() < 1e-5
-        assert weights.sum() == pytest.approx(1.0, abs=1e-5)
+    for chain in ([4], [14], [4, 8]):  # alone, and several on one path
+        seen, path, weights = scorer.attention(chain)
+        assert (seen, path) == (chain, tree.path(chain[-1]))
+        for node, row in zip(chain, weights, strict=True):
+            layers = eager(torch.tensor([tree.text(node)]), output_attentions=True).attentions
+            want = torch.stack(layers)[:, 0, :, -1].mean((0, 1))
+            assert (row[: len(want)] - want).abs().max() < 1e-5
+            assert row.sum() == pytest.approx(1.0, abs=1e-5) and not row[len(want) :].any()
     scorer.forget([8])
-    assert scorer.attention(8) is None
+    assert scorer.attention([8]) is None
+    assert scorer.attention([4, 8])[0] == [4]  # what was dropped is left out
 
 
 def test_rows_of_settled_text_are_forgotten(tiny_model):
