@@ -8,4 +8,4 @@ from common import llama, run
 
 if __name__ == "__main__":
     model = llama(hidden_size=128, layers=2, heads=4, intermediate_size=352)
-    run("llama-tiny-draft", model, million_tokens=7, batch=16, description=__doc__)
+    run("llama-tiny-draft", model, million_tokens=12, batch=16, description=__doc__)
