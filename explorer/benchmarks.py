@@ -14,11 +14,13 @@ from collections.abc import Callable
 
 from explorer.cli import load_models
 
-PROMPTS = (
-    "Once upon a time, there was a little girl named Lily.",
-    "The old fox walked into the forest and",
-    "Tom wanted to build a boat. His friend",
-    "One day, a rabbit found a shiny key under a tree.",
+PROMPTS = (  # beginnings as long as those on which the model cards measure acceptance
+    "Once upon a time, there was a little girl named Lily. She loved to play in the garden with her dog.",
+    "In a quiet forest, a young fox named Finn was looking for food. He saw a small rabbit near a tree.",
+    "One day, Tom and his sister went to the beach with their mom. They wanted to build a big sand castle.",
+    "There was once an old owl who lived in a tall tree. Every night, the animals came to hear her stories.",
+    "Tim had a red ball. He liked to throw it very high, but one day the ball went over the fence.",
+    "A brave mouse lived in a small house by the river. His best friend was a turtle who was never late.",
 )
 NEW_TOKENS = 64
 ROUNDS = 3
