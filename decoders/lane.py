@@ -91,6 +91,7 @@ class Lane:
         self._seconds, self._since = 0.0, time.perf_counter()
         self._processors: dict[int, Any] = {}
         self.scorers: dict[str, Any] = {}
+        self._have_read: set[str] = set()  # roles whose model has read the prompt
         try:
             for role, model in self.models.items():
                 self.scorers[role] = model.engine.attach(self.tree)
@@ -185,7 +186,8 @@ class Lane:
         seconds, work = self._clock() - start, scorer.work
         asked = work.tokens + work.shared
         if asked:
-            kind = "prefill" if kind == "decode" and asked >= self.tree.trunk and not self.written else kind
+            kind = "prefill" if kind == "decode" and role not in self._have_read else kind
+            self._have_read.add(role)
             forward = trace.Forward(role, kind, asked, work.rows, start, seconds, shared=work.shared)
             self._events.append(forward)
         return logits

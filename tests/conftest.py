@@ -30,3 +30,8 @@ def tiny_model():
 def prompt():
     """A few token ids for the tiny models."""
     return tiny.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
+
+
+def pytest_collection_modifyitems(items):
+    """Browser tests last: Playwright's sync interface keeps an event loop running in this thread to the end."""
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)

@@ -9,10 +9,8 @@ import random
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from decoders.trace import Cell, Commit, Depend, Distribution, Propose, Step
-from tests.browser.install import find
 from visualizers.scene import Header
 from visualizers.views import deltas
 
@@ -56,20 +54,16 @@ FRONTIER = """() => document.querySelector(".dp-plot").data
 
 
 @pytest.fixture(scope="module")
-def opened():
+def opened(chromium):
     """One page with the player on it, and the list of its errors."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        page, errors = chromium.new_page(), []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.set_content("<main style='position: fixed; inset: 0'></main>")
-        for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
-            page.add_script_tag(path=str(script))
-        page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
-        yield page, errors
-        chromium.close()
+    page, errors = chromium.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content("<main style='position: fixed; inset: 0'></main>")
+    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+        page.add_script_tag(path=str(script))
+    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+    yield page, errors
+    page.close()
 
 
 def story(tokens: int) -> list[Step]:

@@ -8,10 +8,8 @@ import random
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 from decoders.trace import Commit, Propose, Score, Step, Verdict
-from tests.browser.install import find
 from visualizers.scene import Header
 from visualizers.views import deltas
 
@@ -40,21 +38,17 @@ MAKE = """palette => {
 
 
 @pytest.fixture(scope="module")
-def opened():
+def opened(chromium):
     """One page with the player and `make(kind, head, deltas)`, and the list of its errors."""
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=find(), args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        )
-        page, errors = chromium.new_page(viewport={"width": 1000, "height": 700}), []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.set_content("<main></main>")
-        for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
-            page.add_script_tag(path=str(script))
-        page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
-        page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
-        yield page, errors
-        chromium.close()
+    page, errors = chromium.new_page(viewport={"width": 1000, "height": 700}), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content("<main></main>")
+    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+        page.add_script_tag(path=str(script))
+    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+    page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
+    yield page, errors
+    page.close()
 
 
 @pytest.fixture
