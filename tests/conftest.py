@@ -33,5 +33,5 @@ def prompt():
 
 
 def pytest_collection_modifyitems(items):
-    """Browser tests last: Playwright's sync interface keeps an event loop running in this thread to the end."""
+    """Browser tests last: Playwright keeps an event loop running in this thread to the end."""
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
