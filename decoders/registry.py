@@ -141,7 +141,6 @@ class Strategy:
     together: Callable[[dict], str | None] = lambda parameters: (
         None
     )  # a sentence if the values do not fit together
-    stream_prefix: bool = True  # committed tokens never change the tokens a longer run would commit
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and

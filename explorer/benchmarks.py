@@ -118,6 +118,7 @@ def decoding(options: argparse.Namespace) -> list[dict]:
             1.2,
         ),
         ("speculative against our greedy", speculative, greedy, 1.3),
+        ("speculative against generate(do_sample=False)", speculative, generate, 0.0),
         ("speculative_tree against our greedy", ours("speculative_tree"), greedy, 0.0),
         ("prompt_lookup against our greedy", ours("prompt_lookup"), greedy, 0.0),
     ]

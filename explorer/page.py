@@ -10,7 +10,7 @@ import time
 
 import gradio as gr
 
-from decoders.registry import FAMILIES, strategies
+from decoders.registry import BADGES, FAMILIES, strategies
 from explorer import assets, endpoints, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
@@ -42,6 +42,7 @@ def first_data(runs: Runs, loader: Loader) -> dict:
         "prompts": stored.prompts(),
         "palette": assets.palette(),
         "costs": DEFINITIONS,
+        "badges": BADGES,
         "models": loader.names,
         "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
     }
