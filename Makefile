@@ -17,7 +17,7 @@ run: setup
 
 test: setup
 	$(BIN)/ruff check .
-	$(BIN)/python tests/browser/install.py
+	$(BIN)/python -m tests.browser.install
 	$(BIN)/python -m pytest
 
 lint: setup

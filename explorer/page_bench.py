@@ -7,8 +7,6 @@ Starts the real app in a process of its own. Needs Playwright and a Chromium (bo
 
 import argparse
 import importlib.util
-import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -19,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from explorer.benchmarks import figure
+from explorer.browser import FLAGS, find
 
 ROOT = Path(__file__).resolve().parent.parent
 LANES = ("beam", "speculative", "sample", "jacobi")
@@ -28,13 +27,6 @@ READY = "window.decodingExplorer && window.decodingExplorer.app.models.state ===
 SINCE_FIRST_BYTE = (
     "window.decodingExplorer.drawn - performance.getEntriesByType('navigation')[0].responseStart"
 )
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-def browser_path() -> str | None:
-    """An installed Chromium or Chrome, or None."""
-    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
 
 @contextmanager
@@ -42,8 +34,9 @@ def fresh_page() -> Iterator:
     """An empty page of a browser that has started already."""
     from playwright.sync_api import sync_playwright
 
+    path = find()  # first: it may ask Playwright itself, which cannot run twice at a time
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser.new_page(viewport={"width": 1400, "height": 900})
         browser.close()
 
@@ -81,7 +74,7 @@ def missing() -> list[dict] | None:
         return [
             {"name": "page", "note": "not measured: Playwright is not installed (make setup installs it)"}
         ]
-    if browser_path() is None:
+    if find() is None:
         return [{"name": "page", "note": "not measured: no Chromium found (set CHROMIUM to its path)"}]
     return None
 

@@ -44,16 +44,7 @@ class DraftRound:
 
     def feed(self, step) -> list[Op]:
         """Hides the round before and draws this one."""
-        born, verdicts, commits = [], {}, []
-        for event in step.events:
-            match type(event).__name__:
-                case "Propose":
-                    self.nodes.add(event)
-                    born.append(event)
-                case "Verdict":
-                    verdicts[event.node] = event
-                case "Commit":
-                    commits += event.nodes
+        born, verdicts, commits = self.nodes.read(step)
         if not born:
             return []
         self.rounds += 1

@@ -59,17 +59,8 @@ class DraftTree:
 
     def feed(self, step) -> list[Op]:
         """One step is one round: its cells, its row, and the committed text above."""
-        born, verdicts, commits, tried = [], {}, [], []
-        for event in step.events:
-            match type(event).__name__:
-                case "Propose":
-                    self.nodes.add(event)
-                    born.append(event)
-                case "Verdict":
-                    verdicts[event.node] = event
-                    tried.append(event.node)
-                case "Commit":
-                    commits += event.nodes
+        born, verdicts, commits = self.nodes.read(step)
+        tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
         if not born and not commits:
             return []
         self.rounds += 1

@@ -197,6 +197,20 @@ class Nodes:
             self.root: 0.0
         }  # sum of log-probabilities from the prompt, where all are known
 
+    def read(self, step) -> tuple[list, dict, list[int]]:
+        """Adds the nodes of a step: (its Propose events, node -> its last Verdict, committed nodes)."""
+        born, verdicts, commits = [], {}, []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.add(event)
+                    born.append(event)
+                case "Verdict":
+                    verdicts[event.node] = event
+                case "Commit":
+                    commits += event.nodes
+        return born, verdicts, commits
+
     def add(self, propose) -> None:
         """Takes in a Propose event."""
         node, parent = propose.node, propose.parent

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import sync_playwright
 
+from explorer.browser import FLAGS, find
 from tests import tiny
-from tests.browser.install import find
 from tests.explorer.scripted import ScriptedLane
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
@@ -50,7 +49,7 @@ def chromium():
     if path is None:
         pytest.fail("No Chromium was found: install one (make test does) or set CHROMIUM to its path.")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
 

@@ -1,34 +1,15 @@
-"""Finds a Chromium for the browser tests, or installs one: Debian's package where apt is at hand, else
+"""Installs a Chromium for the browser tests where none is found: Debian's package where apt is at hand, else
 Playwright's own.
 
-Run by `make test`; the tests import `find`. Chromium's place can be named with CHROMIUM=/path/to/chromium.
+Run by `make test`. Chromium's place can be named with CHROMIUM=/path/to/chromium.
 """
 
 import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-
-
-def find() -> str | None:
-    """The path of an installed Chromium or Chrome, Playwright's own included; None if there is none."""
-    named = os.environ.get("CHROMIUM")
-    if named:
-        return named
-    for name in NAMES:
-        if found := shutil.which(name):
-            return found
-    if Path(MAC).exists():
-        return MAC
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-    return own if Path(own).exists() else None
+from explorer.browser import find
 
 
 def main() -> None:
