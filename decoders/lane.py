@@ -148,9 +148,7 @@ class Lane:
 
     def _check_limits(self) -> None:
         if len(self.tree.tokens) > self.limits.max_nodes:
-            self._end(
-                f"Stopped at the limit of {self.limits.max_nodes:,} nodes; ask for fewer tokens."
-            )
+            self._end(f"Stopped at the limit of {self.limits.max_nodes:,} nodes; ask for fewer tokens.")
         elif self._seconds > self.limits.max_seconds:
             self._end(
                 f"Stopped at the limit of {self.limits.max_seconds:g} seconds of computing; the text is kept."

@@ -11,6 +11,27 @@ from torch.nn import functional as F
 from decoders.cache import SlotCache
 
 LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
+FEW = 8  # rows up to which a product is bound by reading the weights
+
+
+class Matrix:
+    """A weight [out, in] and its transposed copy: which of them multiplies fastest depends on the rows.
+
+    Measured on CPU at these sizes: one row is 1.6 x as fast on the transposed copy, two to eight rows are 1.4
+    to 2 x as fast with the weight on the left.
+    """
+
+    def __init__(self, *weights: torch.Tensor, norm: torch.Tensor | None = None):
+        """Joins `weights` along out. norm [in]: the weight of an RMS norm in front, multiplied in."""
+        joined = torch.cat(weights) if len(weights) > 1 else weights[0]
+        self.weight = joined if norm is None else joined * (norm * len(norm) ** 0.5)
+        self.turned = self.weight.t().contiguous()  # [in, out]
+
+    def times(self, x: torch.Tensor) -> torch.Tensor:
+        """x [N, in] times the weight: [N, out]."""
+        if len(x) == 1:
+            return x @ self.turned
+        return (self.weight @ x.t()).t().contiguous() if len(x) <= FEW else F.linear(x, self.weight)
 
 
 class LeanLlama:
@@ -21,17 +42,21 @@ class LeanLlama:
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.scaling = model.model.layers[0].self_attn.scaling
         self.eps = config.rms_norm_eps
-        self.embed, self.head = model.model.embed_tokens.weight, model.lm_head.weight
-        self.head_turned = self.head.t().contiguous()  # [d, V]: for a single row nearly twice as fast
+        self.floor = torch.tensor((self.eps * config.hidden_size) ** 0.5, device=model.device)
+        self.embed, self.head = model.model.embed_tokens.weight, Matrix(model.lm_head.weight)
         self.last_norm = model.model.norm.weight
         self.layers = [
             (
-                layer.input_layernorm.weight,
-                torch.cat([p.weight for p in (attend.q_proj, attend.k_proj, attend.v_proj)]),
-                attend.o_proj.weight,
-                layer.post_attention_layernorm.weight,
-                torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight]),
-                layer.mlp.down_proj.weight,
+                Matrix(
+                    *(p.weight for p in (attend.q_proj, attend.k_proj, attend.v_proj)),
+                    norm=layer.input_layernorm.weight,
+                ),
+                Matrix(attend.o_proj.weight),
+                Matrix(
+                    *(p.weight for p in (layer.mlp.gate_proj, layer.mlp.up_proj)),
+                    norm=layer.post_attention_layernorm.weight,
+                ),
+                Matrix(layer.mlp.down_proj.weight),
             )
             for layer in model.model.layers
             for attend in (layer.self_attn,)
@@ -55,8 +80,8 @@ class LeanLlama:
         x = self.embed[tokens]  # [N, d]
         n, d = x.shape
         queries = []
-        for index, (norm, qkv, out, norm2, gate_up, down) in enumerate(self.layers):
-            mixed = F.linear(F.rms_norm(x, (d,), norm, self.eps), qkv).view(n, -1, *width)
+        for index, (qkv, out, gate_up, down) in enumerate(self.layers):
+            mixed = qkv.times(self.scaled(x)).reshape(n, -1, *width)
             turned = mixed[:, :both]
             turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
             q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
@@ -66,14 +91,21 @@ class LeanLlama:
             seen = F.scaled_dot_product_attention(
                 q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != self.kv_heads
             )
-            x = x + F.linear(seen[0].transpose(0, 1).reshape(n, -1), out)
-            gate, up = F.linear(F.rms_norm(x, (d,), norm2, self.eps), gate_up).chunk(2, dim=-1)
-            x = x + F.linear(F.silu(gate) * up, down)
+            x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
+            gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
+            x = x + down.times(F.silu(gate) * up)
         return F.rms_norm(x, (d,), self.last_norm, self.eps), torch.cat(queries)
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.
+
+        x / sqrt(|x|^2 + d eps) in three operations; on CPU F.rms_norm takes six.
+        """
+        return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), self.floor)
 
     def logits(self, states: torch.Tensor) -> torch.Tensor:
         """Logits [N, V] of last-layer states [N, d]."""
-        return states @ self.head_turned if len(states) == 1 else F.linear(states, self.head)
+        return self.head.times(states)
 
 
 def lean_forward(model: torch.nn.Module) -> LeanLlama | None:

@@ -129,6 +129,28 @@ def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> 
     )
 
 
+def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
+    """A copy with `layers` layers that computes the same: spread over the depth, some layers are followed by
+    a copy of themselves whose two output matrices are zero, so that it adds nothing until it has learned.
+    """
+    old = model.config.num_hidden_layers
+    config = LlamaConfig.from_dict({**model.config.to_dict(), "num_hidden_layers": layers})
+    deep = LlamaForCausalLM(config)
+    weights = {k: v for k, v in model.state_dict().items() if ".layers." not in k}
+    added = 0
+    for index in range(old):
+        copies = (index + 1) * (layers - old) // old - added
+        layer = model.model.layers[index].state_dict()
+        for copy in range(1 + copies):
+            prefix = f"model.layers.{index + added + copy}."
+            for name, value in layer.items():
+                silent = copy and name in ("self_attn.o_proj.weight", "mlp.down_proj.weight")
+                weights[prefix + name] = torch.zeros_like(value) if silent else value.clone()
+        added += copies
+    deep.load_state_dict(weights)
+    return deep
+
+
 def optimizers(model: torch.nn.Module) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
@@ -161,10 +183,12 @@ def train(
     million_tokens: float,
     batch: int,
     work: Path,
+    skip: float = 0.0,
 ) -> list[tuple[float, float, float]]:
     """Trains in place and returns the curve [(million tokens, training loss, validation loss)].
 
-    Resumes from `work/checkpoint.pt` if it is there; writes it every three minutes.
+    Resumes from `work/checkpoint.pt` if it is there; writes it every three minutes. skip: millions of tokens
+    that an earlier stage has read already.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model.to(device)
@@ -188,7 +212,7 @@ def train(
         factor = rate(seen / budget)
         for opt, lr in zip([g for o in opts for g in o.param_groups], base, strict=True):
             opt["lr"] = lr * factor
-        rows = batch_rows(tokens, seen, batch).to(device)
+        rows = batch_rows(tokens, int(skip * 1e6) + seen, batch).to(device)
         with torch.autocast(device, torch.bfloat16):
             loss = compiled(input_ids=rows, labels=rows).loss
         loss.backward()
@@ -199,10 +223,10 @@ def train(
         seen += rows.numel()
         running.append(loss.item())
         if len(running) == 100 or seen >= budget:
-            curve.append((seen / 1e6, sum(running) / len(running), validate(model, held_rows)))
+            curve.append((skip + seen / 1e6, sum(running) / len(running), validate(model, held_rows)))
             speed = (seen - since) / (time.time() - started)
             print(
-                f"{seen / 1e6:6.2f} M tokens  loss {curve[-1][1]:.3f}  held-out {curve[-1][2]:.3f}  "
+                f"{curve[-1][0]:6.2f} M tokens  loss {curve[-1][1]:.3f}  held-out {curve[-1][2]:.3f}  "
                 f"{speed:,.0f} tokens/s  {(budget - seen) / speed / 60:.0f} min left",
                 flush=True,
             )
@@ -260,8 +284,18 @@ def ship(
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def run(name: str, model: LlamaForCausalLM, million_tokens: float, batch: int, description: str) -> None:
-    """A whole causal recipe: texts, tokenizer, training, shipping."""
+def run(
+    name: str,
+    model: LlamaForCausalLM,
+    million_tokens: float,
+    batch: int,
+    description: str,
+    deeper: tuple[int, float] | None = None,
+) -> None:
+    """A whole causal recipe: texts, tokenizer, training, shipping.
+
+    deeper: (layers, millions of tokens) of a second stage, in which the model goes on with more layers.
+    """
     args = arguments(description)
     budget = args.million_tokens or million_tokens
     stories, held_stories = read_stories(args.corpus)
@@ -272,6 +306,12 @@ def run(name: str, model: LlamaForCausalLM, million_tokens: float, batch: int, d
         flush=True,
     )
     curve = train(model, tokens, held, budget, batch, args.work / name)
+    if deeper:
+        layers, more = deeper
+        more = args.million_tokens or more
+        model = deepened(model.float(), layers)
+        curve += train(model, tokens, held, more, batch, args.work / f"{name}-{layers}", skip=budget)
+        budget += more
     final = validate(model, rows_of(held, 0).to(model.device))
     print(f"{name}: held-out loss {final:.4f} nats a token", flush=True)
     ship(model, tokenizer, name, curve, {"million_tokens": budget, "held_out_loss": round(final, 4)})
