@@ -8,4 +8,4 @@ from common import llama, run
 
 if __name__ == "__main__":
     model = llama(hidden_size=192, layers=8, heads=6, intermediate_size=512)
-    run("llama-tiny", model, million_tokens=10, batch=16, description=__doc__, deeper=(12, 14))
+    run("llama-tiny", model, million_tokens=10, batch=16, description=__doc__, deeper=(12, 8))
