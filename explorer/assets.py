@@ -19,7 +19,6 @@ from starlette.routing import Route
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
 PLOTLY = "plotly-basic.min.js"
-PAGE_SCRIPTS = ("page_bar.js", "page_lane.js", "page_run.js", "page_inspector.js", "page.js")
 
 
 @functools.cache
@@ -28,14 +27,20 @@ def files() -> dict[str, Path]:
 
     It draws scatter, bar and pie, and starts four times as fast as the whole one in plotly's Python package.
     """
-    player = sorted((ASSETS / "player").glob("*.*s"))  # scripts and style sheets; their order does not matter
-    own = [ASSETS / "style.css", *(ASSETS / name for name in PAGE_SCRIPTS), *player]
+    own = [path for folder in ("page", "player") for path in sorted((ASSETS / folder).glob("*.*s"))]
     return {served(path): path for path in [*own, ASSETS / "vendor" / PLOTLY]}
 
 
 def served(path: Path) -> str:
-    """The name a file is served under: letters, digits and dashes only."""
-    return re.sub(r"[^a-z0-9]+", "-", path.name.lower())
+    """The name a file is served under: its folder and name in letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{path.parent.name}-{path.name}".lower())
+
+
+def page_scripts() -> list[Path]:
+    """The page's own scripts: what all share first, what starts it last, between them no order."""
+    last = {"base.js": -1, "app.js": 1}
+    own = [path for path in files().values() if path.parent.name == "page" and path.suffix == ".js"]
+    return sorted(own, key=lambda path: last.get(path.name, 0))
 
 
 @functools.cache
@@ -105,7 +110,7 @@ def head() -> str:
 def body(first: dict) -> str:
     """The root, the data, and the scripts: our own first, so that a frame shows while plotly is read."""
     data = json.dumps(first, separators=(",", ":")).replace("<", "\\u003c")
-    own = [path for name, path in files().items() if name in {served(ASSETS / n) for n in PAGE_SCRIPTS}]
+    own = page_scripts()
     rest = [path for path in files().values() if path not in own and path.suffix == ".js"]
     tag = '<script src="{}"></script>'.format
     return "".join(

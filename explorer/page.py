@@ -14,7 +14,8 @@ from decoders.registry import BADGES, FAMILIES, strategies
 from explorer import assets, endpoints, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
-from explorer.runs import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, Runs, answer, sentence
+from explorer.requests import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, sentence
+from explorer.runs import Runs, answer
 from visualizers.costs import DEFINITIONS
 from visualizers.views import titles
 

@@ -22,9 +22,7 @@ def main() -> None:
     if not find():
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
     if not find():
-        sys.exit(
-            "No Chromium was found or could be installed; install one, or set CHROMIUM to its path."
-        )
+        sys.exit("No Chromium was found or could be installed; install one, or set CHROMIUM to its path.")
 
 
 if __name__ == "__main__":

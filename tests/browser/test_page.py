@@ -285,11 +285,13 @@ def test_playback_follows_at_its_own_speed_and_loses_nothing(visit):
     page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("greedy")
     press(page, "4×")
     press(page, "Run")
-    page.wait_for_function("decodingExplorer.state === 'done' && decodingExplorer.app.position === 8")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    page.wait_for_function("decodingExplorer.app.playback.position === 8")
     assert page.evaluate("decodingExplorer.lanes.map(l => l.shown === l.count)") == [True, True]
     seek(page, 3)
     press(page, "Play")
-    page.wait_for_function("decodingExplorer.app.position === 8 && !decodingExplorer.app.playing")
+    page.wait_for_function("!decodingExplorer.app.playback.playing")
+    assert page.evaluate("decodingExplorer.app.playback.position") == 8
 
 
 def test_keys_step_and_run(visit):

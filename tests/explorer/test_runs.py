@@ -6,7 +6,8 @@ import time
 import pytest
 
 from explorer import runs as runs_module
-from explorer.runs import MAX_RUNS, MAX_RUNS_PER_SESSION, Runs, check
+from explorer.requests import check
+from explorer.runs import MAX_RUNS, MAX_RUNS_PER_SESSION, Runs
 from tests.explorer.scripted import ScriptedLane
 
 REQUEST = {

@@ -91,9 +91,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       app.fail(answer.error);
       return null;
     }
-    const run = new Run(app, answer.run, state);
-    run.count = request.lanes.length;
-    return run;
+    return new Run(app, answer.run, state);
   };
 
   page.Run = Run;

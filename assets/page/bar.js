@@ -4,18 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
 
-  // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
-  page.h = function (tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
-      else if (value !== null && value !== undefined) element.setAttribute(name, value);
-    }
-    element.append(...children.filter((child) => child !== null && child !== undefined));
-    return element;
-  };
-  const h = page.h;
+  const { h, choice, labelled } = page;
 
   const SPEEDS = [["1", "1×", "Plays two steps a second"], ["4", "4×", "Plays eight steps a second"],
     ["live", "live", "Shows each step as soon as it is decoded"]];
@@ -23,21 +12,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     ["forwards", "target forwards", "Lanes are lined up by how often the target model ran: a race at equal cost"],
     ["seconds", "seconds", "Lanes are lined up by their computing time"]];
   const COLOURS = [["source", "where it came from"], ["entropy", "entropy"], ["logprob", "log-probability"]];
-
-  // A row of buttons of which one is pressed.
-  function choice(label, options, current, pick) {
-    const buttons = options.map(([value, text, title]) =>
-      h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
-    function select(value, told) {
-      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
-      if (told) pick(value);
-    }
-    return { element: h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
-  }
-
-  function labelled(text, control, className) {
-    return h("label", { class: "field " + (className || "") }, h("span", {}, text), control);
-  }
 
   page.buildBar = function (app) {
     const data = app.data, bar = {};
@@ -67,16 +41,16 @@ window.ExplorerPage = window.ExplorerPage || {};
       bar.buttons[name] = h("button", { type: "button", title, class: name === "run" ? "primary" : "", onclick: () => app.press(name) }, text);
     }
     bar.more = h("button", { type: "button", class: "more", "aria-label": "Settings", "aria-expanded": "false", title: "Settings", onclick: () => {
-      const open = bar.root.classList.toggle("settings-open");
+      const open = bar.controls.classList.toggle("settings-open");
       bar.more.setAttribute("aria-expanded", String(open));
     } }, "⚙");
 
-    bar.unit = choice("Line up lanes by", UNITS, app.unit, (unit) => app.setUnit(unit));
-    bar.play = h("button", { type: "button", class: "play", "aria-label": "Play", title: "Replay what is here", onclick: () => app.togglePlay() }, "▶");
+    bar.unit = choice("Line up lanes by", UNITS, app.playback.unit, (unit) => app.playback.setUnit(unit));
+    bar.play = h("button", { type: "button", class: "play", "aria-label": "Play", title: "Replay what is here", onclick: () => app.playback.togglePlay() }, "▶");
     bar.slider = h("input", { type: "range", min: "0", max: "0", step: "1", value: "0", "aria-label": "Step position",
-      oninput: () => app.seek(Number(bar.slider.value), true) });
+      oninput: () => app.playback.seek(Number(bar.slider.value), true) });
     bar.where = h("output", { class: "where" });
-    bar.speed = choice("Speed", SPEEDS, app.speed, (speed) => app.setSpeed(speed));
+    bar.speed = choice("Speed", SPEEDS, app.playback.speed, (speed) => app.playback.setSpeed(speed));
     bar.colour = h("select", { "aria-label": "Colour tokens by", title: "What the colour of a token in the text says",
       onchange: () => app.setColour(bar.colour.value) }, ...COLOURS.map(([value, text]) => h("option", { value }, text)));
     bar.add = h("button", { type: "button", title: "Add a lane with another strategy", onclick: () => app.addLane() }, "+ Lane");
@@ -87,14 +61,16 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.alert = h("div", { class: "alert", role: "alert" });
     bar.laneButtons = h("nav", { class: "lane-buttons", "aria-label": "Lanes" });
 
-    bar.root = h("header", { class: "bars" },
-      h("div", { class: "bar first" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.prompt,
+    bar.sections = h("nav", { class: "sections", "aria-label": "Sections" });
+    bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, bar.theme);
+    bar.controls = h("div", { class: "bars" },
+      h("div", { class: "bar first" }, bar.prompt,
         h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), models),
         h("div", { class: "buttons" }, ...Object.values(bar.buttons), bar.more)),
       h("div", { class: "bar second" },
         h("div", { class: "settings" }, bar.unit.element),
         bar.play, bar.slider, bar.where,
-        h("div", { class: "settings" }, bar.speed.element, labelled("colour by", bar.colour), bar.add, bar.theme)),
+        h("div", { class: "settings" }, bar.speed.element, labelled("colour by", bar.colour), bar.add)),
       h("div", { class: "bar status" }, bar.status, bar.alert), bar.laneButtons);
     return bar;
   };

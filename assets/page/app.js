@@ -4,28 +4,22 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
-  const RATES = { 1: 2, 4: 8 }; // steps a second in playback
-  const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, seconds: (row) => row.seconds };
 
-  class App {
+  class App extends page.Emitter {
     constructor(root, data) {
+      super();
       this.root = root;
       this.data = data;
       this.session = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
       this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
       this.theme = document.documentElement.dataset.theme || "light";
-      this.unit = "step";
-      this.speed = "live";
       this.colour = "source";
       this.prompt = data.example.prompt;
       this.maxNewTokens = data.example.max_new_tokens;
       this.lanes = [];
       this.run = null;
       this.models = { state: "loading", sentence: "Loading the models …" };
-      this.ticks = [];
-      this.position = 0;
-      this.following = true;
-      this.playing = null;
+      this.playback = new page.Playback(this);
       this.latencies = [];
       this.phoneLane = 0;
       this.build();
@@ -34,27 +28,64 @@ window.ExplorerPage = window.ExplorerPage || {};
     build() {
       this.bar = page.buildBar(this);
       this.main = h("main", { class: "lanes" });
+      this.below = h("div", { class: "below" });
       this.inspector = page.buildInspector(this);
-      this.root.replaceChildren(this.bar.root, this.main, this.inspector.root);
+      this.sections = new Map();
+      this.addSection("decode", "Decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
       for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
+      for (const build of page.parts) build(this);
+      this.root.replaceChildren(this.bar.root, ...[...this.sections.values()].map((section) => section.element), this.inspector.root);
+      this.showSection("decode");
       this.arrange();
       document.addEventListener("keydown", (event) => this.key(event));
       this.status();
     }
 
+    // A section of the page with its button at the top; `shown` is called whenever it comes on screen.
+    addSection(name, title, element, shown) {
+      const button = h("button", { type: "button", onclick: () => this.showSection(name) }, title);
+      this.sections.set(name, { element, button, shown });
+      this.bar.sections.append(button);
+    }
+
+    showSection(name) {
+      this.section = name;
+      for (const [other, section] of this.sections) {
+        section.element.hidden = other !== name;
+        if (other === name) section.button.setAttribute("aria-current", "page");
+        else section.button.removeAttribute("aria-current");
+      }
+      const shown = this.sections.get(name).shown;
+      if (shown) shown();
+    }
+
     // The stored run, as soon as the player is there.
     drawExample() {
       const example = this.data.example;
-      this.run = new page.Run(this, example.run, "done");
-      this.run.count = example.lanes.length;
+      this.lanes.forEach((lane) => lane.makeDrawings());
+      this.adopt(example.run, example.answer);
+    }
+
+    // Shows a run that is done already and whose settings are the page's: `answer` is a pull's answer from its beginning.
+    adopt(runId, answer) {
+      this.show(new page.Run(this, runId, "done"), this.lanes.length);
       this.run.stored = true;
-      this.lanes.forEach((lane, index) => {
-        lane.makeDrawings();
-        lane.empty(index);
-      });
-      this.take(example.answer);
-      this.runKey = this.settingsKey();
+      this.take(answer);
       this.status();
+    }
+
+    // From here on the page shows `run`, which has the first `count` lanes and the settings of now.
+    show(run, count) {
+      run.count = count;
+      this.playback.rewind();
+      this.run = run;
+      this.runKey = this.settingsKey();
+      this.inspector.hide();
+      this.lanes.forEach((lane, index) => {
+        if (index < count) lane.empty(index);
+        lane.drawHint();
+      });
+      this.emit("run", run);
     }
 
     // ---- settings -------------------------------------------------------------------------------------------------
@@ -65,6 +96,28 @@ window.ExplorerPage = window.ExplorerPage || {};
         prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
         lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed })),
       };
+    }
+
+    // All that a link, a lesson or a saved run needs to bring this page back: what `applySetup` takes.
+    setup() {
+      const { prompt, max_new_tokens } = this.request();
+      return { prompt, max_new_tokens, lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
+    }
+
+    // Puts prompt, length and lanes in place (what is left out stays as it is) and shows them; runs nothing.
+    applySetup(setup) {
+      if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
+      if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
+      if (setup.lanes) {
+        for (const lane of this.lanes) lane.element.remove();
+        this.lanes = setup.lanes.slice(0, this.data.limits.lanes).map((lane) => new page.LanePane(this, lane));
+        this.lanes.forEach((lane) => lane.makeDrawings());
+        this.phoneLane = 0;
+      }
+      this.arrange();
+      this.playback.count();
+      this.edited();
+      this.showSection("decode");
     }
 
     // What a run depends on, as text: another text means that Run starts anew.
@@ -95,7 +148,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.lanes.splice(this.lanes.indexOf(lane), 1);
       lane.element.remove();
       this.arrange();
-      this.count();
+      this.playback.count();
       this.edited();
     }
 
@@ -109,6 +162,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.bar.add.disabled = this.lanes.length >= this.data.limits.lanes;
       this.phoneLane = Math.min(this.phoneLane, this.lanes.length - 1);
       this.drawLaneButtons();
+      this.emit("lanes");
     }
 
     drawLaneButtons() {
@@ -125,23 +179,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       document.documentElement.dataset.theme = theme;
       try { localStorage.setItem("explorer-theme", theme); } catch { /* private windows may refuse: the choice lasts for this page */ }
       this.lanes.forEach((lane) => lane.theme(theme));
+      this.emit("theme");
     }
 
     setColour(colour) {
       this.colour = colour;
       for (const lane of this.lanes) for (const chips of [lane.chips, lane.text]) chips.colour(colour);
-    }
-
-    setSpeed(speed) {
-      this.speed = speed;
-      if (speed === "live" && this.run && this.run.state === "running") this.catchUp();
-    }
-
-    setUnit(unit) {
-      const end = this.following || this.position === this.ticks.length, share = this.position / (this.ticks.length || 1);
-      this.unit = unit;
-      this.count();
-      this.seek(end ? this.ticks.length : Math.round(share * this.ticks.length), !end);
     }
 
     // ---- the run --------------------------------------------------------------------------------------------------
@@ -150,10 +193,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.fail("");
       const open = this.run && !this.run.over && this.runKey === this.settingsKey();
       if (name === "pause" || name === "stop") {
-        if (name === "pause") this.stopPlaying();
+        if (name === "pause") this.playback.stopPlaying();
         if (this.run && !this.run.over) await this.run.control(name);
       } else if (open) {
-        this.catchUp();
+        this.playback.catchUp();
         await this.run.control(name === "run" ? "resume" : "step");
       } else await this.begin(name === "run" ? "running" : "paused");
     }
@@ -165,21 +208,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.status();
       const key = this.settingsKey();
       try {
-        const before = this.run && !this.run.over ? this.run : null;
+        const before = this.run && !this.run.over ? this.run : null, count = this.lanes.length;
         const run = await page.start(this, state);
         if (!run) return;
         if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-        this.stopPlaying();
-        this.run = run;
+        this.show(run, count);
         this.runKey = key;
-        this.position = 0;
-        this.ticks = [];
-        this.following = true;
-        this.inspector.hide();
-        this.lanes.slice(0, run.count).forEach((lane, index) => lane.empty(index));
-        this.lanes.forEach((lane) => lane.drawHint());
         run.follow();
-        if (this.speed !== "live" && state === "running") this.togglePlay();
+        if (this.playback.speed !== "live" && state === "running") this.playback.togglePlay();
         this.measure();
       } finally {
         this.starting = false;
@@ -190,9 +226,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     // Takes a pull's answer.
     take(answer) {
       for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
-      this.count();
-      if (this.following && !this.playing) this.seek(this.ticks.length, false);
-      else this.seek(this.position, false);
+      this.playback.count();
+      if (this.playback.following && !this.playback.playing) this.playback.seek(this.playback.ticks.length, false);
+      else this.playback.seek(this.playback.position, false);
+      this.emit("data");
       this.status();
     }
 
@@ -223,77 +260,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       };
       const extra = loading && state === "none" ? " " + this.models.sentence : broken ? " " + this.models.sentence : "";
       this.bar.status.textContent = says[state] + extra + (key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "");
-    }
-
-    // ---- where we are ---------------------------------------------------------------------------------------------
-
-    // The values the slider can stand at, in the chosen unit.
-    count() {
-      const values = new Set();
-      for (const lane of this.lanes) lane.rows.forEach((row, index) => values.add(KEYS[this.unit](row, index)));
-      this.ticks = [...values].sort((a, b) => a - b);
-      this.bar.slider.max = String(this.ticks.length);
-    }
-
-    seek(position, byHand) {
-      this.position = Math.max(0, Math.min(position, this.ticks.length));
-      if (byHand) {
-        this.following = this.position === this.ticks.length;
-        this.stopPlaying();
-      }
-      const value = this.position ? this.ticks[this.position - 1] : -1, key = KEYS[this.unit];
-      for (const lane of this.lanes) {
-        let shown = lane.rows.length;
-        while (shown > 0 && key(lane.rows[shown - 1], shown - 1) > value) shown -= 1;
-        lane.show(shown);
-      }
-      this.drawPosition(value);
-    }
-
-    drawPosition(value) {
-      const last = this.ticks[this.ticks.length - 1] || 0, slider = this.bar.slider;
-      const words = this.unit === "seconds" ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"
-        : (this.unit === "step" ? "step " : "forward ") + Math.max(value, 0) + " of " + last;
-      this.bar.where.textContent = words;
-      slider.value = String(this.position);
-      slider.setAttribute("aria-valuetext", words);
-      slider.style.setProperty("--done", (100 * this.position) / (this.ticks.length || 1) + "%");
-    }
-
-    catchUp() {
-      this.following = true;
-      if (this.speed === "live") {
-        this.stopPlaying();
-        this.seek(this.ticks.length, false);
-      } else if (!this.playing) this.togglePlay();
-    }
-
-    // ---- playback: only the browser's, nothing is decoded again ---------------------------------------------------------
-
-    togglePlay() {
-      if (this.playing) return this.stopPlaying();
-      if (this.position >= this.ticks.length && this.run && this.run.over) this.position = 0;
-      const steps = Math.max(1, ...this.lanes.map((lane) => lane.rows.length));
-      let before = performance.now(), at = this.position;
-      const tick = (now) => {
-        const rate = (RATES[this.speed] || 8) * (this.unit === "step" ? 1 : this.ticks.length / steps);
-        at = Math.min(at + ((now - before) / 1000) * rate, this.ticks.length);
-        before = now;
-        if (Math.floor(at) !== this.position) this.seek(Math.floor(at), false);
-        if (this.position >= this.ticks.length && (!this.run || this.run.over)) return this.stopPlaying();
-        this.playing = requestAnimationFrame(tick);
-      };
-      this.playing = requestAnimationFrame(tick);
-      this.bar.play.textContent = "❚❚";
-      this.bar.play.setAttribute("aria-label", "Hold playback");
-    }
-
-    stopPlaying() {
-      if (!this.playing) return;
-      cancelAnimationFrame(this.playing);
-      this.playing = null;
-      this.bar.play.textContent = "▶";
-      this.bar.play.setAttribute("aria-label", "Play");
+      this.emit("state");
     }
 
     key(event) {
@@ -305,7 +272,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.press(this.state() === "running" ? "pause" : "run");
       } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
         event.preventDefault();
-        this.seek(this.position + (event.key === "ArrowRight" ? 1 : -1), true);
+        this.playback.seek(this.playback.position + (event.key === "ArrowRight" ? 1 : -1), true);
       }
     }
 
@@ -319,10 +286,10 @@ window.ExplorerPage = window.ExplorerPage || {};
           if (lane.view === "text" || lane.runIndex === null) continue;
           const painted = lane.scene.paintedStep, from = seen.get(lane) ?? -1;
           for (let step = from + 1; step <= painted && step < lane.rows.length; step++) {
-            if (this.following) this.latencies.push(lane.scene.lastPaint + offset - lane.rows[step].wall * 1000);
+            if (this.playback.following) this.latencies.push(lane.scene.lastPaint + offset - lane.rows[step].wall * 1000);
           }
           seen.set(lane, Math.max(from, painted));
-          open = open || (this.following && seen.get(lane) < lane.rows.length - 1);
+          open = open || (this.playback.following && seen.get(lane) < lane.rows.length - 1);
         }
         if (open) requestAnimationFrame(look);
       };
@@ -337,6 +304,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         if (answer.error) return this.fail(answer.error);
         this.models = answer;
         if (answer.strategies) this.learn(answer);
+        this.emit("models");
         this.status();
         if (answer.state !== "loading") return;
       }
@@ -345,7 +313,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     learn(answer) {
       this.strategies = new Map(answer.strategies.map((s) => [s.name, s]));
       for (const lane of this.lanes) lane.describe();
-      for (const span of this.bar.root.querySelectorAll(".model")) {
+      for (const span of this.bar.controls.querySelectorAll(".model")) {
         const facts = answer.facts[span.dataset.role];
         if (facts) span.title = Object.entries(facts).map(([k, v]) => k + ": " + (typeof v === "number" ? v.toLocaleString("en") : v)).join("\n");
       }

@@ -1,0 +1,58 @@
+// What all parts of the page share: elements, buttons, and where a part says that it belongs to the page. Knows nothing of
+// runs, lanes or strategies.
+//
+// A part is a file in this folder that calls `page.addPart((app) => ...)`; it is built once, after the bars and the first lanes.
+// It may add a section beside the lanes with `app.addSection`, put an element below them (`app.below`), listen with `app.on`,
+// and ask the server with `page.call`. What is emitted: "run" (another run is shown), "data" (rows came), "shown" (the slider
+// stands elsewhere), "lanes" (lanes came, went or changed), "state", "theme", "models".
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+
+  // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
+  page.h = function (tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
+      else if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  };
+
+  // A row of buttons of which one is pressed; options: [value, text, title].
+  page.choice = function (label, options, current, pick) {
+    const buttons = options.map(([value, text, title]) =>
+      page.h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
+    function select(value, told) {
+      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
+      if (told) pick(value);
+    }
+    return { element: page.h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
+  };
+
+  // A control with its name in front.
+  page.labelled = function (text, control, className) {
+    return page.h("label", { class: "field " + (className || "") }, page.h("span", {}, text), control);
+  };
+
+  // Who listens to what; `emit` tells them in the order in which they came.
+  page.Emitter = class {
+    constructor() {
+      this.listeners = new Map();
+    }
+
+    on(name, listener) {
+      if (!this.listeners.has(name)) this.listeners.set(name, []);
+      this.listeners.get(name).push(listener);
+    }
+
+    emit(name, ...what) {
+      for (const listener of this.listeners.get(name) || []) listener(...what);
+    }
+  };
+
+  page.parts = [];
+  page.addPart = (build) => page.parts.push(build);
+})(window.ExplorerPage);

@@ -1,0 +1,46 @@
+"""What people ask of a run, checked in one place for the page and the endpoints; errors as sentences.
+
+Knows plain data only.
+"""
+
+MAX_LANES = 4
+MAX_NEW_TOKENS = 256
+MAX_PROMPT_CHARACTERS = 20_000
+
+
+def check(request: dict) -> dict:
+    """The request in its expected form. ValueError with one sentence if a part is missing or out of range."""
+    prompt, lanes = request.get("prompt"), request.get("lanes")
+    if not isinstance(prompt, str) or not prompt:
+        raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
+    if len(prompt) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(
+            f"The prompt has {len(prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. Shorten it."
+        )
+    if (
+        not isinstance(lanes, list)
+        or not 1 <= len(lanes) <= MAX_LANES
+        or not all(isinstance(x, dict) for x in lanes)
+    ):
+        raise ValueError(f"A run has one to {MAX_LANES} lanes.")
+    wanted = request.get("max_new_tokens")
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
+        raise ValueError(f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {wanted!r}.")
+    checked = []
+    for number, lane in enumerate(lanes, 1):
+        seed, parameters = lane.get("seed", 0), lane.get("parameters", {})
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**53:
+            raise ValueError(f"Lane {number}: the seed must be a whole number of at least 0, not {seed!r}.")
+        if not isinstance(parameters, dict) or not isinstance(lane.get("strategy"), str):
+            raise ValueError(f"Lane {number} needs a strategy and its parameters.")
+        checked.append({"strategy": lane["strategy"], "parameters": parameters, "seed": seed})
+    return {"prompt": prompt, "max_new_tokens": wanted, "lanes": checked}
+
+
+def sentence(error: Exception) -> str:
+    """An error as one sentence for the page; only our own ValueErrors speak for themselves."""
+    if isinstance(error, ValueError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this run; take fewer lanes, beams or tokens."
+    return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
