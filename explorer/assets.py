@@ -1,4 +1,4 @@
-"""The page's own files: how they are served, and how the first picture gets into the HTML that Gradio sends.
+"""Serves the page's own files, and puts the first picture into the HTML that Gradio sends.
 
 Serves a fixed list of files and nothing else; fetches nothing from elsewhere. Knows nothing of runs.
 """
@@ -6,7 +6,6 @@ Serves a fixed list of files and nothing else; fetches nothing from elsewhere. K
 import functools
 import gzip
 import hashlib
-import json
 import mimetypes
 import re
 from pathlib import Path
@@ -16,31 +15,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
+from explorer import page_files
+
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
-PLOTLY = "plotly-basic.min.js"
 
 
 @functools.cache
 def files() -> dict[str, Path]:
-    """Served name -> file: style sheet, the page's scripts, the player, and plotly's basic build.
-
-    It draws scatter, bar and pie, and starts four times as fast as the whole one in plotly's Python package.
-    """
-    own = [path for folder in ("page", "player") for path in sorted((ASSETS / folder).glob("*.*s"))]
-    return {served(path): path for path in [*own, ASSETS / "vendor" / PLOTLY]}
+    """Served name -> file: style sheets, the page's scripts, the player, and plotly's basic build."""
+    return {served(path): path for path in [*page_files.own(), page_files.PLOTLY]}
 
 
 def served(path: Path) -> str:
     """The name a file is served under: its folder and name in letters, digits and dashes."""
     return re.sub(r"[^a-z0-9]+", "-", f"{path.parent.name}-{path.name}".lower())
-
-
-def page_scripts() -> list[Path]:
-    """The page's own scripts: what all share first, what starts it last, between them no order."""
-    last = {"base.js": -1, "app.js": 1}
-    own = [path for path in files().values() if path.parent.name == "page" and path.suffix == ".js"]
-    return sorted(own, key=lambda path: last.get(path.name, 0))
 
 
 @functools.cache
@@ -54,11 +42,6 @@ def content(name: str) -> tuple[bytes, str]:
 def packed(name: str) -> bytes:
     """The same, compressed for readers on another machine."""
     return gzip.compress(content(name)[0], 5)
-
-
-def palette() -> dict:
-    """The palette that Python and the browser share."""
-    return json.loads((ASSETS / "palette.json").read_text())
 
 
 def serve(request: Request) -> Response:
@@ -91,34 +74,19 @@ def address(path: Path) -> str:
 
 def head() -> str:
     """Style sheets, the palette's surfaces, and the theme, all known before anything is painted."""
-    surfaces = palette()["surface"]
-    rules = "".join(
-        f":root[data-theme={theme}]{{color-scheme:{theme};"
-        + "".join(f"--{k}:{v};" for k, v in colours.items())
-        + "}"
-        for theme, colours in surfaces.items()
-    )
-    theme = (
-        "const t=(()=>{try{return localStorage.getItem('explorer-theme')}catch{}})();document.documentElement"
-        ".dataset.theme=t||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');"
-    )
-    sheets = [path for path in files().values() if path.suffix == ".css"]
-    links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in sheets)
-    return f"{links}<style>{rules}</style><script>{theme}</script>"
+    links = "".join(f'<link rel="stylesheet" href="{address(path)}">' for path in page_files.sheets())
+    return f"{links}<style>{page_files.surfaces()}</style><script>{page_files.THEME}</script>"
 
 
 def body(first: dict) -> str:
     """The root, the data, and the scripts: our own first, so that a frame shows while plotly is read."""
-    data = json.dumps(first, separators=(",", ":")).replace("<", "\\u003c")
-    own = page_scripts()
-    rest = [path for path in files().values() if path not in own and path.suffix == ".js"]
     tag = '<script src="{}"></script>'.format
     return "".join(
         [
             '<div id="explorer"></div>',
-            f'<script type="application/json" id="explorer-data">{data}</script>',
-            *(tag(address(path)) for path in own),
-            *(tag(address(path)) for path in sorted(rest, key=lambda p: p.name != PLOTLY)),
+            f'<script type="application/json" id="explorer-data">{page_files.json_in_html(first)}</script>',
+            *(tag(address(path)) for path in page_files.page_scripts()),
+            *(tag(address(path)) for path in page_files.drawing_scripts()),
             "<script>ExplorerPage.draw()</script>",
         ]
     )

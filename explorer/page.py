@@ -10,14 +10,13 @@ import time
 
 import gradio as gr
 
-from decoders.registry import BADGES, FAMILIES, strategies
+from decoders.registry import strategies
 from explorer import assets, endpoints, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
-from explorer.requests import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, sentence
-from explorer.runs import Runs, answer
-from visualizers.costs import DEFINITIONS
-from visualizers.views import titles
+from explorer.page_data import page_data
+from explorer.requests import sentence
+from explorer.runs import Runs
 
 TITLE = "Decoding Explorer"
 EXAMPLE = "example"  # the public name of the stored run
@@ -32,21 +31,9 @@ else element.textContent = "This page lacks its own scripts: open it at the addr
 
 def first_data(runs: Runs, loader: Loader) -> dict:
     """What the page needs to show itself: the stored run with its declarations, names and limits."""
-    setup, traces = stored.setup(), stored.traces()
-    run = runs.show(traces, run_id=EXAMPLE)
-    cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
-    return {
-        "example": {"run": EXAMPLE, **setup, "answer": answer(run, cursors)},
-        "strategies": setup["declarations"],
-        "families": FAMILIES,
-        "views": titles(),
-        "prompts": stored.prompts(),
-        "palette": assets.palette(),
-        "costs": DEFINITIONS,
-        "badges": BADGES,
-        "models": loader.names,
-        "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
-    }
+    setup = stored.setup()
+    run = runs.show(stored.traces(), run_id=EXAMPLE)
+    return page_data(run, setup, setup["declarations"], loader.names)
 
 
 def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
