@@ -1,0 +1,26 @@
+"""Problems that a program can check: made from a seed, in fixed prompt forms, each task with its checker.
+
+`TASKS` maps a name to a `Task`; every module of this folder that has a tuple `TASKS` is found by itself.
+"""
+
+import importlib
+import pkgutil
+import random
+
+from explorer.tasks.problem import Grade, Problem, Task
+
+__all__ = ["TASKS", "Grade", "Problem", "Task", "problems"]
+
+TASKS: dict[str, Task] = {
+    task.name: task
+    for module in pkgutil.iter_modules(__path__)
+    for task in getattr(importlib.import_module(f"{__name__}.{module.name}"), "TASKS", ())
+}
+
+
+def problems(name: str, count: int, seed: int = 0) -> list[Problem]:
+    """`count` problems of one task. ValueError with one sentence if there is no such task."""
+    if name not in TASKS:
+        raise ValueError(f"There is no task named {name!r}; choose one of: {', '.join(TASKS)}.")
+    rng = random.Random(f"{name} {seed}")
+    return [TASKS[name].make(rng) for _ in range(count)]

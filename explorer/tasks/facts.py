@@ -1,0 +1,32 @@
+"""Fact sheets: a few sentences about people and things, and a question whose answer is a span of them."""
+
+import random
+
+from explorer.tasks.problem import Problem, Task, same_line
+
+NAMES = ("Tom", "Lily", "Ben", "Mia", "Sam", "Anna", "Max", "Lucy", "Tim", "Sara")
+COLOURS = ("red", "blue", "green", "yellow", "black", "white", "pink", "brown")
+THINGS = ("hat", "ball", "bike", "coat", "boat", "cup", "kite", "box")
+PLACES = ("the garden", "the forest", "the kitchen", "the park", "the school", "the river")
+FOODS = ("apples", "cake", "bread", "soup", "cheese", "rice", "nuts")
+
+
+def make_facts(rng: random.Random) -> Problem:
+    """Four to eight facts, each about another person and matter, and one question."""
+    asked, told = [], []
+    for name in rng.sample(NAMES, rng.randint(2, 4)):
+        colour, thing, place, food = (rng.choice(words) for words in (COLOURS, THINGS, PLACES, FOODS))
+        facts = [
+            (f"{name} has a {colour} {thing}.", f"What color is the {thing} of {name}?", colour),
+            (f"{name} is in {place}.", f"Where is {name}?", place),
+            (f"{name} likes {food}.", f"What does {name} like?", food),
+        ]
+        chosen = rng.sample(facts, 2)
+        told += [fact for fact, _, _ in chosen]
+        asked += [(question, answer) for _, question, answer in chosen]
+    rng.shuffle(told)
+    question, answer = rng.choice(asked)
+    return Problem("facts", f"{' '.join(told)}\nQuestion: {question}\nAnswer:", f" {answer}", {"sheet": told})
+
+
+TASKS = (Task("facts", "A question about a fact sheet; the answer is a span of it.", make_facts, same_line),)

@@ -1,0 +1,88 @@
+"""Tasks: right answers pass their checkers, wrong ones do not, and nothing that a model writes breaks one."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explorer.tasks import TASKS, problems
+from explorer.tasks.python_programs import evaluate
+from explorer.tasks.records import unhelpful
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_right_answer_passes_and_a_mangled_one_fails(name):
+    """A wrong answer is another problem's: it may be right by chance, but only now and then."""
+    made = problems(name, 200)
+    grades = [TASKS[name].check(p, p.answer + "\n\nmore text") for p in made]
+    assert all(grade.right for grade in grades), next(g for g in grades if not g.right)
+    crossed = [
+        TASKS[name].check(p, q.answer) for p, q in zip(made, made[1:], strict=False) if p.answer != q.answer
+    ]
+    assert sum(g.right for g in crossed) <= 0.25 * len(crossed)
+    assert not any(
+        TASKS[name].check(p, wrong).right for p in made for wrong in ("", "\n", "x", p.answer[:-1] + "~")
+    )
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_problems_come_from_the_seed_and_differ(name):
+    """The same seed gives the same problems; there are many of them."""
+    assert problems(name, 30, seed=1) == problems(name, 30, seed=1)
+    assert problems(name, 30, seed=1) != problems(name, 30, seed=2)
+    assert len({p.prompt for p in problems(name, 200)}) >= (12 if name == "upper" else 60)
+
+
+@pytest.mark.parametrize("name", TASKS)
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(max_size=120), seed=st.integers(0, 50))
+def test_no_text_breaks_a_checker(name, text, seed):
+    """Whatever a model writes is graded with a sentence."""
+    (problem,) = problems(name, 1, seed)
+    assert TASKS[name].check(problem, text).reason.endswith((".", "]"))
+
+
+@pytest.mark.parametrize("name", ["column_sum", "chain", "word_problem", "countdown"])
+def test_a_wrong_step_is_found_where_it_is(name):
+    """Steps before it are right; the answer is not."""
+    for problem in problems(name, 40):
+        steps = problem.answer.split("\n")
+        changed = steps[0][:-1] + str((int(steps[0][-1]) + 1) % 10)
+        grade = TASKS[name].check(problem, "\n".join([changed, *steps[1:]]))
+        assert not grade.right
+        assert not grade.steps[0][1]
+        right = TASKS[name].check(problem, problem.answer).steps
+        assert right and all(ok for _, ok in right)
+
+
+def test_other_right_answers_are_right_too():
+    """Countdown, shuffles, word problems and programs have more than one answer."""
+    task = TASKS["countdown"]
+    problem = type(problems("countdown", 1)[0])("countdown", "", "", {"numbers": [3, 5, 9], "goal": 24})
+    assert task.check(problem, "5*3=15\n9+15=24").right
+    assert not task.check(problem, "9+9=18\n18+6=24").right
+    program = TASKS["list_program"]
+    problem = type(problem)("list_program", "", "", {"examples": [([1, 2], [3, 2]), ([5], [6])]})
+    assert program.check(problem, "reverse\nadd 1").right
+    assert program.check(problem, "add 1\nreverse").right
+    assert not program.check(problem, "add 1").right
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["__import__('os').system('true')", "xs.__class__", "open('x')", "(lambda: 0)()", "9 ** 9 ** 9",
+     "[0] * 100 * 100 * 100", "f'{xs}'", "xs.append(1)", "'a' * 1000"],
+)  # fmt: skip
+def test_code_that_reaches_outside_or_grows_is_refused(body):
+    """With a sentence, before it runs."""
+    with pytest.raises(ValueError, match=r"\.$"):
+        evaluate(body, "xs", ([1, 2, 3],))
+
+
+def test_some_training_records_are_unhelpful_on_purpose():
+    """About one in seven; the checker refuses those, and the right answer stays the problem's own."""
+    rng = random.Random(0)
+    made = problems("json", 300)
+    refused = [not TASKS["json"].check(p, unhelpful(p, rng)).right for p in made]
+    assert 0.08 < sum(refused) / len(refused) < 0.22
