@@ -42,16 +42,20 @@ class Costs:
     drafted_nodes: set[int] = field(default_factory=set)
 
     def add(self, step: "Step") -> None:
-        """Folds one step."""
-        self.steps += 1
+        """Folds one step. What a lane begins with is not its work: such a step costs its seconds alone."""
         self.seconds = step.seconds
+        if step.index == 0 and any(
+            type(event).__name__ == "Propose" and event.given for event in step.events
+        ):
+            return
+        self.steps += 1
         drafted, accepted, verified = 0, 0, False
         for event in step.events:
             match type(event).__name__:
                 case "Forward":
                     self._forward(event)
                     verified = verified or event.kind == "verify"
-                case "Propose" if event.source not in ("target", "person", "guess"):
+                case "Propose" if event.source not in ("target", "guess"):
                     self.drafted_nodes.add(event.node)
                     drafted += 1
                 case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:

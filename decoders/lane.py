@@ -6,12 +6,13 @@ pictures.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
+from decoders import begin as beginnings
 from decoders import registry, trace
 from decoders.cache import OutOfSlots
 from decoders.chooser import Chooser, Random
@@ -56,8 +57,12 @@ class Lane:
         seed: int = 0,
         limits: Limits | None = None,
         chooser: Chooser | None = None,
+        begin: dict[str, Any] | None = None,
     ):
-        """Raises ValueError with one sentence for an unusable prompt, parameter, limit or missing model."""
+        """`begin`: tokens after the prompt that the lane starts from, see begin.py.
+
+        Raises ValueError with one sentence for an unusable prompt, parameter, limit, begin or missing model.
+        """
         self.strategy = registry.get(strategy)
         self.parameters = self.strategy.check(parameters or {})
         self.limits = limits or Limits()
@@ -74,16 +79,20 @@ class Lane:
                 f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
                 f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
             )
-        self.tree = Tree(prompt)
         self.eos = target.eos
-        self.budget = min(self.limits.max_new_tokens, context - len(prompt))
+        room = min(self.limits.max_new_tokens, context - len(prompt))
+        given, forced = (
+            beginnings.check(begin, self.eos, room, target.engine.vocabulary) if begin else ([], [])
+        )
+        self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
+        self.budget, self.given = room - len(given), len(given)
         self.models = {role: models[role] for role in self.strategy.needs}
         self.trace = trace.Trace(
             strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
             models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),
             badge=self.strategy.badge(self.parameters),
         )  # fmt: skip
-        self._meet(prompt)
+        self._meet(self.tree.tokens)
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
         self.ended_by: str | None = None
@@ -100,7 +109,15 @@ class Lane:
         except OutOfSlots as error:
             self._release()
             raise ValueError(str(error)) from error
-        self._turns = self.strategy.run(self)
+        self._turns = self._take_turns(given, forced)
+
+    def _take_turns(self, given: list[int], forced: list[int]) -> Iterator[None]:
+        """The strategy's own turns, after one that tells what the lane begins with."""
+        if given:
+            self._events += beginnings.events(given, forced, len(self.trace.prompt))
+            yield
+        if self.more:
+            yield from self.strategy.run(self)
 
     # ---- control
     # -------------------------------------------------------------------------------------------------
@@ -155,9 +172,9 @@ class Lane:
             )
 
     def _reason(self) -> str:
-        if self.tree.tokens[self.tip] in self.eos and self.written:
-            return "The model wrote its end-of-text token."
-        if self.budget < self.limits.max_new_tokens:
+        if self._text_ended:
+            return "The model wrote its end-of-text token." if self.written else "The text was ended by hand."
+        if self.budget + self.given < self.limits.max_new_tokens:
             return f"The model's context of {self.tree.trunk + self.budget:,} tokens is full."
         return f"Reached max_new_tokens = {self.limits.max_new_tokens}."
 
@@ -172,7 +189,12 @@ class Lane:
     @property
     def more(self) -> bool:
         """True while the text is unfinished: no end-of-text token yet and tokens left to write."""
-        return self.left > 0 and not (self.written and self.tree.tokens[self.tip] in self.eos)
+        return self.left > 0 and not self._text_ended
+
+    @property
+    def _text_ended(self) -> bool:
+        """An end-of-text token at the end of the prompt is none: some models read one before every text."""
+        return self.tree.tokens[self.tip] in self.eos and bool(self.written or self.given)
 
     def score(
         self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False

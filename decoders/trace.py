@@ -19,6 +19,7 @@ VERSION = 1
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
 
+GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
 STATUSES = (
     "accepted", "rejected", "never reached", "resampled", "bonus", "pruned", "merged", "finished", "forced",
 )  # fmt: skip
@@ -46,9 +47,14 @@ class Propose:
     parent: int
     token: int
     logprob: float | None
-    source: str  # "target", "draft", "prompt", "guess", "person"
+    source: str  # "target", "draft", "prompt", "guess"; "copied" or "person" where a lane begins further on
     slot: int = 0  # rank among its siblings, in the order in which they are tried
     fill: str | None = None  # how the slot was filled: "sampled without replacement", "sampled", "fixed"
+
+    @property
+    def given(self) -> bool:
+        """Whether this lane did not decode the token but began with it: see begin.py."""
+        return self.source in GIVEN
 
 
 @dataclass(slots=True)
@@ -303,16 +309,19 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the
     prompt.
 
-    Looks for unknown nodes, unknown statuses and double births.
+    Looks for unknown nodes, unknown statuses, double births and given tokens that do not follow the prompt.
     """
-    known = set(range(trunk))
+    known, given = set(range(trunk)), trunk
     for event in events:
         if isinstance(event, Propose):
             if event.node in known:
                 return f"node {event.node} is proposed twice."
             if event.parent not in known:
                 return f"node {event.node} hangs on node {event.parent}, which does not exist."
+            if event.given and (event.node, event.parent) != (given, given - 1):
+                return f"node {event.node} is said to be given, but does not follow the prompt."
             known.add(event.node)
+            given += event.given
         elif isinstance(event, Verdict):
             if event.status not in STATUSES:
                 return f"node {event.node} has the unknown status {event.status!r}."

@@ -45,7 +45,7 @@ class DraftRound:
     def feed(self, step) -> list[Op]:
         """Hides the round before and draws this one."""
         born, verdicts, commits = self.nodes.read(step)
-        if not born:
+        if not born or any(event.given for event in born):  # what the lane begins with is no round
             return []
         self.rounds += 1
         hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]

@@ -63,10 +63,14 @@ class DraftTree:
         tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
         if not born and not commits:
             return []
+        if any(e.given for e in born):  # what the lane begins with is no round
+            front = max(self.nodes.column[n] for n in commits)
+            said = f"Begins with {len(commits)} given tokens."
+            return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": said}]
         self.rounds += 1
         columns = [self.nodes.column.get(n, 0) for n in [*commits, *(e.node for e in born)]]
         self.start = min(columns)
-        drafted = [e for e in born if e.source not in ("target", "person")]
+        drafted = [e for e in born if e.source != "target"]
         self.drafted |= {e.node for e in drafted}
         parents = [e.parent for e in drafted]
         chain = len(set(parents)) == len(parents)
@@ -79,7 +83,7 @@ class DraftTree:
             "label_y": top + CELL / 2,
         }  # fmt: skip
         said = {"say": self._sentence(drafted, verdicts, commits)}
-        return [row, *ops, *self._text(commits), {"front": [max(columns), top + height]}, said]
+        return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]
 
     # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
@@ -220,12 +224,14 @@ class DraftTree:
             said += f", {self.nodes.text(last.node)} drawn {how}"
         return said + "."
 
-    def _text(self, commits) -> list[Op]:
+    def _text(self, commits, verdicts) -> list[Op]:
+        forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}
         return [
             {
                 "id": f"t{n}", "kind": "label", "panel": "text", "node": n, "x": self.nodes.column[n],
                 "y": 0.5, "face": "mono",
-                "role": "ink", "bold": True, "priority": 0, "w": 1, "text": self.nodes.text(n), "size": 12,
+                "role": "ink", "bold": True, "priority": 0, "w": 1, "size": 12,
+                "text": ("⚑" if n in forced else "") + self.nodes.text(n),
             }
             for n in commits
         ]  # fmt: skip

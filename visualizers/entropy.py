@@ -12,6 +12,7 @@ from visualizers.scene import Header, Op, cells, fit, probability, view, visible
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
 FORK_SECOND = 0.15  # ... and its second token has more than this probability
 TOP = 5  # tokens stacked in the lower panel
+FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
 NO_BREAK = "\u00a0"
 QUESTION = (
     "Where was the model unsure, where did it choose something unlikely, where could the text have forked?"
@@ -25,6 +26,7 @@ class Entropy:
     def __init__(self, header: Header):
         self.header = header
         self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
+        self.given: dict[int, str] = {}  # node that the lane began with -> "copied" or "person"
         self.offers: dict[
             int, tuple[list, float]
         ] = {}  # node -> (its likeliest [token, logprob] pairs, bits)
@@ -60,6 +62,8 @@ class Entropy:
             match type(event).__name__:
                 case "Propose":
                     self.tokens[event.node] = (event.parent, event.token)
+                    if event.given:
+                        self.given[event.node] = event.source
                 case "Distribution" if event.view == "target" and event.level is None:
                     self.offers[event.node] = (event.top[:TOP], event.entropy / math.log(2))
                 case "Commit":
@@ -90,12 +94,14 @@ class Entropy:
         if top:
             y = round(share_height(token, top), 4)
             ops.append(mark(f"{key}-share", "symbol", panel="mass", x=x, y=y, **look))
-        look = {
-            "state": "chosen",
-            "fill": "tint" if likeliest else "outline",
-            "text": self._shown(token),
-            **said,
-        }
+        look = {"state": "chosen", "fill": "tint" if likeliest else "outline"}
+        if node in self.given:
+            copied = self.given[node] == "copied"
+            look = {"state": "prompt", "fill": "tint"} if copied else FORCED
+            said["hover"] = [
+                said["hover"][0] + (": copied from another lane" if copied else ": put there by a person")
+            ]
+        look |= {"text": self._shown(token), **said}
         return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
 
     def _grow(self, bits: float) -> list[Op]:

@@ -55,14 +55,30 @@ class ParallelGrid:
     def feed(self, step) -> list[Op]:
         """The ops of one step: new cells, the next stair, and earlier cells now known to have been right."""
         cells: dict[int, list] = {}
+        given: list[Op] = []
         for event in step.events:
             match type(event).__name__:
+                case "Propose" if event.given:
+                    given.append(self._given(event))
                 case "Cell" if event.level is None:
                     cells.setdefault(event.iteration, []).append(event)
                 case "Depend" if event.kind == "causal":
                     link = (event.weight, self._column(event.source))
                     self.waited.setdefault(self._column(event.target), []).append(link)
-        return [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
+        return given + [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
+
+    def _given(self, event) -> Op:
+        """The cell of a token that the lane begins with, above the first guess: final before anything ran."""
+        self.frontier += 1
+        forced, shown = event.source == "person", visible(self.header.vocabulary.get(event.token, b"?"))
+        hover = [f"{shown}: " + ("put there by a person" if forced else "copied from another lane")]
+        look = (
+            {"state": "forced", "fill": "outline", "glyph": "⚑"}
+            if forced
+            else {"state": "prompt", "fill": "tint"}
+        )
+        place = {"x": self.frontier, "y": 0, "w": 1, "h": 1, "node": event.node}
+        return {"id": f"g{self.frontier}", "kind": "cell", **place, **look, "text": shown, "hover": hover}
 
     def _column(self, position: int) -> int:
         return position - self.prompt + 1
@@ -109,7 +125,7 @@ class ParallelGrid:
         x, y = self._column(cell.position), cell.iteration
         place = {"x": x, "y": y, "w": 1, "h": 1}
         look = {"state": state, "fill": fill, "text": self._shown(cell), "hover": hover}
-        return {"id": f"g{x}-{y}", "kind": "cell", **place, **look}
+        return {"id": f"g{x}-{y}", "kind": "cell", **place, **look, "cell": [cell.position, y]}
 
     def _guess(self, cell) -> list[Op]:
         """The cell of a position that is not final, with an amber dot if its token changed.

@@ -218,6 +218,8 @@ class Nodes:
         self.column[node] = self.column.get(parent, 0) + 1
         if propose.logprob is not None and parent in self.total:
             self.total[node] = self.total[parent] + propose.logprob
+        elif propose.given:  # sums begin where the lane's own work begins
+            self.total[node] = 0.0
 
     def text(self, node: int) -> str:
         """The node's token as it is shown."""

@@ -111,6 +111,8 @@ class Text:
 
     def _state(self, node: int) -> str:
         verdict = self.verdicts.get(node)
+        if self.source.get(node) == "copied":
+            return "prompt"  # given, not decoded
         return (
             "chosen"
             if verdict is None or verdict.status in ("finished", "pruned")

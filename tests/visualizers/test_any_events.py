@@ -12,7 +12,7 @@ from visualizers.scene import Header
 from visualizers.views import build
 
 MAYBE = st.one_of(st.none(), st.floats(0, 1))
-SOURCES = ("target", "draft", "prompt", "guess", "person")
+SOURCES = ("target", "draft", "prompt", "guess")
 
 
 @st.composite

@@ -1,0 +1,80 @@
+"""Where a lane begins if not at the end of the prompt: with tokens of another lane, some put by a person.
+
+`{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
+person chose; the others are copied from the lane that this one branched off. Knows events, no lanes.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from decoders.trace import Commit, Event, Note, Propose, Trace, Verdict
+
+
+def check(
+    begin: dict[str, Any], eos: Collection[int], most: int, vocabulary: int
+) -> tuple[list[int], list[int]]:
+    """(tokens, forced places) of `begin`. Raises ValueError with one sentence if it is unusable.
+
+    `most`: tokens that the lane may write in all; `vocabulary`: tokens that the model knows. Nothing may
+    follow an end-of-text token.
+    """
+    tokens, forced = begin.get("tokens"), begin.get("forced", [])
+    if not _whole(tokens) or not tokens:
+        raise ValueError("A lane begins with a list of token ids: whole numbers of at least 0.")
+    if not _whole(forced) or any(place >= len(tokens) for place in forced):
+        raise ValueError(f"The forced places must be whole numbers from 0 to {len(tokens) - 1}.")
+    if max(tokens) >= vocabulary:
+        raise ValueError(
+            f"The model knows {vocabulary:,} tokens and no token {max(tokens):,}; begin with its own."
+        )
+    if len(tokens) > most:
+        raise ValueError(
+            f"The lane begins with {len(tokens):,} tokens, but may write only {most:,}; "
+            "raise max_new_tokens or begin earlier."
+        )
+    ends = [place for place, token in enumerate(tokens[:-1]) if token in eos]
+    if ends:
+        raise ValueError(
+            f"Token {ends[0] + 1} of the {len(tokens):,} that the lane begins with ends the text, so nothing "
+            "may follow it; begin before it."
+        )
+    return list(tokens), sorted(set(forced))
+
+
+def _whole(values: object) -> bool:
+    """Whether these are whole numbers of at least 0."""
+    return isinstance(values, list) and all(
+        isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values
+    )
+
+
+def events(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
+    """The first step of a lane that begins with `tokens` behind a prompt of `prompt` tokens."""
+    nodes = list(range(prompt, prompt + len(tokens)))
+    found: list[Event] = [Note(sentence(len(tokens), len(forced)))]
+    for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
+        by_hand = place in forced
+        source = "person" if by_hand else "copied"
+        found.append(Propose(node, node - 1, token, None, source, fill="fixed"))
+        if by_hand:
+            found.append(Verdict(node, "forced", reason="Put here by a person; nothing was decided here."))
+    return [*found, Commit(nodes, [None] * len(nodes))]
+
+
+def sentence(count: int, forced: int) -> str:
+    """What the begin is, for a person."""
+    copied = count - forced
+    parts = [f"{copied} copied from another lane"] if copied else []
+    parts += [f"{forced} put there by a person"] if forced else []
+    return f"Begins with {count} token{'s' if count > 1 else ''}: {', '.join(parts)}."
+
+
+def of(trace: Trace) -> dict[str, list[int]] | None:
+    """The begin that a trace's first step tells of, in the form that `Lane` takes; None if it has none."""
+    given = [e for e in trace.steps[0].of(Propose) if e.given] if trace.steps else []
+    if not given:
+        return None
+    return {
+        "tokens": [e.token for e in given],
+        "forced": [place for place, e in enumerate(given) if e.source == "person"],
+    }

@@ -1,0 +1,121 @@
+"""Lanes that begin further on: what is given appears as given, then the lane goes on as its parent did."""
+
+import pytest
+
+from decoders import begin, registry
+from decoders.lane import Lane, Limits
+from decoders.models import LoadedModel
+from decoders.trace import Commit, Propose, Verdict, from_json, malformed
+
+PROMPT = [40, 41, 42, 40, 41]
+LIMITS = Limits(max_new_tokens=16)
+every_strategy = pytest.mark.parametrize("name", list(registry.strategies()))
+# What comes next follows from the text alone: never from how the text was cut into rounds.
+MEMORYLESS = [
+    ("greedy", {}),
+    ("sample", {"temperature": 0.9}),
+    ("sample", {"temperature": 1.2, "top_k": 20, "repetition_penalty": 1.3}),
+    ("contrastive_search", {}),
+    ("speculative", {}),
+    ("speculative_tree", {}),
+    ("prompt_lookup", {}),
+    ("jacobi", {"block_size": 4, "dependencies": False}),
+]
+
+
+class Endless(LoadedModel):
+    """A model without an end-of-text token."""
+
+    eos = frozenset()
+
+
+@pytest.fixture(scope="module")
+def models(tiny_model):
+    """Models whose texts stop at limits only."""
+    return {
+        role: Endless(m.name, m.model, m.tokenizer)
+        for role, m in (("target", tiny_model("llama")), ("draft", tiny_model("llama", 1)))
+    }
+
+
+def finished(name: str, models: dict, **more):
+    return Lane(name, PROMPT, models, seed=3, limits=LIMITS, **more).run()
+
+
+@pytest.mark.parametrize(("name", "parameters"), MEMORYLESS)
+@pytest.mark.parametrize("copied", [1, 7])
+def test_a_lane_that_begins_with_its_parents_tokens_goes_on_as_the_parent_did(
+    name, parameters, copied, models
+):
+    parent = finished(name, models, parameters=parameters)
+    branch = finished(
+        name, models, parameters=parameters, begin={"tokens": parent.output()[:copied], "forced": []}
+    )
+    assert branch.output() == parent.output()
+    assert branch.text() == parent.text()
+    assert branch.prompt == parent.prompt
+    assert branch.ended == parent.ended
+
+
+@every_strategy
+def test_given_tokens_appear_as_given_and_cost_nothing(name, models):
+    tokens, forced = [9, 8, 7, 6], [1, 3]
+    found = finished(name, models, begin={"tokens": tokens, "forced": forced})
+    first, rest = found.steps[0], found.steps[1:]
+    assert [(e.token, e.source) for e in first.of(Propose)] == [
+        (9, "copied"), (8, "person"), (7, "copied"), (6, "person")
+    ]  # fmt: skip
+    judged = [(v.node - len(PROMPT), v.status) for v in first.of(Verdict)]
+    assert judged == [(1, "forced"), (3, "forced")]
+    assert found.output()[:4] == tokens and len(found.output()) == LIMITS.max_new_tokens
+    decoded = [n for s in rest for c in s.of(Commit) for n in c.nodes]
+    totals = found.costs.totals()
+    assert totals["new_tokens"] == len(decoded) == LIMITS.max_new_tokens - 4
+    assert totals["steps"] == len(rest)
+    assert begin.of(found) == {"tokens": tokens, "forced": forced}
+    again = from_json(found.to_json())
+    assert again.to_json() == found.to_json() and begin.of(again) == begin.of(found)
+
+
+@every_strategy
+def test_all_that_may_be_written_can_be_given(name, models):
+    found = finished(name, models, begin={"tokens": list(range(16)), "forced": [15]})
+    assert len(found.steps) == 1 and found.output() == list(range(16))
+    assert found.ended == "Reached max_new_tokens = 16."
+    assert models["target"].engine.cache.used == 0
+
+
+def test_an_end_of_text_token_ends_what_is_given(tiny_model):
+    target = tiny_model("llama")
+    end = min(target.eos)
+    with pytest.raises(ValueError, match="Token 2 of the 3 that the lane begins with ends the text"):
+        Lane("greedy", PROMPT, {"target": target}, begin={"tokens": [9, end, 9], "forced": []})
+    found = Lane("greedy", PROMPT, {"target": target}, begin={"tokens": [9, end], "forced": [1]}).run()
+    assert found.output() == [9, end] and found.ended == "The text was ended by hand."
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"tokens": [], "forced": []}, "begins with a list of token ids"),
+        ({"tokens": [1, -1], "forced": []}, "begins with a list of token ids"),
+        ({"tokens": [1, True], "forced": []}, "begins with a list of token ids"),
+        ({"tokens": "12", "forced": []}, "begins with a list of token ids"),
+        ({"tokens": [1, 2], "forced": [2]}, "whole numbers from 0 to 1"),
+        ({"tokens": [1, 2], "forced": 1}, "whole numbers from 0 to 1"),
+        ({"tokens": [1, 99999], "forced": []}, "no token 99,999"),
+        ({"tokens": [1] * 17, "forced": []}, "begins with 17 tokens, but may write only 16"),
+    ],
+)
+def test_unusable_begins_are_refused_in_one_sentence(given, says, models):
+    with pytest.raises(ValueError, match=says) as refusal:
+        finished("greedy", models, begin=given)
+    assert "\n" not in str(refusal.value)
+    assert models["target"].engine.cache.used == 0
+
+
+def test_given_tokens_anywhere_but_behind_the_prompt_are_a_contradiction():
+    good = [Propose(2, 1, 7, None, "copied"), Propose(3, 2, 7, None, "person")]
+    assert malformed(good, 2) is None
+    late = [Propose(2, 1, 7, -0.5, "target"), Propose(3, 2, 7, None, "person")]
+    assert malformed(late, 2) == "node 3 is said to be given, but does not follow the prompt."
