@@ -11,11 +11,11 @@ import time
 import gradio as gr
 
 from decoders.registry import strategies
-from explorer import assets, endpoints, stored
+from explorer import assets, comparing, endpoints, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.page_data import page_data
-from explorer.requests import sentence
+from explorer.requests import number, said
 from explorer.runs import Runs
 
 TITLE = "Decoding Explorer"
@@ -121,23 +121,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
         return await said(found())
 
-    return [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-
-
-def number(value: object) -> float:
-    """`value`, if it is a number. TypeError if it is not."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise TypeError(value)
-    return min(max(value, 0), 2**53)
-
-
-async def said(awaitable) -> str:
-    """What is awaited as JSON text; an error as `{"error": sentence}`."""
-    try:
-        return json.dumps(await awaitable, separators=(",", ":"))
-    except (KeyError, TypeError, IndexError) as error:
-        return json.dumps(
-            {"error": f"The page asked for something unusable ({type(error).__name__}); reload it."}
-        )
-    except Exception as error:
-        return json.dumps({"error": sentence(error)})
+    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
+    return [*own, *comparing.functions(runs, loader)]

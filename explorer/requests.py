@@ -3,6 +3,8 @@
 Knows plain data only.
 """
 
+import json
+
 MAX_LANES = 4
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
@@ -44,3 +46,22 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "There is not enough memory for this run; take fewer lanes, beams or tokens."
     return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
+
+
+def number(value: object) -> float:
+    """`value`, if it is a number. TypeError if it is not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise TypeError(value)
+    return min(max(value, 0), 2**53)
+
+
+async def said(awaitable) -> str:
+    """What is awaited as JSON text; an error as `{"error": sentence}`."""
+    try:
+        return json.dumps(await awaitable, separators=(",", ":"))
+    except (KeyError, TypeError, IndexError) as error:
+        return json.dumps(
+            {"error": f"The page asked for something unusable ({type(error).__name__}); reload it."}
+        )
+    except Exception as error:
+        return json.dumps({"error": sentence(error)})

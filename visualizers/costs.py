@@ -4,7 +4,7 @@ Knows a lane's totals, nothing of strategies. What a lane does not have is an em
 never drafted has no acceptance rate.
 """
 
-from decoders.costs import Costs
+from decoders.costs import METRICS, Costs
 
 MISSING = "—"
 DEFINITIONS = {
@@ -18,6 +18,54 @@ DEFINITIONS = {
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
+
+# Every cost and metric of a lane, for tables: name -> where it comes from and its definition in one sentence.
+TABLE = {
+    "steps": ("measured", DEFINITIONS["steps"]),
+    "target forwards": ("measured", DEFINITIONS["target forwards"]),
+    "draft forwards": ("measured", DEFINITIONS["draft forwards"]),
+    "lens forwards": ("measured", "How often a model ran only for a picture; no other number counts these."),
+    "target tokens": ("measured", "Tokens that the target evaluated, as if the lane were alone."),
+    "draft tokens": ("measured", "Tokens that the draft model evaluated, as if the lane were alone."),
+    "shared tokens": ("measured", "Of the evaluated tokens, those that another lane had evaluated already."),
+    "new tokens": ("measured", "Tokens that are final."),
+    "seconds": ("measured", "The lane's own computing time, without the turns of other lanes."),
+    "tokens / target forward": ("derived", DEFINITIONS["tokens / target forward"]),
+    "tokens/s": ("derived", DEFINITIONS["tokens/s"]),
+    "Σ log p": ("derived", DEFINITIONS["Σ log p"]),
+    "log p / token": ("derived", "Σ log p divided by the new tokens."),
+    "proposed": ("measured", "Tokens that were drafted."),
+    "accepted": ("measured", "Drafted tokens that were accepted."),
+    **{name: ("derived", f"{METRICS[name][0].upper()}{METRICS[name][1:]}.") for name in METRICS},
+    "KV slots": ("measured", DEFINITIONS["KV slots"]),
+}
+COLUMNS = [{"name": name, "how": how, "title": title} for name, (how, title) in TABLE.items()]
+
+
+def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
+    """`{value, label}` for each of COLUMNS; None and a dash for what the lane does not have.
+
+    Of lists (the histogram, counts round by round) the label shows eight entries at most.
+    """
+    tokens, drafts = costs.new_tokens, bool(costs.proposed)
+    values = {
+        "draft forwards": costs.draft_forwards or None,
+        "lens forwards": costs.lens_forwards or None,
+        "draft tokens": costs.draft_tokens or None,
+        "tokens / target forward": tokens / costs.target_forwards if costs.target_forwards else None,
+        "tokens/s": tokens / costs.seconds if tokens and costs.seconds > 0 else None,
+        "Σ log p": costs.logprob if tokens else None,
+        "log p / token": costs.logprob / tokens if tokens else None,
+        "proposed": costs.proposed if drafts else None,
+        "accepted": costs.accepted if drafts else None,
+        **(costs.metrics() if drafts else dict.fromkeys(METRICS)),
+        "KV slots": kv_slots,
+    }
+    cells = []
+    for name in TABLE:
+        value = values[name] if name in values else getattr(costs, name.replace(" ", "_"))
+        cells.append({"value": value, "label": MISSING if value is None else WRITE.get(name, whole)(value)})
+    return cells
 
 
 def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
@@ -71,3 +119,27 @@ def speed(value: float) -> str:
 def signed(value: float) -> str:
     """One decimal, with a true minus sign; no minus before a zero."""
     return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
+
+
+def three(value: float) -> str:
+    """Three decimals, with a true minus sign."""
+    return f"{value:.3f}".replace("-", "−")
+
+
+def listed(values: list[int]) -> str:
+    """`4 2 0 5`, cut after eight with `…`."""
+    return " ".join(map(str, values[:8])) + (" …" if len(values) > 8 else "")
+
+
+WRITE = {
+    "seconds": three,
+    "tokens / target forward": two,
+    "tokens/s": speed,
+    "Σ log p": signed,
+    "log p / token": three,
+    "mean_acceptance_length": two,
+    "draft_acceptance_rate": share,
+    "acceptance_histogram": listed,
+    "per_step_drafted": listed,
+    "per_step_accepted": listed,
+}

@@ -1,0 +1,166 @@
+"""Comparison: what lanes got for what they paid, as one JSON-able dict folded from their traces.
+
+Knows traces, nothing of strategies, pages or how anything is drawn. Every number is measured (recorded in the
+trace) or derived from measured ones by a formula that is said beside it.
+"""
+
+import math
+
+from decoders.trace import Trace
+from visualizers import divergence
+from visualizers.costs import COLUMNS, table_row
+from visualizers.lane_facts import LaneFacts, Token, by_class, by_depth
+
+LN2 = math.log(2)
+# What a lane can be charged with: key of its running totals -> words.
+CHARGES = {
+    "forwards": "target forwards",
+    "seconds": "seconds",
+    "target_tokens": "target tokens",
+    "positions": "drafted + verified tokens",
+}
+
+
+def compare(
+    traces: list[Trace], shown: list[int] | None = None, slots: list[int | None] | None = None
+) -> dict:
+    """Everything that a comparison of lanes shows, after `shown` steps of each (all, if None).
+
+    `slots`: the KV slots that each lane holds, where known.
+
+    sentence     what the texts have in common
+    divergence   the first difference among all lanes, or None: see `divergence.overall`
+    pairs        how any two lanes differ: see `divergence.pair`; empty if prompts or models differ
+    lanes        one dict a lane: see `one_lane`
+    charges      key -> words of what a lane can be charged with
+    likelihood   mean log-probability and costs of a token at equal length: see `likelihood`
+    table        {columns: [{name, how, title}], rows: [{lane, label, cells: [{value, label}]}]}
+    """
+    steps = shown if shown is not None else [None] * len(traces)
+    facts = [LaneFacts(trace, count) for trace, count in zip(traces, steps, strict=True)]
+    texts, ended = [f.tokens for f in facts], [f.ended is not None for f in facts]
+    numbers = range(len(texts))
+    apart = unlike(traces)
+    pairs = [
+        divergence.pair(texts[i], texts[j], (i + 1, j + 1)) for j in numbers for i in range(j) if not apart
+    ]
+    found = divergence.overall(pairs, texts)
+    labels = names(traces)
+    lanes = [one_lane(i + 1, labels[i], facts[i]) for i in numbers]
+    relate(lanes, pairs, ended)
+    held = slots if slots is not None else [None] * len(traces)
+    rows = [{"lane": i + 1, "label": labels[i], "cells": table_row(facts[i].costs, held[i])} for i in numbers]
+    return {
+        "sentence": apart or divergence.sentence(texts, ended, found),
+        "divergence": found,
+        "pairs": pairs,
+        "lanes": lanes,
+        "charges": CHARGES,
+        "likelihood": likelihood(lanes),
+        "table": {"columns": COLUMNS, "rows": rows},
+    }
+
+
+def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
+    """A lane's own part.
+
+    lane, label, ended (why, or None)
+    nodes, tokens, logprob (natural), entropy (bits)   one entry a committed token
+    race        key -> running totals, before the first step and after each: reached (final, or the best
+                candidate's), committed (final), logprob (of the final ones) and the keys of CHARGES
+    depth, alpha, classes   acceptance: see `lane_facts.by_depth` and `by_class`
+    greedy      how far its tokens are the likeliest ones: see `greedy`
+    relation    how it stands to the reference lane: see `relate`
+    """
+    depth, alpha = by_depth(facts.rounds)
+    text = facts.tokens
+    return {
+        "lane": number,
+        "label": label,
+        "ended": facts.ended,
+        "nodes": [t.node for t in text],
+        "tokens": [t.text for t in text],
+        "logprob": [t.logprob for t in text],
+        "entropy": [None if t.entropy is None else t.entropy / LN2 for t in text],
+        "race": {key: [total[key] for total in facts.totals] for key in facts.totals[0]},
+        "depth": depth,
+        "alpha": alpha,
+        "classes": by_class(facts.rounds),
+        "greedy": greedy(text),
+        "relation": None,
+    }
+
+
+def greedy(text: list[Token]) -> dict:
+    """Whether a text is the target's own greedy one: `{checked, position, said}`.
+
+    `checked`: tokens whose offer was recorded; `position`: the first that is not the likeliest, None if none.
+    """
+    checked = sum(bool(t.top) for t in text)
+    other = next((n for n, t in enumerate(text, 1) if t.top and t.rank != 1), None)
+    if not checked:
+        said = "nothing is recorded that could tell"
+    elif other is None:
+        said = f"all {divergence.tokens(checked)} are the model's likeliest"
+    else:
+        said = f"token {other} is the first that is not the model's likeliest"
+    return {"checked": checked, "position": other, "said": said}
+
+
+def relate(lanes: list[dict], pairs: list[dict], ended: list[bool]) -> None:
+    """Says of every lane how it stands to the reference, which is the first lane whose tokens all are the
+    likeliest, else lane 1; the reference itself keeps None. See `divergence.relation`.
+    """
+    likely = [i for i, lane in enumerate(lanes) if lane["greedy"]["checked"] == len(lane["tokens"]) > 0]
+    to = next((i for i in likely if lanes[i]["greedy"]["position"] is None), 0)
+    lengths = [len(lane["tokens"]) for lane in lanes]
+    for found in pairs:
+        i, j = (lane - 1 for lane in found["lanes"])
+        if to not in (i, j):
+            continue
+        other = i if to == j else j
+        found = {**found, "lanes": [to + 1, other + 1]}
+        both = (lengths[to], lengths[other]), (ended[to], ended[other])
+        lanes[other]["relation"] = divergence.relation(found, *both)
+
+
+def likelihood(lanes: list[dict]) -> dict:
+    """Lanes at equal length, derived: `{tokens, points: [{lane, logprob, forwards, seconds, ...}]}`.
+
+    `tokens` is the largest number of final tokens that all lanes have, `logprob` the mean a token over them,
+    each charge what the lane had paid when it reached that length, divided by it.
+    """
+    length = min((len(lane["tokens"]) for lane in lanes), default=0)
+    points = []
+    for lane in lanes if length else []:
+        race, logprobs = lane["race"], lane["logprob"][:length]
+        at = next(i for i, reached in enumerate(race["reached"]) if reached >= length)
+        mean = None if None in logprobs else math.fsum(logprobs) / length
+        points.append(
+            {"lane": lane["lane"], "logprob": mean, **{key: race[key][at] / length for key in CHARGES}}
+        )
+    return {"tokens": length, "points": points}
+
+
+def names(traces: list[Trace]) -> list[str]:
+    """Titles of the lanes; where two are the same, with the parameters and the seed in which they differ."""
+    made = []
+    for trace in traces:
+        same = [other for other in traces if other.title == trace.title]
+        words = [
+            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in trace.parameters.items()
+            if any(other.parameters.get(key) != value for other in same)
+        ]
+        words += [f"seed {trace.seed}"] if any(other.seed != trace.seed for other in same) else []
+        made.append(" ".join([trace.title, ", ".join(words)]).strip())
+    return made
+
+
+def unlike(traces: list[Trace]) -> str | None:
+    """A sentence if the lanes' texts cannot be compared."""
+    if len({tuple(trace.prompt) for trace in traces}) > 1:
+        return "The lanes have different prompts: only their costs can be compared."
+    if len({trace.models.get("target") for trace in traces}) > 1:
+        return "The lanes have different target models: only their costs can be compared."
+    return None
