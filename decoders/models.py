@@ -56,6 +56,25 @@ class LoadedModel:
             raise ValueError("The prompt is empty; type at least one character.")
         return ids
 
+    def encode_after(self, before: list[int], text: str) -> list[int]:
+        """Token ids of `text` as it stands behind the tokens `before`, without what a text begins with.
+
+        As the tokenizer cuts the whole text, if `before` stays as it is; else as it cuts `text` behind a
+        letter or a line break, or alone: whichever gives these very bytes.
+        """
+        own = [t for t in before if t not in self.bytes_of.special]
+        leads = [(b"".join(map(self.bytes_of, own)).decode("utf-8", "replace"), own)]
+        leads += [(lead, self._cut(lead)) for lead in ("a", "\n", "")]
+        for lead, ids in leads:
+            whole = self._cut(lead + text)
+            behind = whole[len(ids) :]
+            if whole[: len(ids)] == ids and b"".join(map(self.bytes_of, behind)) == text.encode():
+                return behind
+        return self._cut(text)  # a tokenizer that rewrites texts: what it makes of this one
+
+    def _cut(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False)["input_ids"]
+
     def facts(self) -> dict:
         """What a person wants to know of it: parameters, layers, context, dtype, device."""
         config = self.model.config.get_text_config()

@@ -17,7 +17,8 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         lanes: list = []
         for lane in request["lanes"]:
             try:
-                lanes.append(Lane(lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits))
+                wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
+                lanes.append(Lane(*wanted, begin=lane.get("begin")))
             except ValueError as error:
                 for made in lanes:
                     made.close()

@@ -5,9 +5,12 @@ Knows plain data only.
 
 import json
 
+from decoders import begin as beginnings
+
 MAX_LANES = 4
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
+MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
 
 
 def check(request: dict) -> dict:
@@ -25,9 +28,7 @@ def check(request: dict) -> dict:
         or not all(isinstance(x, dict) for x in lanes)
     ):
         raise ValueError(f"A run has one to {MAX_LANES} lanes.")
-    wanted = request.get("max_new_tokens")
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
-        raise ValueError(f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {wanted!r}.")
+    wanted = new_tokens(request)
     checked = []
     for number, lane in enumerate(lanes, 1):
         seed, parameters = lane.get("seed", 0), lane.get("parameters", {})
@@ -35,8 +36,37 @@ def check(request: dict) -> dict:
             raise ValueError(f"Lane {number}: the seed must be a whole number of at least 0, not {seed!r}.")
         if not isinstance(parameters, dict) or not isinstance(lane.get("strategy"), str):
             raise ValueError(f"Lane {number} needs a strategy and its parameters.")
-        checked.append({"strategy": lane["strategy"], "parameters": parameters, "seed": seed})
+        checked.append(
+            {
+                "strategy": lane["strategy"],
+                "parameters": parameters,
+                "seed": seed,
+                "begin": begin(lane, number),
+            }
+        )
     return {"prompt": prompt, "max_new_tokens": wanted, "lanes": checked}
+
+
+def new_tokens(request: dict) -> int:
+    """How many tokens each lane may write. ValueError if that is no number in range."""
+    wanted = request.get("max_new_tokens")
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
+        raise ValueError(f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {wanted!r}.")
+    return wanted
+
+
+def begin(lane: dict, number: int) -> dict | None:
+    """What a lane begins with behind the prompt, None for nothing: see decoders/begin.py."""
+    given = lane.get("begin")
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise ValueError(f"Lane {number}: what it begins with must be tokens and forced places.")
+    try:
+        tokens, forced = beginnings.check(given, (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
+    except ValueError as error:
+        raise ValueError(f"Lane {number}: {error}") from error
+    return {"tokens": tokens, "forced": forced}
 
 
 def sentence(error: Exception) -> str:

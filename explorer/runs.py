@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from decoders.trace import Trace
 from explorer.folds import Fold, row
-from explorer.requests import check, sentence
+from explorer.requests import MAX_LANES, check, sentence
 
 MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
@@ -24,6 +24,8 @@ PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long
 UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
+
+FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +120,42 @@ class Runs:
             self._enter(run)
         return run
 
+    def add_lane(self, run: Run, make: Callable[[], object], replace: int | None = None) -> int:
+        """Makes a lane on the worker and puts it into `run`, at its end or in the place of lane `replace`.
+
+        Returns its index. The other lanes stay as they are. ValueError if the run is full.
+        """
+        self._room_for_lane(run, replace)
+        lane = self._on_worker(make).result()
+        with self.wake:
+            try:
+                self._room_for_lane(run, replace)
+            except ValueError:  # another lane came in the meantime
+                self.jobs.append((lane.close, Future()))
+                raise
+            record = Record(lane.trace, lane)
+            if replace is None:
+                run.records.append(record)
+            else:
+                old, run.records[replace] = run.records[replace], record
+                if old.lane is not None:
+                    self.jobs.append((old.lane.close, Future()))
+                    old.lane = None
+            if run.state == "paused":
+                run.due.append(record)  # what it begins with is shown at once
+            else:
+                run.state = "running"
+            run.heard, run.hungry = time.monotonic(), True
+            run.changed()
+            self.wake.notify()
+            return len(run.records) - 1 if replace is None else replace
+
+    def _room_for_lane(self, run: Run, replace: int | None) -> None:
+        if replace is None and len(run.records) >= MAX_LANES:
+            raise ValueError(FULL)
+        if replace is not None and not 0 <= replace < len(run.records):
+            raise ValueError(f"There is no lane {replace + 1} to put another in the place of.")
+
     def control(self, run_id: str, action: str) -> Run:
         """pause, resume, step (every unfinished lane once, then pause) or stop; else ValueError."""
         run = self.find(run_id)
@@ -152,10 +190,11 @@ class Runs:
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
         """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
 
+        Lanes without a cursor, which have come since the page asked, are left out.
         Answers when there is something or the state is no longer `known`, at the latest after `wait` seconds.
         """
         run = self.find(run_id)
-        if len(cursors) != len(run.records) or not all(isinstance(c, dict) for c in cursors):
+        if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
             raise ValueError("A pull needs one cursor for each lane.")
         until = time.monotonic() + min(max(wait, 0.0), 5.0)
         while True:
@@ -164,11 +203,11 @@ class Runs:
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
                 run.hungry = run.hungry or all(
-                    c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=True)
+                    c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=False)
                 )
                 self.wake.notify()
             news = any(
-                len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=True)
+                len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
             )
             if news or run.state != known or time.monotonic() >= until:
                 break
@@ -318,7 +357,7 @@ class Runs:
 def answer(run: Run, cursors: list[dict]) -> dict:
     """The new ops of the view on show, the new chips and cost rows, and the state of each lane."""
     lanes = []
-    for record, cursor in zip(run.records, cursors, strict=True):
+    for record, cursor in zip(run.records, cursors, strict=False):
         count, trace = len(record.rows), record.trace
         fold, text = record.fold(cursor["view"]), record.fold("text")
         rows = [{**record.rows[i], "chips": text.ops(i)} for i in range(max(0, cursor["rows"]), count)]
