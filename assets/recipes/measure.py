@@ -9,7 +9,8 @@ import csv
 import json
 from pathlib import Path
 
-from common import MODELS, STORY_MIX, read_stories
+from corpus import STORY_MIX, read_stories
+from training import MODELS
 
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, load

@@ -18,9 +18,9 @@ FUNCTIONS = {function.__name__: function for function in KNOWN}
 METHODS = {"upper", "lower", "count", "split", "join", "startswith", "endswith", "index"}
 ALLOWED = (
     ast.Expression, ast.Constant, ast.Name, ast.Load, ast.Store, ast.List, ast.Tuple, ast.Subscript,
-    ast.Slice, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.UnaryOp, ast.USub, ast.Not, ast.BoolOp,
-    ast.And, ast.Or, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn,
-    ast.IfExp, ast.Call, ast.Attribute, ast.ListComp, ast.GeneratorExp, ast.comprehension,
+    ast.Slice, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.UnaryOp, ast.USub, ast.Not,
+    ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In,
+    ast.NotIn, ast.IfExp, ast.Call, ast.Attribute, ast.ListComp, ast.GeneratorExp, ast.comprehension,
 )  # fmt: skip
 
 

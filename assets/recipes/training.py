@@ -1,0 +1,215 @@
+"""What every recipe shares: model shapes, optimisers, the loop that survives being cut off, and shipping.
+
+Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of what is read.
+"""
+
+import argparse
+import csv
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+MODELS = Path(__file__).resolve().parent.parent / "models"
+SAVE_SECONDS = 180.0
+Curve = list[tuple[float, float, float]]  # (million tokens, training loss, held-out loss)
+Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """The command line that all recipes share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder with stories/*.txt")
+    parser.add_argument(
+        "--work", type=Path, default=Path("training"), help="folder for checkpoints (not shipped)"
+    )
+    parser.add_argument(
+        "--million-tokens", type=float, help="token budget of each stage, in millions (default: the recipe's)"
+    )
+    return parser.parse_args()
+
+
+def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> LlamaForCausalLM:
+    """A fresh Llama of the given shape with the shared vocabulary and tied embeddings."""
+    torch.manual_seed(0)
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=4096,
+            hidden_size=hidden_size,
+            intermediate_size=intermediate_size,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads,
+            max_position_embeddings=512,
+            tie_word_embeddings=True,
+            rms_norm_eps=1e-5,
+            bos_token_id=0,
+            eos_token_id=0,
+            pad_token_id=1,
+        )
+    )
+
+
+def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
+    """A copy with `layers` layers that computes the same: spread over the depth, some layers are followed by
+    a copy of themselves whose two output matrices are zero, so that it adds nothing until it has learned.
+    """
+    old = model.config.num_hidden_layers
+    config = LlamaConfig.from_dict({**model.config.to_dict(), "num_hidden_layers": layers})
+    deep = LlamaForCausalLM(config)
+    weights = {k: v for k, v in model.state_dict().items() if ".layers." not in k}
+    added = 0
+    for index in range(old):
+        copies = (index + 1) * (layers - old) // old - added
+        layer = model.model.layers[index].state_dict()
+        for copy in range(1 + copies):
+            prefix = f"model.layers.{index + added + copy}."
+            for name, value in layer.items():
+                silent = copy and name in ("self_attn.o_proj.weight", "mlp.down_proj.weight")
+                weights[prefix + name] = torch.zeros_like(value) if silent else value.clone()
+        added += copies
+    deep.load_state_dict(weights)
+    return deep
+
+
+def optimizers(model: torch.nn.Module) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
+    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
+    matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
+    rest = [p for n, p in named if p.ndim != 2 or "embed" in n]
+    return [
+        torch.optim.Muon(matrices, lr=6e-3, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=3e-3, betas=(0.9, 0.95), weight_decay=0.0),
+    ]
+
+
+def rate(progress: float) -> float:
+    """Learning-rate factor: constant, then linear to zero from 40 % on."""
+    return min(1.0, max(0.02, (1 - progress) / 0.6))
+
+
+def compiled(model: torch.nn.Module) -> Callable:
+    """`model` compiled, where there is a compiler: a quarter faster or more."""
+    return torch.compile(model) if torch.cuda.is_available() or shutil.which("g++") else model
+
+
+def causal_loss(model: torch.nn.Module) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """Next-token cross-entropy of `model`."""
+    forward = compiled(model)
+    return lambda rows, labels: forward(input_ids=rows, labels=labels).loss
+
+
+def exits_loss(
+    model: LlamaForCausalLM, exits: tuple[int, ...], weight: float
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+    """The same, and `weight` times the loss of one exit, which the batch picks: the states after so many
+    layers, through the model's own last norm and head (LayerSkip, Elhoushi et al. 2024, section 4.1).
+    """
+    forward = compiled(model)
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        out = forward(input_ids=rows, labels=labels, output_hidden_states=True)
+        states = out.hidden_states[exits[int(rows.sum()) % len(exits)]]
+        counted = labels[:, 1:] != -100
+        logits = model.lm_head(model.model.norm(states[:, :-1][counted]))
+        return out.loss + weight * torch.nn.functional.cross_entropy(logits.float(), labels[:, 1:][counted])
+
+    return loss
+
+
+@torch.no_grad()
+def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
+    """Mean negative log-likelihood in nats a token over `rows` [rows, T]."""
+    model.eval()
+    device = next(model.parameters()).device
+    with torch.autocast(device.type, torch.bfloat16):
+        losses = [
+            model(input_ids=some, labels=some).loss.item() * len(some) for some in rows.to(device).split(16)
+        ]
+    model.train()
+    return sum(losses) / len(rows)
+
+
+def train(
+    model: torch.nn.Module,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    feed: Callable[[int], Rows],
+    validate: Callable[[], float],
+    million_tokens: float,
+    work: Path,
+    before: float = 0.0,
+) -> Curve:
+    """Trains `model` in place on `loss(rows, labels)` of the rows that `feed(tokens seen)` gives.
+
+    Resumes from `work/checkpoint.pt` if it is there; writes it every three minutes. before: millions of
+    tokens that earlier stages have read: they count in the curve and in what is fed.
+    """
+    device = next(model.parameters()).device
+    work.mkdir(parents=True, exist_ok=True)
+    checkpoint = work / "checkpoint.pt"
+    opts = optimizers(model)
+    base = [group["lr"] for opt in opts for group in opt.param_groups]
+    seen, curve = 0, []
+    if checkpoint.exists():
+        state = torch.load(checkpoint, weights_only=True, map_location=device)
+        model.load_state_dict(state["model"])
+        for opt, saved in zip(opts, state["optimizers"], strict=True):
+            opt.load_state_dict(saved)
+        seen, curve = state["seen"], [tuple(row) for row in state["curve"]]
+    groups = [group for opt in opts for group in opt.param_groups]  # loading replaces them
+    budget = int(million_tokens * 1e6)
+    model.train()
+    started, saved_at, running, since = time.time(), time.time(), [], seen
+    while seen < budget:
+        for group, lr in zip(groups, base, strict=True):
+            group["lr"] = lr * rate(seen / budget)
+        rows, labels = (part.to(device) for part in feed(int(before * 1e6) + seen))
+        with torch.autocast(device.type, torch.bfloat16):
+            value = loss(rows, labels)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for opt in opts:
+            opt.step()
+            opt.zero_grad(set_to_none=True)
+        seen += rows.numel()
+        running.append(value.item())
+        if len(running) == 100 or seen >= budget:
+            curve.append((before + seen / 1e6, sum(running) / len(running), validate()))
+            report(curve[-1], (seen - since) / (time.time() - started), budget - seen)
+            running = []
+        if time.time() - saved_at > SAVE_SECONDS or seen >= budget:
+            state = {"model": model.state_dict(), "optimizers": [o.state_dict() for o in opts]}
+            torch.save({**state, "seen": seen, "curve": curve}, checkpoint)
+            saved_at = time.time()
+    return curve
+
+
+def report(point: tuple[float, float, float], speed: float, left: int) -> None:
+    """One line of progress."""
+    print(
+        f"{point[0]:6.2f} M tokens  loss {point[1]:.3f}  held-out {point[2]:.3f}  "
+        f"{speed:,.0f} tokens/s  {left / speed / 60:.0f} min left",
+        flush=True,
+    )
+
+
+def ship(
+    model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, name: str, curve: Curve, facts: dict
+) -> None:
+    """Writes config, bfloat16 safetensors, tokenizer, loss curve and facts to assets/models/NAME."""
+    folder = MODELS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model.to("cpu", torch.bfloat16).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    with (folder / "loss.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["million_tokens", "training_loss", "held_out_loss"])
+        writer.writerows([f"{x:.4f}" for x in row] for row in curve)
+    facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
+    facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
