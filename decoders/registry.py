@@ -125,6 +125,15 @@ PARSERS = {
 
 
 @dataclass(frozen=True)
+class Part:
+    """A piece that a strategy is composed of. `kind`: drafter, verifier, processors, frontier, value ..."""
+
+    kind: str
+    name: str
+    says: str  # what it does, in one sentence
+
+
+@dataclass(frozen=True)
 class Strategy:
     """A way of decoding, declared once. `run(lane)` is a generator; each bare `yield` ends a step."""
 
@@ -138,6 +147,7 @@ class Strategy:
     needs: tuple[str, ...] = ("target",)
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
+    parts: Callable[[dict], list[Part]] = lambda parameters: []
     together: Callable[[dict], str | None] = lambda parameters: (
         None
     )  # a sentence if the values do not fit together
@@ -176,7 +186,9 @@ _STRATEGIES: dict[str, Strategy] = {}
 
 
 def strategy(**declaration: Any) -> Callable[[Callable], Callable]:
-    """Decorator: registers the generator below it. The first line of its docstring is the summary."""
+    """Decorator: registers the generator below it. Its docstring is what people read of it: the first
+    line is the summary, the rest says how it works, formulas between backticks and steps as "1. ...".
+    """
 
     def register(run: Callable) -> Callable:
         summary = (run.__doc__ or "").strip().splitlines()[0]

@@ -8,6 +8,15 @@ from pathlib import Path
 
 from decoders.registry import strategies
 
+FAMILIES = {
+    "search_and_sampling": "Search and sampling",
+    "draft_trees_and_verification": "Draft trees and verification",
+    "draft_heads": "Draft heads",
+    "draft_free": "Drafting without a second model",
+    "diffusion": "Diffusion",
+    "constrained": "Constraints and structure",
+    "lenses_memory_and_far": "Lenses, memory and further afield",
+}
 INDEX = Path(__file__).resolve().parent.parent / "assets" / "papers.csv"
 
 

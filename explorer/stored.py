@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 
 from decoders.trace import Trace, load
+from explorer import methods
+from explorer.loading import Loader
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples"
 PROMPT = "Once upon a time"
@@ -34,14 +36,11 @@ def prompts() -> list[dict]:
     return json.loads((FOLDER / "prompts.json").read_text())
 
 
-def record(target: str, draft: str, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
+def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
     """Decodes the stored run anew and writes its files. Raises ValueError with one sentence."""
     from decoders.registry import get
     from explorer.lanes import lane_maker
-    from explorer.loading import Loader
 
-    loader = Loader(target, draft, "cpu")
-    loader.load()
     request = {"prompt": prompt, "max_new_tokens": MAX_NEW_TOKENS, "lanes": lanes}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for number, lane in enumerate(lane_maker(loader)(request), 1):
@@ -53,8 +52,11 @@ def record(target: str, draft: str, lanes: list[dict] = LANES, prompt: str = PRO
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Records the stored run that the page opens with.")
+    parser = argparse.ArgumentParser(description="Records the stored runs: the page's first, the methods' pictures.")
     parser.add_argument("--model", default="llama-tiny")
     parser.add_argument("--draft", default="llama-tiny-draft")
     options = parser.parse_args()
-    record(options.model, options.draft)
+    loader = Loader(options.model, options.draft, "cpu")
+    loader.load()
+    record(loader)
+    methods.record(loader)

@@ -12,7 +12,7 @@ import torch
 
 from decoders.distributions import log_softmax
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
+from decoders.registry import Parameter, Part, strategy
 
 
 @strategy(
@@ -34,13 +34,22 @@ from decoders.registry import Parameter, strategy
     ),
     views=("parallel_grid", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
+    parts=lambda parameters: [
+        Part("schedule", "fixed-point iteration", "Each forward corrects all open positions of a block."),
+        Part("lens", "dependencies", "Puts earlier tokens back, one by one, to see what waited for them."),
+    ],
 )  # fmt: skip
 def jacobi(lane: Lane) -> Iterator[None]:
     """Guesses a block of positions and corrects all of them in each forward, until nothing changes any more.
 
-    Solves y_i = argmax p(. | x, y_<i) for a block by fixed-point iteration. After each pass the longest
-    prefix whose guess equals the model's output is final, and so is one output more; the other outputs are
-    the next guesses.
+    1. A block of block_size positions starts from any guess.
+    2. One forward gives the model's likeliest token at every position of the block, each under the guesses
+       before it. It solves `y_i = argmax p(. | x, y_<i)` for all i together, by fixed-point iteration.
+    3. The longest run of guesses, from the left, that equal the model's own tokens is final, and so is one
+       token more; the other answers are the next guesses.
+
+    The text is that of greedy decoding. What a position waited for is found by putting earlier tokens back
+    and looking again (lens forwards, counted apart).
     """
     iteration = 0
     guesses: list[int] = []

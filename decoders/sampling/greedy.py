@@ -15,7 +15,11 @@ from decoders.registry import strategy
 def greedy(lane: Lane) -> Iterator[None]:
     """At every position the likeliest token, ties to the smaller token id.
 
-    x_t = argmax_x p(x | x_<t).
+    The model gives every token of its vocabulary a probability after the text so far; the largest is taken:
+    `x_t = argmax_x p(x | x_<t)`.
+
+    One target forward writes one token, and nothing is left to chance. It never looks back: the token that
+    is best now may lead into a text that is worse as a whole.
     """
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]

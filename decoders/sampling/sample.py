@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import strategy
-from decoders.sampling.shaping import SHAPING
+from decoders.sampling.shaping import PROCESSORS, SHAPING
 
 
 @strategy(
@@ -18,13 +18,18 @@ from decoders.sampling.shaping import SHAPING
     family="sampling",
     parameters=SHAPING,
     badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",
+    parts=lambda parameters: [PROCESSORS],
 )
 def sample(lane: Lane) -> Iterator[None]:
-    """At every position one draw from the processed distribution.
+    """At every position one draw from the model's distribution, after it was reshaped.
 
-    x_t ~ softmax(processors(z(x_<t))). The uniform number that decided is the node's score "draw".
-    Temperature 0 takes the likeliest processed token and draws nothing, as transformers does with
-    do_sample=False.
+    1. The model scores every token after the text so far.
+    2. Processors reshape the scores: temperature makes them flatter or sharper, top-k, top-p and others
+       remove the tail.
+    3. One uniform number u decides: `x_t ~ softmax(processors(z))`. It is kept as the score "draw" of the
+       token, and lanes with one seed use the same numbers.
+
+    Temperature 0 takes the likeliest processed token and draws nothing.
     """
     greedy = lane.parameters["temperature"] == 0.0
     while lane.more:

@@ -4,7 +4,7 @@ Names and meaning are transformers' `GenerationConfig`; `distributions.processor
 of them.
 """
 
-from decoders.registry import Parameter
+from decoders.registry import Parameter, Part
 
 SHAPING = (
     Parameter("temperature", "float", 1.0, "Below 1 sharper, above 1 flatter; 0 is greedy.",
@@ -24,3 +24,10 @@ SHAPING = (
               low=0.01, high=100.0),
     Parameter("no_repeat_ngram_size", "int", 0, "No n-gram of this size occurs twice; 0 allows it.", low=0),
 )  # fmt: skip
+
+PROCESSORS = Part(
+    "processors",
+    "logits processors",
+    "Reshape the model's scores before a token is drawn: temperature, truncations and penalties, in the "
+    "order in which transformers runs them. Those left at their defaults change nothing.",
+)

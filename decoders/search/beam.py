@@ -6,7 +6,7 @@ Knows one lane; the bookkeeping of live and finished hypotheses is in beams.py.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
+from decoders.registry import Parameter, Part, strategy
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
 
 
@@ -34,12 +34,20 @@ def too_many_returned(parameters: dict) -> str | None:
     together=too_many_returned,
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "equal to generate",
+    parts=lambda parameters: [
+        Part("frontier", "beams", "The num_beams likeliest live texts; all their continuations compete.")
+    ],
 )
 def beam(lane: Lane) -> Iterator[None]:
     """Keeps the num_beams likeliest texts at every position; the best finished one wins.
 
-    S(x_1..x_t) = sum log p(x_i | x_<i); all continuations of all beams compete. A text that ends goes to the
-    finished ones with the score S / t ** length_penalty.
+    1. One forward scores all live texts.
+    2. All their continuations compete by the sum of their log-probabilities, `S = sum log p(x_i | x_<i)`;
+       the best num_beams live on, the others are pruned.
+    3. A text that ends goes to the finished ones with the score `S / t ** length_penalty`, t its length.
+    4. The search is over when no live text can still enter the finished ones.
+
+    It looks for the likeliest text as a whole, not for a likely next token, and never draws.
     """
     beams = Beams(lane, lane.parameters["num_beams"])
     while beams.live:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
+from decoders.registry import Parameter, Part, strategy
 
 
 @strategy(
@@ -22,12 +22,17 @@ from decoders.registry import Parameter, strategy
     ),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("value", "degeneration penalty", "The largest cosine of a hidden state with the earlier ones.")
+    ],
 )  # fmt: skip
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k likeliest tokens the one that is likely and whose hidden state repeats the text least.
 
-    x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j), j over all positions so far. The forward that
-    looks ahead at the candidates is the next position's forward of the winner: one forward a token.
+    1. The top_k likeliest tokens are tried in one forward, which gives each its hidden state h.
+    2. Each pays for its largest likeness to any earlier position; the best balance is taken:
+       `x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j)`.
+    3. The winner's row of that forward already scores the next position: one forward a token.
     """
     scorer = lane.scorers["target"]
     if not hasattr(scorer, "hidden"):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
+from decoders.registry import Parameter, Part, strategy
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
 
 
@@ -44,13 +44,20 @@ def uneven_groups(parameters: dict) -> str | None:
     papers=("diverse-beam-search",),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("frontier", "grouped beams", "num_beam_groups beam searches that choose one after the other."),
+        Part("value", "Hamming diversity", "A token pays for each earlier beam that took it here."),
+    ],
 )  # fmt: skip
 def diverse_beam(lane: Lane) -> Iterator[None]:
     """Beam search in groups; a later group pays for tokens that earlier groups chose at the same position.
 
-    a_b(v) = log p(v | b) - diversity_penalty * (beams of earlier groups whose token here is v). Each group
-    keeps its best by the sum of a, so the penalty steers all later positions, and has finished hypotheses
-    of its own; their union is the result. One forward scores the beams of all groups.
+    1. One forward scores the beams of all groups.
+    2. The groups choose one after the other. A token v is worth its log-probability less
+       diversity_penalty times the number of earlier beams that took it here:
+       `a(v) = log p(v) - diversity_penalty * taken(v)`.
+    3. Each group keeps its best texts by the sum of a, so the penalty steers all later positions, and has
+       finished texts of its own; their union is the result.
     """
     penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
     width = lane.parameters["num_beams"] // count

@@ -36,7 +36,10 @@ def draft_model(widths: list[int], temperature: float) -> Drafter:
             lane.distribution(asked, torch.cat(rows), view="draft")
         return draft
 
-    return Drafter(propose, fill, source="draft")
+    shape = "a chain" if max(widths) == 1 else "a tree"
+    takes = "the likeliest tokens" if temperature == 0.0 else "tokens drawn by chance"
+    says = f"A second, smaller model guesses {shape} of {takes}, one forward of its own for each level."
+    return Drafter(propose, fill, source="draft", name=f"{shape[2:]} from a draft model", says=says)
 
 
 def likeliest(

@@ -33,4 +33,7 @@ def walk(question: Question) -> Walk:
     return found
 
 
-GREEDY_MATCH = Verifier(walk, exact_for=frozenset({FIXED}), draws=False, uses_q=False)
+GREEDY_MATCH = Verifier(
+    walk, exact_for=frozenset({FIXED}), draws=False, uses_q=False, name="greedy match",
+    says="A drafted token passes if it is the target's likeliest token there; else that one is written.",
+)  # fmt: skip

@@ -50,5 +50,9 @@ def walk(question: Question) -> Walk:
 
 
 NODE_SAMPLING = Verifier(
-    walk, exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}), uses_q=False
+    walk,
+    exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}),
+    uses_q=False,
+    name="node sampling",
+    says="The target draws its own token at each place; a drafted token passes if it is that one.",
 )

@@ -11,6 +11,8 @@ import torch
 
 from decoders.chooser import Chooser
 from decoders.lane import Lane
+from decoders.registry import Part
+from decoders.sampling.shaping import PROCESSORS
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
 # earlier ones left, or all from the same law; or with no chance at all.
@@ -111,6 +113,8 @@ class Drafter:
     source: str  # "draft", "prompt", ...
     sees_token: bool = False
     observe: Callable[[Lane, Draft, Walk], None] = nothing_to_observe
+    name: str = ""
+    says: str = ""  # what it does, in one sentence
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,17 @@ class Verifier:
     exact_for: frozenset[str]
     draws: bool = True
     uses_q: bool = True
+    name: str = ""
+    says: str = ""  # what it does, in one sentence
+
+
+def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:
+    """What people read of a pair."""
+    return [
+        Part("drafter", drafter.name, drafter.says),
+        Part("verifier", verifier.name, verifier.says),
+        PROCESSORS,
+    ]
 
 
 def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:

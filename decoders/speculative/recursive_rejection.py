@@ -84,7 +84,11 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
     return f"{said} The draw {drawn} is {side}."
 
 
-RECURSIVE_REJECTION = Verifier(walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}))
+RECURSIVE_REJECTION = Verifier(
+    walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}), name="token rejection",
+    says="A drafted token passes with probability p/q, at most 1; after that the next one is "
+    "tested against, or drawn from, what the target wanted more than the draft.",
+)  # fmt: skip
 WITH_REPLACEMENT_REJECTION = Verifier(
     partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT})
 )

@@ -6,7 +6,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_model
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.parts import Drafter, Verifier, badge
+from decoders.speculative.parts import Drafter, Verifier, badge, described
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
@@ -33,12 +33,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
     views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
 )
 def speculative(lane: Lane) -> Iterator[None]:
     """A small model guesses several tokens ahead; the target checks them all in one forward.
 
-    x_i ~ q_i; accepted iff u q_i(x_i) < p_i(x_i); after the first rejection norm(max(p - q, 0)), after none
-    p.
+    1. The draft writes num_assistant_tokens guesses, each drawn from its own distribution q.
+    2. One target forward gives the target's distribution p at every guess.
+    3. From left to right a guess x passes if the draw u is below p/q: `u q(x) < p(x)`.
+    4. At the first guess that fails, the target draws a token from what it wanted more than the draft,
+       `norm(max(p - q, 0))`; if all pass, it draws one more from p.
+
+    The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
+    if it is the target's likeliest token.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -6,7 +6,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_model
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.parts import Drafter, Verifier, badge
+from decoders.speculative.parts import Drafter, Verifier, badge, described
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
@@ -32,12 +32,19 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
 )
 def speculative_tree(lane: Lane) -> Iterator[None]:
     """A small model offers several guesses at each place; the target checks the whole tree in one forward.
 
-    Children are drawn without replacement and tested in that order against R, which starts as p and becomes
-    norm(max(R - D, 0)) after each rejection.
+    1. The draft grows a tree: widths[0] guesses for the next token, widths[1] below each of them, and so on.
+    2. One target forward scores the whole tree; each node sees only its own path.
+    3. At each place the siblings are tested in the order in which they were drawn, against R, which starts
+       as the target's p: a guess passes if `u D(x) < R(x)`, D being what is left of the draft's q.
+    4. After a failure `R = norm(max(R - D, 0))`, and the next sibling is tested; if none passes, the token
+       is drawn from R.
+
+    More guesses pass than in a chain, but the target evaluates more positions in each forward.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

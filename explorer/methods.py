@@ -1,0 +1,126 @@
+"""The cards of the Methods section: every strategy from its declaration, every paper from the index.
+
+A card's picture is a real run, recorded by `python -m explorer.stored` into assets/examples/methods/ and
+folded when it is asked for. Knows declarations and traces, nothing of how a card looks.
+"""
+
+import asyncio
+import inspect
+import re
+from pathlib import Path
+
+from decoders.registry import BADGES, FAMILIES, Strategy, get, strategies
+from decoders.trace import Trace, load
+from explorer import papers
+from explorer.loading import Loader
+from visualizers.scene import Header
+from visualizers.views import deltas, titles
+
+FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
+PROMPT = "Once upon a time"
+PROMPTS = {"prompt_lookup": "The cat sat on the mat. The dog sat on the mat. The bird sat on the"}
+MAX_NEW_TOKENS = 12
+
+
+def functions(runs, loader: Loader) -> list:
+    """What the page can ask for: all cards, and the picture of one."""
+    from explorer.page import said
+
+    async def explorer_methods(request: dict) -> str:
+        """`{families, methods, papers, paper_families, summary}`: see `listing`."""
+        await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
+        return await said(asyncio.to_thread(listing))
+
+    async def explorer_method_picture(request: dict) -> str:
+        """The picture of one method, `{name}`: see `picture`."""
+        return await said(asyncio.to_thread(picture, request["name"]))
+
+    return [explorer_methods, explorer_method_picture]
+
+
+def listing() -> dict:
+    """All strategies as cards, all papers with their status, the families of both, and their count in words."""
+    rows = papers.papers()
+    titles_of = {row["slug"]: row["title"] for row in rows}
+    return {
+        "families": FAMILIES,
+        "methods": [card(strategy, titles_of) for strategy in strategies().values()],
+        "paper_families": papers.FAMILIES,
+        "papers": [{k: row[k] for k in ("slug", "title", "family", "status")} for row in rows],
+        "summary": papers.summary(rows),
+    }
+
+
+def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
+    """What people read of a strategy; badge and parts are those of its default parameters."""
+    usual = {parameter.name: parameter.default for parameter in strategy.parameters}
+    badge = strategy.badge(usual)
+    return {
+        **strategy.declaration(),
+        "how": paragraphs(strategy),
+        "badge": badge,
+        "promise": BADGES.get(badge, ""),
+        "parts": [vars(part) for part in strategy.parts(usual)],
+        "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
+        "picture": picture_says(strategy.name),
+    }
+
+
+def paragraphs(strategy: Strategy) -> list[dict]:
+    """The docstring below its first line: `{steps: [...]}` for lists, `{text}` for all else."""
+    text = inspect.getdoc(strategy.run) or ""
+    found = []
+    for block in re.split(r"\n\s*\n", text)[1:]:
+        steps = re.split(r"(?m)^\d+\. ", block)
+        if steps[0].strip():
+            found.append({"text": joined(steps[0])})
+        if len(steps) > 1:
+            found.append({"steps": [joined(step) for step in steps[1:]]})
+    return found
+
+
+def joined(text: str) -> str:
+    """Lines of prose as one."""
+    return " ".join(text.split())
+
+
+# ---- pictures -------------------------------------------------------------------------------------------------
+
+
+def file_of(name: str) -> Path:
+    """Where the recorded run of a strategy lies."""
+    return FOLDER / f"{name}.json.gz"
+
+
+def picture_says(name: str) -> dict | None:
+    """`{prompt, tokens, view}` of a strategy's picture, None if nothing was recorded for it."""
+    if not file_of(name).exists():
+        return None
+    view = get(name).views[0]
+    return {"prompt": PROMPTS.get(name, PROMPT), "tokens": MAX_NEW_TOKENS, "view": titles()[view]}
+
+
+def picture(name: str) -> dict:
+    """`{head, deltas}` of a strategy's first view over its recorded run. ValueError if there is none."""
+    strategy = get(name)
+    if not file_of(name).exists():
+        raise ValueError(f"No run is stored for {strategy.title}; python -m explorer.stored records one.")
+    trace: Trace = load(file_of(name))
+    header = Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title)
+    head, steps = deltas(strategy.views[0], header, trace.steps)
+    return {"head": head, "deltas": steps}
+
+
+def record(loader: Loader) -> None:
+    """Decodes a short run of every strategy that the loaded models allow, with its default parameters."""
+    from explorer.lanes import lane_maker
+
+    make = lane_maker(loader)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, strategy in strategies().items():
+        if any(role not in loader.models for role in strategy.needs):
+            continue
+        lane = {"strategy": name, "parameters": {}, "seed": 0}
+        request = {"prompt": PROMPTS.get(name, PROMPT), "max_new_tokens": MAX_NEW_TOKENS, "lanes": [lane]}
+        make(request)[0].run().save(file_of(name))
+
