@@ -13,18 +13,21 @@ from decoders.registry import BADGES, FAMILIES, Strategy, get, strategies
 from decoders.trace import Trace, load
 from explorer import papers
 from explorer.loading import Loader
+from explorer.requests import said
 from visualizers.scene import Header
 from visualizers.views import deltas, titles
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
-PROMPT = "Once upon a time"
-PROMPTS = {"prompt_lookup": "The cat sat on the mat. The dog sat on the mat. The bird sat on the"}
-MAX_NEW_TOKENS = 12
+USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
+SETUPS = {  # where the usual picture would not show what the method is about
+    "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
+    "speculative": {"parameters": {"temperature": 1.0}},
+    "speculative_tree": {"parameters": {"temperature": 1.0}},
+}
 
 
 def functions(runs, loader: Loader) -> list:
     """What the page can ask for: all cards, and the picture of one."""
-    from explorer.page import said
 
     async def explorer_methods(request: dict) -> str:
         """`{families, methods, papers, paper_families, summary}`: see `listing`."""
@@ -33,13 +36,13 @@ def functions(runs, loader: Loader) -> list:
 
     async def explorer_method_picture(request: dict) -> str:
         """The picture of one method, `{name}`: see `picture`."""
-        return await said(asyncio.to_thread(picture, request["name"]))
+        return await said(asyncio.to_thread(lambda: picture(request["name"])))
 
     return [explorer_methods, explorer_method_picture]
 
 
 def listing() -> dict:
-    """All strategies as cards, all papers with their status, the families of both, and their count in words."""
+    """All strategies as cards, all papers with their status, the families of both, and a line of counts."""
     rows = papers.papers()
     titles_of = {row["slug"]: row["title"] for row in rows}
     return {
@@ -84,7 +87,7 @@ def joined(text: str) -> str:
     return " ".join(text.split())
 
 
-# ---- pictures -------------------------------------------------------------------------------------------------
+# ---- pictures ----------------------------------------------------------------------------------------------
 
 
 def file_of(name: str) -> Path:
@@ -93,11 +96,16 @@ def file_of(name: str) -> Path:
 
 
 def picture_says(name: str) -> dict | None:
-    """`{prompt, tokens, view}` of a strategy's picture, None if nothing was recorded for it."""
+    """`{prompt, tokens, parameters, view}` of a strategy's picture, None if none was recorded."""
     if not file_of(name).exists():
         return None
-    view = get(name).views[0]
-    return {"prompt": PROMPTS.get(name, PROMPT), "tokens": MAX_NEW_TOKENS, "view": titles()[view]}
+    setup = USUAL | SETUPS.get(name, {})
+    return {
+        "prompt": setup["prompt"],
+        "tokens": setup["max_new_tokens"],
+        "parameters": setup["parameters"],
+        "view": titles()[get(name).views[0]],
+    }
 
 
 def picture(name: str) -> dict:
@@ -112,7 +120,7 @@ def picture(name: str) -> dict:
 
 
 def record(loader: Loader) -> None:
-    """Decodes a short run of every strategy that the loaded models allow, with its default parameters."""
+    """Decodes a short run of every strategy that the loaded models allow."""
     from explorer.lanes import lane_maker
 
     make = lane_maker(loader)
@@ -120,7 +128,6 @@ def record(loader: Loader) -> None:
     for name, strategy in strategies().items():
         if any(role not in loader.models for role in strategy.needs):
             continue
-        lane = {"strategy": name, "parameters": {}, "seed": 0}
-        request = {"prompt": PROMPTS.get(name, PROMPT), "max_new_tokens": MAX_NEW_TOKENS, "lanes": [lane]}
-        make(request)[0].run().save(file_of(name))
-
+        setup = USUAL | SETUPS.get(name, {})
+        lane = {"strategy": name, "parameters": setup["parameters"], "seed": 0}
+        make({**setup, "lanes": [lane]})[0].run().save(file_of(name))

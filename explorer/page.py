@@ -11,7 +11,7 @@ import time
 import gradio as gr
 
 from decoders.registry import strategies
-from explorer import assets, branching, comparing, endpoints, stored
+from explorer import assets, branching, comparing, endpoints, methods, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.page_data import page_data
@@ -122,4 +122,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-    return [*own, *branching.functions(runs, loader), *comparing.functions(runs, loader)]
+    parts = (branching, comparing, methods)
+    return [*own, *(function for part in parts for function in part.functions(runs, loader))]

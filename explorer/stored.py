@@ -52,7 +52,9 @@ def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> N
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Records the stored runs: the page's first, the methods' pictures.")
+    parser = argparse.ArgumentParser(
+        description="Records the stored runs: the page's first, the methods' pictures."
+    )
     parser.add_argument("--model", default="llama-tiny")
     parser.add_argument("--draft", default="llama-tiny-draft")
     options = parser.parse_args()

@@ -130,11 +130,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.status();
     }
 
-    addLane() {
+    // Another lane, with a setup or with the next strategy that no lane has yet.
+    addLane(setup) {
       if (this.lanes.length >= this.data.limits.lanes) return;
       const used = new Set(this.lanes.map((lane) => lane.setup.strategy));
       const next = [...this.strategies.values()].find((s) => !used.has(s.name)) || this.strategies.values().next().value;
-      const lane = new page.LanePane(this, { strategy: next.name });
+      const lane = new page.LanePane(this, setup || { strategy: next.name });
       this.lanes.push(lane);
       lane.makeDrawings();
       this.phoneLane = this.lanes.length - 1;
