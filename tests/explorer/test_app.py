@@ -129,7 +129,7 @@ def test_every_file_of_the_page_is_served_and_no_other(served):
 
 def test_a_call_with_nonsense_is_answered_with_a_sentence():
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
-    _, start, control, pull, trace, inspect = server_functions(runs, Loader("tiny", None))
+    _, start, control, pull, trace, inspect, *_ = server_functions(runs, Loader("tiny", None))
     for function, request in [
         (start, {}),
         (control, {"run": 3, "action": "stop"}),
