@@ -1,4 +1,4 @@
-"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --share].
+"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --models --share].
 
 Also what a Hugging Face Space runs. Knows how the parts are put together, and nothing else.
 """
@@ -9,6 +9,7 @@ import os
 import sys
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
+LOCAL = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine reaches
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -26,6 +27,11 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
+        "--models",
+        help="what visitors may choose: any (folders and Hub ids too), embedded (what comes with the app), "
+        "or names with commas (default: any if only this machine reaches the app, else embedded)",
+    )
+    parser.add_argument(
         "--share", action="store_true", help="also make a public link, through Gradio's servers"
     )
     options = parser.parse_args(given)
@@ -36,9 +42,27 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     try:
         for name in [options.model] + ([] if options.draft == "none" else [options.draft]):
             locate(name)
+        options.allowed = allowed(options)
     except ValueError as error:
         parser.error(str(error))
     return options
+
+
+def allowed(options: argparse.Namespace) -> frozenset[str] | None:
+    """The names of models that visitors may choose; None for all. ValueError for a name that is none."""
+    from decoders.names import locate, shipped
+
+    host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOCAL[0])
+    public = options.share or host not in LOCAL or os.environ.get("GRADIO_SHARE", "").lower() == "true"
+    chosen = options.models or ("embedded" if public else "any")
+    if chosen == "any":
+        return None
+    if chosen == "embedded":
+        return frozenset(shipped())
+    names = frozenset(name.strip() for name in chosen.split(",") if name.strip())
+    for name in names:
+        locate(name)
+    return names
 
 
 def make(options: argparse.Namespace):
@@ -48,7 +72,8 @@ def make(options: argparse.Namespace):
     from explorer.page import build
     from explorer.runs import Runs
 
-    loader = Loader(options.model, None if options.draft == "none" else options.draft, options.device)
+    draft = None if options.draft == "none" else options.draft
+    loader = Loader(options.model, draft, options.device, options.allowed)
     demo, launch = build(Runs(lane_maker(loader)), loader)
     return demo, launch, loader
 

@@ -5,6 +5,7 @@ Knows layers and heads, neither tokens nor trees.
 """
 
 import inspect
+import threading
 
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -12,14 +13,15 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 NAME = "sdpa_with_queries"
-_seen: list[tuple[torch.Tensor, float]] | None = (
-    None  # (queries [1, H, N, D], scaling) while an engine's forward runs
-)
+# `here.seen`: (queries [1, H, N, D], scaling) of a layer each, while an engine's forward runs. One list a
+# thread: a model may be tried out while another one decodes.
+here = threading.local()
 
 
 def _attend(module, query, key, value, attention_mask, scaling=None, **kwargs):
-    if _seen is not None:
-        _seen.append((query, scaling if scaling is not None else query.shape[-1] ** -0.5))
+    seen = getattr(here, "seen", None)
+    if seen is not None:
+        seen.append((query, scaling if scaling is not None else query.shape[-1] ** -0.5))
     return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)
 
 
@@ -41,13 +43,11 @@ class Tap:
 
     def open(self) -> None:
         """Starts keeping queries."""
-        global _seen
-        _seen = []
+        here.seen = []
 
     def collect(self) -> torch.Tensor | None:
         """Stops keeping them: queries [L, H, N, D] since `open`, or None if the layers differ in shape."""
-        global _seen
-        seen, _seen = _seen or [], None
+        seen, here.seen = getattr(here, "seen", None) or [], None
         if len(seen) != self.layers or len({q.shape for q, _ in seen}) != 1:
             return None
         self.scaling = seen[0][1]

@@ -20,6 +20,13 @@ DEFAULT_SLOT_BYTES = 2 * 2**30  # what the KV pool of one model may grow to
 MAX_SLOTS = 16384
 
 
+def slot_bytes(config, itemsize: int) -> int:
+    """Bytes of one KV slot, keys and values of all layers, for a text config and the size of a number."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return 2 * config.num_hidden_layers * heads * width * itemsize
+
+
 @dataclass
 class Batch:
     """What one forward left behind for its nodes, row by row."""
@@ -65,9 +72,7 @@ class Engine:
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
         layers = config.num_hidden_layers
         if self.limit is None:
-            heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-            width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-            per_slot = 2 * layers * heads * width * self.dtype.itemsize
+            per_slot = slot_bytes(config, self.dtype.itemsize)
             self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
         self.cache = SlotCache(layers, self.limit)
         self.tap = Tap(self.model, layers)

@@ -110,9 +110,12 @@ class LeanLlama:
 
 def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
     """The lean forward of a model that it fits, else None."""
-    config = model.config
-    plain = type(model).__name__ == "LlamaForCausalLM" and config.hidden_act == "silu"
-    if not plain or config.attention_bias or config.mlp_bias:
-        return None
-    small = sum(p.numel() for p in model.parameters()) <= LARGEST
-    return LeanLlama(model) if small else None
+    plain = type(model).__name__ == "LlamaForCausalLM"
+    count = sum(p.numel() for p in model.parameters())
+    return LeanLlama(model) if plain and fits(model.config, count) else None
+
+
+def fits(config, parameters: int) -> bool:
+    """Whether a model with this config and so many parameters gets the lean forward, if its class does."""
+    plain = config.model_type == "llama" and config.hidden_act == "silu"
+    return plain and not config.attention_bias and not config.mlp_bias and parameters <= LARGEST

@@ -4,15 +4,21 @@ compatibility.
 Weights come from safetensors only and no remote code runs. Knows nothing of strategies.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+import jinja2
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
+from decoders import hub
 from decoders.engine import Engine
-from decoders.names import locate
+from decoders.footprint import config_of, could_not, pick_device, pick_dtype
+from decoders.names import is_hub_id, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
 
@@ -64,15 +70,44 @@ class LoadedModel:
         """
         own = [t for t in before if t not in self.bytes_of.special]
         leads = [(b"".join(map(self.bytes_of, own)).decode("utf-8", "replace"), own)]
-        leads += [(lead, self._cut(lead)) for lead in ("a", "\n", "")]
+        leads += [(lead, self.cut(lead)) for lead in ("a", "\n", "")]
         for lead, ids in leads:
-            whole = self._cut(lead + text)
+            whole = self.cut(lead + text)
             behind = whole[len(ids) :]
             if whole[: len(ids)] == ids and b"".join(map(self.bytes_of, behind)) == text.encode():
                 return behind
-        return self._cut(text)  # a tokenizer that rewrites texts: what it makes of this one
+        return self.cut(text)  # a tokenizer that rewrites texts: what it makes of this one
 
-    def _cut(self, text: str) -> list[int]:
+    @property
+    def bytes(self) -> int:
+        """Memory that its weights take, laid out anew or not, and its KV cache as far as it has grown."""
+        own = sum(p.numel() * p.element_size() for p in self.model.parameters())
+        copies = 3 if getattr(self.engine, "lean", None) is not None else 1
+        kept = getattr(getattr(self.engine, "cache", None), "storage", [])
+        return own * copies + sum(t.numel() * t.element_size() for t in kept)
+
+    @property
+    def chats(self) -> bool:
+        """Whether its tokenizer brings a chat template."""
+        return bool(self.tokenizer.chat_template)
+
+    def render(self, message: str, system: str = "") -> str:
+        """The prompt that the chat template makes of a user's message, up to where the model answers.
+
+        Raises ValueError with one sentence if there is no template or it refuses.
+        """
+        if not self.chats:
+            raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
+        said = [{"role": "system", "content": system}] if system else []
+        said.append({"role": "user", "content": message})
+        try:
+            return self.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        except jinja2.TemplateError as error:
+            reason = str(error).rstrip(".")
+            raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error
+
+    def cut(self, text: str) -> list[int]:
+        """Token ids of `text` as it stands: special tokens in it are tokens, and none are added."""
         return self.tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def facts(self) -> dict:
@@ -87,40 +122,56 @@ class LoadedModel:
             "context": self.context,
             "dtype": str(self.model.dtype).removeprefix("torch."),
             "device": str(self.model.device),
+            "chat": self.chats,
         }
 
 
-def pick_device(device: str = "auto") -> str:
-    """`auto` is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"There is no device {device!r}; use auto, cpu or cuda.")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("This machine has no CUDA device; use --device cpu.")
-    return device
-
-
-def load(name: str, device: str = "auto", dtype: torch.dtype | None = None) -> LoadedModel:
+def load(
+    name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
+) -> LoadedModel:
     """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode.
 
-    dtype: float32 on the CPU and the model's own on CUDA unless given. Raises ValueError with one sentence.
+    dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` hears
+    how far it is, and may raise InterruptedError. Raises ValueError with one sentence.
     """
     device = pick_device(device)
+    tell = progress or (lambda words, done, total: None)
     where, revision = locate(name)
-    options = {"revision": revision} if revision else {}
+    if is_hub_id(name):
+        where = str(hub.fetch(where, revision, tell))
+    config = config_of(name, where)
+    chosen = pick_dtype(dtype, device, config)
     try:
-        config = AutoConfig.from_pretrained(where, **options)
-        tokenizer = AutoTokenizer.from_pretrained(where, **options)
-        own = getattr(config, "dtype", None) or torch.float32
-        chosen = dtype or (torch.float32 if device == "cpu" else own)
-        model = AutoModelForCausalLM.from_pretrained(
-            where, dtype=chosen, use_safetensors=True, trust_remote_code=False, **options
-        )
+        tokenizer = AutoTokenizer.from_pretrained(where)
+        with counted(name, progress):
+            model = AutoModelForCausalLM.from_pretrained(
+                where, dtype=chosen, use_safetensors=True, trust_remote_code=False
+            )
+    except InterruptedError:
+        raise
     except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise ValueError(f"The model {name!r} could not be loaded: {first}") from error
+        raise ValueError(could_not(name, error)) from error
     return LoadedModel(name, model.eval().requires_grad_(False).to(device), tokenizer)
+
+
+@contextmanager
+def counted(name: str, progress: hub.Progress | None) -> Iterator[None]:
+    """Tells `progress` how many weights are in place, through transformers' own hook for progress bars."""
+    if progress is None:
+        yield
+        return
+
+    def bar(factory: Callable, given: tuple, options: dict) -> Iterator:
+        weights = list(given[0]) if given else []
+        for done, weight in enumerate(weights):
+            progress(f"Loading {name}", done, len(weights))
+            yield weight
+
+    before = logging.set_tqdm_hook(bar)
+    try:
+        yield
+    finally:
+        logging.set_tqdm_hook(before)
 
 
 def check_pair(target: LoadedModel, draft: LoadedModel) -> None:

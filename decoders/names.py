@@ -2,6 +2,7 @@
 weights.
 """
 
+import json
 from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
@@ -10,6 +11,24 @@ SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 def shipped() -> list[str]:
     """Names of the models that come with the project."""
     return sorted(folder.name for folder in SHIPPED.iterdir() if (folder / "config.json").exists())
+
+
+def shipped_facts() -> list[dict]:
+    """Of each shipped model, without loading it: name, parameters, held_out_loss, layers, context."""
+    found = []
+    for name in shipped():
+        config = json.loads((SHIPPED / name / "config.json").read_text())
+        facts = json.loads((SHIPPED / name / "facts.json").read_text())
+        found.append(
+            {
+                "name": name,
+                "parameters": facts["parameters"],
+                "held_out_loss": facts["held_out_loss"],
+                "layers": config["num_hidden_layers"],
+                "context": config["max_position_embeddings"],
+            }
+        )
+    return found
 
 
 def locate(name: str) -> tuple[str, str | None]:
@@ -36,3 +55,8 @@ def locate(name: str) -> tuple[str, str | None]:
             "owner/model."
         )
     return identifier, revision or None
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether `name` means a model on the Hub. Raises ValueError as `locate` does."""
+    return not Path(locate(name)[0]).is_dir()

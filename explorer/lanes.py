@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 
-from explorer.loading import Loader
+from explorer.loading import Loader, share_cores
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:
     """A function from a checked request to its lanes; it waits for the models. See `Runs`."""
 
     def make(request: dict) -> list:
-        models = loader.wait()
+        chosen = loader.find(request.get("models"))
+        models = chosen.wait()
         from decoders.lane import Lane, Limits  # torch is there by now
 
-        prompt = models["target"].encode(request["prompt"])
+        share_cores(models)
+        prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
         limits = Limits(max_new_tokens=request["max_new_tokens"])
         lanes: list = []
         for lane in request["lanes"]:
@@ -24,6 +26,14 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
                     made.close()
                 where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""
                 raise ValueError(f"{where}{error}") from error
+        chosen.lanes.update(lanes)
         return lanes
 
     return make
+
+
+def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:
+    """Token ids of a prompt, or of what the chat template makes of it. ValueError with one sentence."""
+    if chat is None:
+        return target.encode(prompt)
+    return target.cut(target.render(prompt, chat["system"]))

@@ -7,15 +7,16 @@ picture are in the HTML itself, so that a stored trace is on screen before Gradi
 import asyncio
 import json
 import time
+from dataclasses import asdict
 
 import gradio as gr
 
 from decoders.registry import strategies
-from explorer import assets, branching, comparing, endpoints, methods, stored
+from explorer import assets, branching, comparing, endpoints, methods, model_calls, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.page_data import page_data
-from explorer.requests import number, said
+from explorer.requests import check, check_models, number, said
 from explorer.runs import Runs
 
 TITLE = "Decoding Explorer"
@@ -33,7 +34,7 @@ def first_data(runs: Runs, loader: Loader) -> dict:
     """What the page needs to show itself: the stored run with its declarations, names and limits."""
     setup = stored.setup()
     run = runs.show(stored.traces(), run_id=EXAMPLE)
-    return page_data(run, setup, setup["declarations"], loader.names)
+    return page_data(run, setup, setup["declarations"], asdict(loader.choice))
 
 
 def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
@@ -75,10 +76,16 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return json.dumps(hello)
 
     async def explorer_start(request: dict) -> str:
-        """Starts a run: `{session, state, prompt, max_new_tokens, lanes}` gives `{run}`."""
+        """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`."""
         session = str(request.get("session", ""))[:64] or "page"
         state = "paused" if request.get("state") == "paused" else "running"
-        return await said(asyncio.to_thread(lambda: {"run": runs.start(request, session, state).id}))
+
+        async def start() -> dict:
+            check(request)
+            await loader.settled(check_models(request.get("models")))
+            return {"run": (await asyncio.to_thread(runs.start, request, session, state)).id}
+
+        return await said(start())
 
     async def explorer_control(request: dict) -> str:
         """pause, resume, step or stop: `{run, action}` gives `{state}`."""
@@ -122,5 +129,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-    parts = (branching, comparing, methods)
+    parts = (branching, comparing, methods, model_calls)
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

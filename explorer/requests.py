@@ -4,6 +4,7 @@ Knows plain data only.
 """
 
 import json
+from dataclasses import dataclass
 
 from decoders import begin as beginnings
 
@@ -11,6 +12,24 @@ MAX_LANES = 4
 MAX_NEW_TOKENS = 256
 MAX_PROMPT_CHARACTERS = 20_000
 MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
+MAX_NAME_CHARACTERS = 500
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which models, in which numbers, on which device."""
+
+    target: str
+    draft: str | None = None
+    dtype: str = "auto"
+    device: str = "auto"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Model name by role."""
+        return {"target": self.target} | ({"draft": self.draft} if self.draft else {})
 
 
 def check(request: dict) -> dict:
@@ -44,7 +63,41 @@ def check(request: dict) -> dict:
                 "begin": begin(lane, number),
             }
         )
-    return {"prompt": prompt, "max_new_tokens": wanted, "lanes": checked}
+    return {
+        "prompt": prompt,
+        "max_new_tokens": wanted,
+        "lanes": checked,
+        "models": check_models(request.get("models")),
+        "chat": check_chat(request.get("chat")),
+    }
+
+
+def check_models(given: object) -> Choice | None:
+    """Which models are asked for; None for the app's own. ValueError with one sentence."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise ValueError("models must name a target, and may name a draft, a dtype and a device.")
+    for role, name in (("target", given.get("target")), ("draft", given.get("draft") or "none")):
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or "\0" in name:
+            raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
+    for what, allowed in (("dtype", DTYPES), ("device", DEVICES)):
+        if given.get(what, "auto") not in allowed:
+            raise ValueError(f"There is no {what} {given[what]!r}; use one of {', '.join(allowed)}.")
+    draft = given.get("draft") if given.get("draft") != "none" else None
+    return Choice(given["target"], draft or None, given.get("dtype", "auto"), given.get("device", "auto"))
+
+
+def check_chat(given: object) -> dict | None:
+    """`{system}` if the prompt is a user's message for the chat template. ValueError with one sentence."""
+    if given is None or given is False:
+        return None
+    system = given.get("system") or "" if isinstance(given, dict) else None
+    if not isinstance(system, str) or len(system) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(
+            f"chat must be null or hold a system message of at most {MAX_PROMPT_CHARACTERS} characters."
+        )
+    return {"system": system}
 
 
 def new_tokens(request: dict) -> int:

@@ -1,0 +1,164 @@
+"""Files of models on the Hugging Face Hub: what is there, how large it is, and fetching it with progress.
+
+Only safetensors weights and what config and tokenizer need are fetched. Knows files and bytes, not models.
+"""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm.std import tqdm
+
+BESIDE = (".json", ".txt", ".model", ".jinja")  # endings of the files beside the weights that are fetched
+Progress = Callable[[str, int, int], None]  # (what is being done, how far, of how much)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a model consists of on the Hub: commit, names of its files, bytes that this disk lacks."""
+
+    commit: str
+    files: tuple[str, ...]
+    missing: int
+
+
+def listing(identifier: str, revision: str | None = None) -> Listing:
+    """Asks the Hub. Raises ValueError with one sentence if it does not answer or has no safetensors."""
+    from huggingface_hub import snapshot_download
+
+    wanted = ["*.safetensors", *("*" + ending for ending in BESIDE)]
+    try:
+        found = snapshot_download(identifier, revision=revision, allow_patterns=wanted, dry_run=True)
+    except Exception as error:  # the client raises a dozen kinds, some of them of its HTTP library
+        raise ValueError(refusal(identifier, error)) from error
+    sizes = {file.filename: file for file in found}
+    names = chosen(list(sizes))
+    if not any(name.endswith(".safetensors") for name in names):
+        raise ValueError(
+            f"{identifier} has no model.safetensors on the Hub; only safetensors weights are loaded."
+        )
+    missing = sum(sizes[name].file_size or 0 for name in names if sizes[name].will_download)
+    return Listing(found[0].commit_hash, tuple(names), missing)
+
+
+def chosen(names: list[str]) -> list[str]:
+    """Of a repository's files those that loading needs: one set of weights, and what lies beside it."""
+    top = [name for name in names if "/" not in name]
+    whole = "model.safetensors" in top
+    return [
+        name
+        for name in top
+        if (name.endswith(BESIDE) and not (whole and name == "model.safetensors.index.json"))
+        or name == "model.safetensors"
+        or (not whole and name.startswith("model-") and name.endswith(".safetensors"))
+    ]
+
+
+def parameters(identifier: str, commit: str) -> int:
+    """Number of parameters, from the headers of the weights alone. Raises ValueError with one sentence."""
+    from huggingface_hub import get_safetensors_metadata
+
+    try:
+        return sum(get_safetensors_metadata(identifier, revision=commit).parameter_count.values())
+    except Exception as error:
+        raise ValueError(refusal(identifier, error)) from error
+
+
+def cached(identifier: str, revision: str | None = None) -> Path | None:
+    """The folder of a model that was fetched before; asks nobody."""
+    from huggingface_hub import snapshot_download
+
+    try:
+        folder = Path(snapshot_download(identifier, revision=revision, local_files_only=True))
+    except (OSError, ValueError):
+        return None
+    return folder if (folder / "config.json").exists() and list(folder.glob("*.safetensors")) else None
+
+
+def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
+    """The folder with a model's files, fetched if they are not here; without the Hub what was fetched before.
+
+    Raises InterruptedError if `progress` does, else ValueError with one sentence.
+    """
+    from huggingface_hub import snapshot_download
+
+    try:
+        found = listing(identifier, revision)
+    except ValueError:
+        folder = cached(identifier, revision)
+        if folder is None:
+            raise
+        return folder
+    check_disk(identifier, found.missing)
+    bars = counting(lambda done: progress(f"Downloading {identifier}", done, found.missing))
+    try:
+        return Path(
+            snapshot_download(
+                identifier, revision=found.commit, allow_patterns=list(found.files), tqdm_class=bars
+            )
+        )
+    except InterruptedError:
+        raise
+    except Exception as error:
+        raise ValueError(refusal(identifier, error)) from error
+
+
+def check_disk(identifier: str, missing: int) -> None:
+    """Raises ValueError with one sentence unless so many bytes can still be stored."""
+    from huggingface_hub import constants
+
+    place = Path(constants.HF_HUB_CACHE)
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if missing > free:
+        raise ValueError(
+            f"{identifier} needs {missing / 1e9:.1f} GB on the disk and {free / 1e9:.1f} GB are free; "
+            "free some space or choose a smaller model."
+        )
+
+
+def counting(tell: Callable[[int], None]) -> type[tqdm]:
+    """A progress bar that draws nothing and tells how many bytes have come."""
+
+    class Bar(tqdm):
+        def __init__(self, *args, **kwargs):
+            self.bytes = kwargs.get("unit") == "B"
+            self.got = 0
+            super().__init__(*args, **{**kwargs, "disable": True})
+
+        def update(self, n=1):
+            self.got += n or 0
+            if self.bytes:
+                tell(int(self.got))
+
+    return Bar
+
+
+def refusal(identifier: str, error: Exception) -> str:
+    """Why the Hub did not give a model, in one sentence."""
+    from huggingface_hub import errors
+
+    causes = [error]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    kinds = tuple(type(cause) for cause in causes)
+
+    def among(*classes) -> bool:
+        return any(issubclass(kind, classes) for kind in kinds)
+
+    if among(errors.HFValidationError):
+        return f"{identifier!r} is no Hub id; write owner/model, or owner/model@revision."
+    if among(errors.GatedRepoError):
+        return f"{identifier} asks for an agreement: accept it on its page of the Hub and run hf auth login."
+    if among(errors.RevisionNotFoundError):
+        return f"{identifier} has no such revision on the Hub; leave out what follows the @, or correct it."
+    if among(errors.RepositoryNotFoundError):
+        return f"The Hub has no model {identifier} that this app may read; look at the spelling."
+    if among(errors.NotASafetensorsRepoError):
+        return f"{identifier} has no safetensors weights on the Hub; only safetensors are loaded."
+    return (
+        f"The Hub did not give {identifier} ({kinds[-1].__name__}); look at the connection, or name a model "
+        "that comes with the app or a folder."
+    )
