@@ -34,7 +34,7 @@ class Footprint:
     name: str
     parameters: int
     dtype: str
-    copies: int  # of the weights: three where the lean forward lays them out anew
+    copies: int  # of the weights at most: three where the lean forward lays them out anew
     weights: int
     per_token: int
     download: int
@@ -47,7 +47,7 @@ class Footprint:
     def sentence(self) -> str:
         """The sum, in words."""
         size = self.weights // (self.parameters * self.copies or 1)
-        laid = " × 3 (laid out for speed)" if self.copies == 3 else ""
+        laid = ", up to 3 times for speed" if self.copies == 3 else ""
         words = (
             f"{self.name}: {amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
             f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache a token"

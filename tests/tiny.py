@@ -6,6 +6,7 @@ distributions.
 """
 
 from functools import cache
+from pathlib import Path
 
 import torch
 import transformers
@@ -64,6 +65,21 @@ def make(
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
     return LoadedModel(f"tiny-{kind}", model, tokenizer())
+
+
+CHAT = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
+
+
+def save(folder: Path, chat: bool = False, **options) -> str:
+    """A tiny model (see `make`) with its tokenizer as a folder, perhaps with a chat template; its name."""
+    make(**options).model.save_pretrained(folder)
+    words = tokenizer.__wrapped__()
+    words.chat_template = CHAT if chat else None
+    words.save_pretrained(folder)
+    return str(folder)
 
 
 def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:

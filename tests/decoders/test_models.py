@@ -9,9 +9,11 @@ import torch
 import transformers
 
 from decoders import models, names
+from decoders.footprint import footprint
 from decoders.lane import Lane, Limits
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.tree import Tree
+from tests import tiny
 
 SMALL = dict(vocab_size=200, hidden_size=32, num_hidden_layers=2)
 
@@ -42,24 +44,85 @@ def test_names_are_told_apart(tmp_path):
             names.locate(wrong)
 
 
-def test_revisions_reach_the_hub(monkeypatch):
-    asked = []
-
-    def fake(where, **options):
-        asked.append((where, options.get("revision")))
-        raise OSError("offline")
-
-    monkeypatch.setattr(models.AutoConfig, "from_pretrained", fake)
-    with pytest.raises(ValueError, match="could not be loaded: offline"):
-        models.load("owner/model@abc")
-    assert asked == [("owner/model", "abc")]
-
-
 def test_a_folder_with_pickled_weights_only_is_refused(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     torch.save({}, tmp_path / "pytorch_model.bin")
     with pytest.raises(ValueError, match="only safetensors"):
         models.load(str(tmp_path))
+
+
+@pytest.mark.parametrize("dtype", ["auto", "bfloat16"])
+def test_memory_is_known_before_the_weights_are_read(tmp_path, dtype, monkeypatch):
+    """What the headers say is what the loaded model takes: parameters, bytes, bytes of a KV slot."""
+    name = tiny.save(tmp_path, kind="qwen2")
+    said = footprint(name, dtype, "cpu")
+    model = models.load(name, "cpu", dtype)
+    weights = list(model.model.parameters())
+    assert said.parameters == sum(p.numel() for p in weights) and said.copies == 1
+    assert said.weights == sum(p.numel() * p.element_size() for p in weights)
+    Lane("greedy", [5, 6, 7], {"target": model}, limits=Limits(2)).run()
+    pool = model.engine.cache.pool
+    assert said.per_token == pool.numel() * pool.element_size() // pool.shape[3]
+    assert model.bytes == said.weights + pool.numel() * pool.element_size()
+    assert f"{said.parameters:,} parameters × {weights[0].element_size()} bytes" in said.sentence()
+
+
+def test_small_llamas_are_laid_out_up_to_three_times_and_the_sentence_says_so():
+    said, model = footprint("llama-tiny-draft", "auto", "cpu"), models.load("llama-tiny-draft", "cpu")
+    assert said.copies == 3 and "up to 3 times for speed" in said.sentence()
+    matrices = [m for layer in model.engine.lean.layers for m in layer] + [model.engine.lean.head]
+    held = {t.data_ptr(): t.numel() * t.element_size() for m in matrices for t in (m.weight, m.turned)}
+    held |= {p.data_ptr(): p.numel() * p.element_size() for p in model.model.parameters()}
+    assert 2 * said.weights / 3 < sum(held.values()) <= said.weights
+    assert said.parameters == model.facts()["parameters"]
+
+
+def test_a_damaged_header_is_a_sentence(tmp_path):
+    name = tiny.save(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 40)
+    with pytest.raises(ValueError, match="model.safetensors is damaged"):
+        footprint(name)
+
+
+def test_progress_is_told_weight_by_weight_and_may_stop_it(tmp_path):
+    name, heard = tiny.save(tmp_path), []
+    models.load(name, "cpu", progress=lambda *what: heard.append(what))
+    totals = {total for _, _, total in heard}
+    assert len(totals) == 1 and [done for _, done, _ in heard] == list(range(totals.pop()))
+
+    def stop(words, done, total):
+        if done == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        models.load(name, "cpu", progress=stop)
+
+
+def test_unknown_dtypes_and_devices_are_sentences(tmp_path):
+    with pytest.raises(ValueError, match="no dtype 'int3'"):
+        models.load("llama-tiny-draft", "cpu", "int3")
+    with pytest.raises(ValueError, match="no device 'abacus'"):
+        models.load("llama-tiny-draft", "abacus")
+
+
+def test_a_chat_template_renders_and_its_special_tokens_stay_whole(tmp_path):
+    model = models.load(tiny.save(tmp_path, chat=True), "cpu")
+    text = model.render("hi", "be brief")
+    assert text == "system: be brief<|end|>user: hi<|end|>assistant:"
+    ids = model.encode_rendered(text)
+    assert ids.count(model.tokenizer.eos_token_id) == 2
+    assert b"".join(map(model.bytes_of, ids)) == text.encode()
+    plain = models.load("llama-tiny-draft", "cpu")
+    assert model.facts()["chat"] and not plain.facts()["chat"]
+    with pytest.raises(ValueError, match="has no chat template"):
+        plain.render("hi")
+
+
+def test_a_template_that_refuses_is_a_sentence(tmp_path):
+    model = models.load(tiny.save(tmp_path, chat=True), "cpu")
+    model.tokenizer.chat_template = "{{ raise_exception('Roles must alternate.') }}"
+    with pytest.raises(ValueError, match="refuses this: Roles must alternate.$"):
+        model.render("hi")
 
 
 @pytest.mark.parametrize(
