@@ -33,7 +33,8 @@ def branch(runs: Runs, loader: Loader, request: dict) -> dict:
     """See `explorer_branch`. Raises ValueError with one sentence."""
     run = runs.find(request["run"])
     trace, limit = run.records[int(number(request["lane"]))].trace, new_tokens(request)
-    models = models_of(trace, loader)
+    chosen = loader.find(run.models)
+    models = models_of(trace, chosen.wait())
     before = text_before(trace, int(number(request["node"])))
     begin = put(trace, before, wanted(trace, before, models["target"], request))
     replace = request.get("replace")
@@ -42,7 +43,9 @@ def branch(runs: Runs, loader: Loader, request: dict) -> dict:
         from decoders.lane import Lane, Limits  # torch is there by now
 
         same = (trace.strategy, trace.prompt, models, trace.parameters, trace.seed)
-        return Lane(*same, Limits(max_new_tokens=limit), begin=begin)
+        lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin)
+        chosen.lanes.add(lane)
+        return lane
 
     mine = own(runs, run, str(request.get("session", ""))[:64] or "page")
     index = runs.add_lane(mine, make, None if replace is None else int(number(replace)))
@@ -54,9 +57,8 @@ def own(runs: Runs, run: Run, session: str) -> Run:
     return run if run.session else runs.show([record.trace for record in run.records], session)
 
 
-def models_of(trace: Trace, loader: Loader) -> dict:
+def models_of(trace: Trace, models: dict) -> dict:
     """The models, if they are those of the trace. ValueError with a sentence if they are others."""
-    models = loader.wait()
     for role, name in trace.models.items():
         if role not in models:
             raise ValueError(f"This lane was decoded with the {role} model {name}, and the app has none.")

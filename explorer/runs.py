@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from decoders.trace import Trace
 from explorer.folds import Fold, row
-from explorer.requests import MAX_LANES, check, sentence
+from explorer.requests import Choice, MAX_LANES, check, sentence
 
 MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
@@ -61,6 +61,7 @@ class Run:
     waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
     hungry: bool = True  # the page has painted all there is and waits for more
     stepped: float = 0.0
+    models: Choice | None = None  # what its lanes were made with; None for the app's own
 
     def open_lanes(self) -> list[Record]:
         """The lanes that can still step."""
@@ -97,7 +98,7 @@ class Runs:
             self._make_room(session)
         lanes = self._on_worker(lambda: self.make_lanes(checked)).result()
         records = [Record(lane.trace, lane) for lane in lanes]
-        run = Run(secrets.token_urlsafe(18), session, records, state)
+        run = Run(secrets.token_urlsafe(18), session, records, state, models=checked["models"])
         with self.wake:
             self._enter(run)
             if state == "paused":
