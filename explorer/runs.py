@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from decoders.trace import Trace
 from explorer.folds import Fold, row
-from explorer.requests import Choice, MAX_LANES, check, sentence
+from explorer.requests import MAX_LANES, Choice, check, sentence
 
 MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
