@@ -10,6 +10,7 @@ from pathlib import Path
 
 from decoders import registry
 from explorer import papers
+from explorer.summary import summary
 
 DEFAULT_MODEL = "llama-tiny"
 DEFAULT_DRAFT = "llama-tiny-draft"
@@ -125,21 +126,7 @@ def run(options: argparse.Namespace) -> None:
     if options.out:
         trace.save(options.out)
     if options.json:
-        print(
-            json.dumps(
-                {
-                    "strategy": strategy.name,
-                    "parameters": parameters,
-                    "prompt_tokens": trace.prompt,
-                    "output_tokens": trace.output(),
-                    "text": trace.text(),
-                    "totals": trace.costs.totals(),
-                    "metrics": trace.costs.metrics(),
-                    "badge": trace.badge,
-                    "ended": trace.ended,
-                }
-            )
-        )
+        print(json.dumps(summary(trace)))
         return
     from visualizers.costs import strip
 

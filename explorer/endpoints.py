@@ -1,68 +1,95 @@
-"""Named endpoints for scripts: strategies, decode and trace, callable with any Gradio client.
+"""Named endpoints for scripts and assistants: /strategies, /run, /trace; for any Gradio client, or by MCP.
 
-They go through the same runs as the page, so a script waits its turn. Knows nothing of pages.
+They go through the same runs as the page, so a script waits its turn; a client that goes away stops its run.
+Knows nothing of pages.
 """
 
-import asyncio
+import json
 import secrets
+from importlib.util import find_spec
 
+import anyio.to_thread
 import gradio as gr
+from gradio.context import LocalContext
 
-from decoders.registry import strategies
-from explorer.runs import Record, Runs
+from decoders.registry import strategies as declared
+from decoders.trace import Trace
+from explorer.runs import Runs
+from explorer.summary import summary
 
-ALL = {
-    "view": "text",
-    "ops": 2**31,
-    "rows": 2**31,
-}  # a cursor beyond the end: nothing is sent, the run goes on
+AT_ONCE = 16  # calls that may decode at the same time; more wait in line
+# A cursor beyond the end: nothing is sent, the run goes on.
+END = {"view": "text", "ops": 2**31, "rows": 2**31}
+ASK_AGAIN = 0.5  # seconds between two looks whether the client is still there
+PARAMETERS = """Parameters:
+    prompt: The beginning of a text, at most 20000 characters.
+    strategy: The name of a strategy, as /strategies lists it.
+    parameters: The strategy's own, for example {"num_beams": 4}; what is left out has its default.
+    max_new_tokens: How many tokens to write at most, 1 to 256.
+    seed: A whole number of at least 0; the same seed gives the same draws.
+"""
+
+
+def speaks_mcp() -> bool:
+    """Whether the package `mcp` is installed, so that the endpoints can be MCP tools too."""
+    return find_spec("mcp") is not None
 
 
 def declare(runs: Runs) -> None:
-    """Declares the endpoints; to be called inside the Blocks."""
+    """Declares the endpoints; to be called inside the Blocks. Functions carry the tools' names."""
 
-    async def decode_once(
-        prompt: str, strategy: str, parameters: dict, max_new_tokens: int, seed: int
-    ) -> Record:
+    async def decoded(prompt: str, strategy: str, parameters: dict, tokens: int, seed: int) -> Trace:
         lane = {"strategy": strategy, "parameters": parameters or {}, "seed": seed}
-        request = {"prompt": prompt, "max_new_tokens": max_new_tokens, "lanes": [lane]}
+        request = {"prompt": prompt, "max_new_tokens": tokens, "lanes": [lane]}
+        session = "script " + secrets.token_hex(8)
         try:
-            run = await asyncio.to_thread(runs.start, request, "script " + secrets.token_hex(8))
-            while run.state == "running":
-                await runs.pull(run.id, [ALL], 5.0, "running")
+            started = await anyio.to_thread.run_sync(runs.start, request, session)
         except ValueError as error:
             raise gr.Error(str(error), print_exception=False) from error
-        record = run.records[0]
-        if record.problem:
-            raise gr.Error(record.problem, print_exception=False)
-        return record
+        try:
+            while started.state == "running" and wanted():
+                await runs.pull(started.id, [END], ASK_AGAIN, "running")
+        except ValueError as error:
+            raise gr.Error(str(error), print_exception=False) from error
+        finally:  # whatever happened: nobody else knows this run
+            runs.drop(started.id)
+        if started.records[0].problem:
+            raise gr.Error(started.records[0].problem, print_exception=False)
+        return started.records[0].trace
 
-    async def decode(
+    async def run(
         prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0  # noqa: B006
     ) -> dict:  # fmt: skip
-        """Decodes `prompt` to the end: parameters, prompt_tokens, output_tokens, text, totals, badge."""
-        trace = (await decode_once(prompt, strategy, parameters, max_new_tokens, seed)).trace
-        return {
-            "strategy": trace.strategy,
-            "parameters": trace.parameters,
-            "prompt_tokens": trace.prompt,
-            "output_tokens": trace.output(),
-            "text": trace.text(),
-            "totals": trace.costs.totals(),
-            "badge": trace.badge,
-            "ended": trace.ended,
-        }
+        return told(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed)))
 
     async def trace(
         prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0  # noqa: B006
     ) -> dict:  # fmt: skip
-        """Decodes `prompt` to the end and returns the whole trace in its published JSON form."""
-        return (await decode_once(prompt, strategy, parameters, max_new_tokens, seed)).trace.to_json()
+        return told((await decoded(prompt, strategy, parameters, max_new_tokens, seed)).to_json())
 
-    def list_strategies() -> list:
-        """All strategies as `python -m explorer strategies --json` lists them."""
-        return [s.declaration() for s in strategies().values()]
+    run.__doc__ = f"Decodes a prompt to its end with one strategy: text, tokens, costs.\n\n{PARAMETERS}"
+    trace.__doc__ = (
+        f"Decodes a prompt to its end: every candidate, verdict and forward, as a trace.\n\n{PARAMETERS}"
+    )
 
-    gr.api(decode, api_name="decode")
-    gr.api(trace, api_name="trace")
-    gr.api(list_strategies, api_name="strategies")
+    async def strategies() -> list:
+        """Lists all decoding strategies with their parameters, what they need, and their views."""
+        return told([s.declaration() for s in declared().values()])
+
+    gr.api(strategies, api_name="strategies", queue=False)
+    for function in (run, trace):
+        gr.api(function, api_name=function.__name__, queue=False, concurrency_limit=AT_ONCE)
+
+
+def told(value: dict | list) -> dict | list | str:
+    """The answer; as JSON text for an MCP client, to whom Gradio would else give Python's own notation."""
+    url = getattr(LocalContext.request.get(None), "url", None)
+    return json.dumps(value) if url is not None and "/mcp" in url.path else value
+
+
+def wanted() -> bool:
+    """Whether the client that asked is still there: Gradio marks a job when its client's connection ends."""
+    blocks, job = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
+    if blocks is None or job is None:  # not in the queue: it is cancelled when its client leaves
+        return True
+    return all(one.alive for jobs in blocks._queue.active_jobs if jobs for one in jobs if one._id == job)

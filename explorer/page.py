@@ -18,6 +18,8 @@ from explorer.loading import Loader
 from explorer.page_data import page_data
 from explorer.requests import check, check_models, number, said
 from explorer.runs import Runs
+from explorer.sessions import bound, session_of
+from explorer.sessions import routes as session_routes
 
 TITLE = "Decoding Explorer"
 EXAMPLE = "example"  # the public name of the stored run
@@ -39,7 +41,7 @@ def first_data(runs: Runs, loader: Loader) -> dict:
 
 def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
     """The Blocks, and the keyword arguments for its `launch`."""
-    functions = server_functions(runs, loader)
+    functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
         gr.HTML(
             html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
@@ -48,13 +50,14 @@ def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
         endpoints.declare(runs)
     launch = {
         "app_kwargs": {
-            "routes": assets.routes(),
+            "routes": [*assets.routes(), *session_routes(runs)],
             "middleware": assets.middleware(first_data(runs, loader)),
         },
         "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,
+        "mcp_server": endpoints.speaks_mcp(),
         "quiet": True,
         "show_error": False,
     }
@@ -77,11 +80,10 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
     async def explorer_start(request: dict) -> str:
         """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`."""
-        session = str(request.get("session", ""))[:64] or "page"
-        state = "paused" if request.get("state") == "paused" else "running"
 
         async def start() -> dict:
             check(request)
+            session, state = session_of(request), "paused" if request.get("state") == "paused" else "running"
             await loader.settled(check_models(request.get("models")))
             return {"run": (await asyncio.to_thread(runs.start, request, session, state)).id}
 

@@ -1,7 +1,8 @@
 """Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
 
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
-pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still.
+pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still, at
+once if its page says that it leaves, and goes on when it is pulled again.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from explorer.requests import MAX_LANES, Choice, check, sentence
 MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
 PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long: slow pages see fewer frames
-UNHEARD_SECONDS = 5.0  # a run that nobody has pulled for so long stands still
+UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: its page is gone or very slow
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
 
@@ -181,6 +182,25 @@ class Runs:
             self.wake.notify()
         return run
 
+    def leave(self, session: str) -> None:
+        """The page of this session closes: its runs stand still from now on, unless they are pulled again."""
+        with self.wake:
+            for run in self.runs.values():
+                if session and run.session == session:
+                    run.heard = min(run.heard, time.monotonic() - UNHEARD_SECONDS)
+
+    def drop(self, run_id: str) -> None:
+        """Ends the run, if it is still there, and forgets it."""
+        with self.wake:
+            if run_id in self.runs:
+                self._drop(self.runs[run_id])
+                self.wake.notify()
+
+    def belongs(self, run_id: object, session: object) -> bool:
+        """Whether this session may ask for the run: its own, a public one, or one that is not there."""
+        run = self.runs.get(run_id) if isinstance(run_id, str) else None
+        return run is None or not run.session or run.session == session
+
     def find(self, run_id: object) -> Run:
         """The run with this id. ValueError if there is none (any more)."""
         run = self.runs.get(run_id) if isinstance(run_id, str) else None
@@ -197,9 +217,9 @@ class Runs:
         run = self.find(run_id)
         if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
             raise ValueError("A pull needs one cursor for each lane.")
-        until = time.monotonic() + min(max(wait, 0.0), 5.0)
+        run.heard = time.monotonic()  # not again while it waits: whoever asked may be gone by then
+        until = run.heard + min(max(wait, 0.0), 5.0)
         while True:
-            run.heard = time.monotonic()
             event = asyncio.Event()
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
@@ -276,7 +296,7 @@ class Runs:
         self._drop(min(quiet, key=lambda run: run.heard))
 
     def _unheard(self, run: Run) -> bool:
-        return time.monotonic() - run.heard > UNHEARD_SECONDS
+        return time.monotonic() - run.heard >= UNHEARD_SECONDS
 
     def _ripe(self, run: Run) -> bool:
         return run.hungry or time.monotonic() - run.stepped >= PATIENCE_SECONDS

@@ -10,7 +10,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       super();
       this.root = root;
       this.data = data;
-      this.session = crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2);
+      this.session = [...crypto.getRandomValues(new Uint8Array(18))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
       this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
       this.theme = document.documentElement.dataset.theme || "light";
       this.colour = "source";

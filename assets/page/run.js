@@ -12,16 +12,17 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Gradio has mounted: from here on the server can be asked.
   page.connect = (functions) => attached(functions);
 
-  // One call; a sentence in `error` if it failed.
+  // One call; a sentence in `error` if it failed. Says whose it is: runs answer only to the page that started them.
   page.call = async function (name, request) {
     const functions = await server;
-    const text = await functions[name](request);
+    const text = await functions[name]({ session: page.app.session, ...request });
     if (text === undefined || text === null) return { error: "The app does not answer. Is it still running?", silent: true };
     return JSON.parse(text);
   };
 
   // Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
   function painted(app) {
+    if (document.hidden) return Promise.resolve(); // no frames, and timers of pages that nobody sees are slowed down
     return new Promise((resolve) => {
       const look = () => {
         const busy = app.lanes.some((lane) => lane.drawing() && lane.drawing().waiting);
@@ -29,7 +30,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         else setTimeout(resolve, 0);
       };
       requestAnimationFrame(look);
-      setTimeout(resolve, 400); // a page that nobody sees has no frames
+      setTimeout(resolve, 400); // whatever happens to the frames
     });
   }
 
@@ -93,6 +94,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
     return new Run(app, answer.run, state);
   };
+
+  // A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run goes on.
+  window.addEventListener("pagehide", () => {
+    if (page.app && page.app.run && !page.app.run.over) navigator.sendBeacon("explorer-leave", page.app.session);
+  });
 
   page.Run = Run;
 })(window.ExplorerPage);

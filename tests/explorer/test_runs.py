@@ -230,6 +230,54 @@ def test_unusable_requests_are_one_sentence(change, says):
     assert "\n" not in str(error.value) and str(error.value).endswith(".")
 
 
+def test_a_run_whose_page_is_gone_stands_still_within_two_seconds(house):
+    runs = house(ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001))
+    run, at = runs.start(REQUEST, "a"), cursors(2)
+    pull(runs, run.id, at)
+    last, gone = 0, time.monotonic()
+    while time.monotonic() - gone < 2.0:
+        last = len(run.records[0].rows)
+        time.sleep(0.02)
+    assert 0 < len(run.records[0].rows) <= last + 1
+    time.sleep(0.5)
+    assert len(run.records[0].rows) <= last + 1 and run.state == "running"
+    pull(runs, run.id, at)  # it was only slow: nothing is lost, and it goes on
+    wait_for(lambda: len(run.records[0].rows) > last + 1)
+
+
+def test_a_page_that_closes_stops_its_own_runs_at_once(house):
+    runs = house(ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001))
+    mine, theirs = runs.start(REQUEST, "mine"), runs.start(REQUEST, "theirs")
+    wait_for(lambda: mine.records[0].rows and theirs.records[0].rows)
+    runs.leave("mine")
+    runs.leave("")
+    time.sleep(0.05)
+    held, other = len(mine.records[0].rows), len(theirs.records[0].rows)
+    time.sleep(0.7)
+    assert len(mine.records[0].rows) == held and len(theirs.records[0].rows) > other
+    pull(runs, mine.id, cursors(2))  # back again
+    wait_for(lambda: len(mine.records[0].rows) > held)
+
+
+def test_a_page_may_ask_for_its_own_runs_only(house):
+    runs = house(ScriptedLane(words(4)), ScriptedLane(words(4)))
+    run = runs.start(REQUEST, "mine")
+    public = runs.show([ScriptedLane(words(1)).trace], run_id="example")
+    assert runs.belongs(run.id, "mine") and not runs.belongs(run.id, "theirs")
+    assert not any(runs.belongs(run.id, session) for session in (None, "", 3, ["mine"]))
+    assert runs.belongs(public.id, "theirs") and runs.belongs("no such run", "theirs")
+
+
+def test_a_dropped_run_gives_its_lanes_back(house):
+    lanes = ScriptedLane(words(4000), 0.001), ScriptedLane(words(4000), 0.001)
+    runs = house(*lanes)
+    run = runs.start(REQUEST, "a")
+    runs.drop(run.id)
+    runs.drop(run.id)
+    wait_for(lambda: all(lane.closed for lane in lanes))
+    assert run.state == "stopped" and run.id not in runs.runs
+
+
 def wait_for(condition, seconds: float = 10) -> None:
     end = time.monotonic() + seconds
     while not condition():
