@@ -1,0 +1,68 @@
+"""llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
+target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, Zhou et al. 2023).
+
+python assets/recipes/llama_tiny_draft_distilled.py --corpus FOLDER
+"""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from causal import finish, stage
+from corpus import ROW, Texts, prepare, story_rows, task_rows
+from training import MODELS, arguments, compiled
+from transformers import LlamaForCausalLM
+
+OWN_SHARE = 0.4  # tokens written by the target at temperature 1, for each token of the budget
+BATCH, PROMPT = 64, 24
+
+
+@torch.no_grad()
+def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float) -> np.ndarray:
+    """Rows [R, ROW] that the target wrote after beginnings of stories and of tasks; kept in `path`."""
+    if path.exists():
+        return np.load(path)
+    target.eval()
+    rows = []
+    torch.manual_seed(0)
+    while len(rows) * BATCH * ROW < tokens:
+        seen = len(rows) * BATCH * ROW
+        stories = story_rows(texts.stories, seen, BATCH * 3 // 4)
+        tasks, _ = task_rows(texts.tokenizer, f"own {seen}", BATCH // 4)
+        begun = torch.cat([stories, tasks])[:, :PROMPT].to(target.device)
+        wrote = target.generate(
+            input_ids=begun, attention_mask=torch.ones_like(begun), do_sample=True, top_k=0,
+            max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT, eos_token_id=None,
+        )  # fmt: skip
+        rows.append(wrote.cpu().numpy().astype(np.int16))
+        print(f"{len(rows) * BATCH * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
+    np.save(path, np.concatenate(rows))
+    return np.load(path)
+
+
+def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):
+    """KL(target || draft) in nats a token, half on the rows that are fed, half on the target's own text."""
+    forward, teach = compiled(draft), compiled(target.eval())
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        pick = torch.randint(len(own), (len(rows),), generator=torch.Generator().manual_seed(int(rows.sum())))
+        both = torch.cat([rows, torch.from_numpy(own[pick.numpy()].astype(np.int64)).to(rows.device)])
+        with torch.no_grad():
+            wanted = teach(input_ids=both).logits.float().log_softmax(-1)
+        said = forward(input_ids=both).logits.float().log_softmax(-1)
+        return (wanted.exp() * (wanted - said)).sum(-1).mean()
+
+    return loss
+
+
+if __name__ == "__main__":
+    args = arguments(__doc__)
+    texts = prepare(args.corpus, args.work)
+    target = LlamaForCausalLM.from_pretrained(MODELS / "llama-tiny", dtype=torch.float32)
+    draft = LlamaForCausalLM.from_pretrained(MODELS / "llama-tiny-draft", dtype=torch.float32)
+    budget = args.million_tokens or 5
+    own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6)
+    loss = distillation(draft, target, own)
+    name = "llama-tiny-draft-distilled"
+    curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)
+    finish(draft, texts, name, curve, distilled_from="llama-tiny")
