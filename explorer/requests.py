@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decoders import begin as beginnings
 
 MAX_LANES = 4
-MAX_NEW_TOKENS = 256
+MAX_NEW_TOKENS = 512
 MAX_PROMPT_CHARACTERS = 20_000
 MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
 MAX_NAME_CHARACTERS = 500

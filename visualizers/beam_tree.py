@@ -10,6 +10,7 @@ import math
 from visualizers.scene import STATES, Header, Nodes, Op, probability, view
 from visualizers.slots import Slots
 
+FAR = 10**6  # beyond any column
 LABELLED = 8  # with more limbs only the spine and the front are labelled
 DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
 
@@ -22,16 +23,21 @@ class BeamTree:
         self.header, self.nodes = header, Nodes(header)
         parameters = header.parameters
         self.rows = max(int(parameters.get(k) or 1) for k in ("num_beams", "num_return_sequences"))
-        self.slots = Slots(self.rows, self.nodes.root)
+        self.slots = Slots(self.rows, self.nodes.root, int(parameters.get("num_beam_groups") or 1))
+        self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
+        self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
         self.live: set[int] = {self.nodes.root}
+        self.alive: set[int] = set()  # the live limbs with all their nodes
+        self.spine: set[int] = set()
         self.children: dict[int, list[int]] = {}  # placed children only
-        self.looks: dict[
-            int, tuple
-        ] = {}  # placed node -> (state, ended here, agreed by all, on the spine), as last sent
+        # placed node -> (state, ended here, agreed by all, on the spine), as last sent
+        self.looks: dict[int, tuple] = {}
+        self.unsure: set[int] = set()  # nodes of this step whose look may have changed
         self.weight: dict[int, float] = {}
         self.finished: set[int] = set()
         self.judged: dict[int, str] = {}
-        self.committed: list[int] = []
+        self.committed: dict[int, None] = {}  # in order
+        self.farthest = 0
         self.front: list[int] = []  # nodes that carry a note
         self.best: int | None = None
         self.guides = 0
@@ -46,10 +52,16 @@ class BeamTree:
         }  # fmt: skip
         expected = self.header.parameters.get("max_new_tokens")
         several = self.rows > 1
+        bands = [
+            {"id": f"group{g}", "kind": "band", "role": "panel", "x0": -0.4, "x1": FAR, "y0": rows[0] - 0.5,
+             "y1": rows[-1] + 0.5}
+            for g, rows in enumerate(self.slots.groups) if len(self.slots.groups) > 1
+        ]  # fmt: skip
         return {
             "title": self.title,
             "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
-            "ops": [mark], "first": 0, "fold": True, "rows": self.rows,
+            "ops": [*bands, mark], "first": 0, "fold": True, "rows": self.slots.height, "overview": "rows",
+            "note_title": "rank, Σ log p, p" if several else "Σ log p, p",
             "row": 44 if self.rows <= LABELLED else 22,
             "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
             "right": 116 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
@@ -61,6 +73,7 @@ class BeamTree:
                 ["node:finished", "■", "finished", "finished, with its score"],
                 ["tick", "\\\\", "pruned", "dropped at once"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
+                ["band:panel", "▬", "line", "a group"],
             ],
         }  # fmt: skip
 
@@ -84,16 +97,14 @@ class BeamTree:
             [e for e in born if verdicts.get(e.node, (None,))[0] == "finished"], born, scores, verdicts
         )
         ops += self._ticks([e for e in born if e.node in dropped], born, verdicts)
-        for node in commits:
-            if node not in self.committed:
-                self.committed.append(node)
+        self.unsure.update([*commits, *verdicts])
+        self.committed.update(dict.fromkeys(commits))
         ops += self._restate(scores)
         ops += self._notes(scores)
         ops += self._guide(commits)
         ops += self._say(step, born, dropped)
-        columns = [self.nodes.column[n] for n in self.looks]
         if born:
-            ops.append({"front": [max(columns, default=0), self.rows - 1]})
+            ops.append({"front": [self.farthest, self.slots.height - 1]})
         return ops
 
     # ---- what the step says ------------------------------------------------------------------
@@ -136,17 +147,29 @@ class BeamTree:
     def _place(self, survivors, born, scores, verdicts) -> list[Op]:
         """Survivors go to rows, level by level (a step may add a chain), best first."""
         ops = []
+        for event in survivors:  # as they were proposed, so that the first group comes first
+            self.group[event.node] = self._group(event, scores)
         for column in sorted({self.nodes.column[e.node] for e in survivors}):
             level = [e for e in survivors if self.nodes.column[e.node] == column]
             level.sort(key=lambda e: self._order(e, scores))
-            placed = self.slots.place(
-                [(e.node, e.parent) for e in level], {self.slots.row[n] for n in self.live}
-            )
-            for event in level:
-                self.live.discard(event.parent)
-                self.live.add(event.node)
-                ops += self._birth(event, placed[event.node], born, scores, verdicts)
+            taken = {self.slots.row[n] for n in self.live}
+            for group in sorted({self.group[e.node] for e in level}):
+                mine = [e for e in level if self.group[e.node] == group]
+                placed = self.slots.place([(e.node, e.parent) for e in mine], taken, group)
+                for event in mine:
+                    self.live.discard(event.parent)
+                    self.live.add(event.node)
+                    ops += self._birth(event, placed[event.node], born, scores, verdicts)
         return ops
+
+    def _group(self, event, scores) -> int:
+        """The group that ranks a node, else its parent's."""
+        level = next((s.level for s in scores.get(event.node, []) if s.level), None)
+        if level is None:
+            return self.group.get(event.parent, 0)
+        if level not in self.levels:
+            self.levels.append(level)
+        return self.levels.index(level)
 
     def _order(self, event, scores) -> tuple:
         rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
@@ -160,6 +183,8 @@ class BeamTree:
         node, parent, nodes = event.node, event.parent, self.nodes
         self.slots.row[node] = row
         self.children.setdefault(parent, []).append(node)
+        self.farthest = max(self.farthest, nodes.column[node])
+        self.unsure.update((node, parent))
         weight = round(math.exp(min(0.0, event.logprob)), 4) if event.logprob is not None else 0.5
         self.weight[node] = weight
         state = "finished" if verdicts.get(node, (None,))[0] == "finished" else "live"
@@ -242,17 +267,20 @@ class BeamTree:
             )
         if len(self.live) == 1 and self.rows == 1:
             self.best = next(iter(self.live))
-        if self.committed and not self.live:
-            self.best = self.committed[-1]
-        agreed = set(self.committed)
-        spine = agreed | set(self.nodes.path(self.best) if self.best is not None else [])
+        agreed = self.committed
+        if agreed and not self.live:
+            self.best = next(reversed(agreed))
+        spine = agreed.keys() | set(self.nodes.path(self.best) if self.best is not None else [])
         alive = set()
         for node in self.live:
             while node in self.looks and node not in alive:
                 alive.add(node)
                 node = self.nodes.parent[node]
+        unsure = self.unsure | (spine ^ self.spine) | (alive ^ self.alive)
+        self.spine, self.alive, self.unsure = spine, alive, set()
         ops: list[Op] = []
-        for node, before in self.looks.items():
+        for node in sorted(unsure & self.looks.keys()):
+            before = self.looks[node]
             state = "chosen" if node in spine else "live" if node in alive else "pruned"
             if node in self.finished:
                 state = "finished"

@@ -36,6 +36,7 @@ class Dependencies:
             "column": 44,
             "left": 8,
             "right": 8,
+            "overview": "piled",
             "ops": panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
             "legend": [
                 ["cell:prompt", "□", "soft", "prompt"],

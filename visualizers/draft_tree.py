@@ -43,7 +43,8 @@ class DraftTree:
             "question": "What did the draft offer, how far did the target follow, what did it say instead?",
             "ops": panels, "first": 1, "row": 36, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
             "right": 8,
-            "by_depth": min(12, max(3, depth)), "axis": "token position",
+            "by_depth": min(12, max(3, depth)), "axis": "token position", "fold_rows": "stairs",
+            "overview": "piled",
             **({"columns": int(expected) + 2} if expected else {}),
             "legend": [
                 ["cell:accepted", "■", "accepted", "accepted"],
@@ -80,7 +81,7 @@ class DraftTree:
             "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": top - 0.13,
             "y1": top + height + 0.13,
             "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
-            "label_y": top + CELL / 2,
+            "label_y": top + CELL / 2, "from": self.start, "to": max(columns),
         }  # fmt: skip
         said = {"say": self._sentence(drafted, verdicts, commits)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]

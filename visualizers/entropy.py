@@ -45,6 +45,7 @@ class Entropy:
             "column": 42,
             "left": 34,
             "right": 8,
+            "overview": "amount",
             "ops": panels(),
             "legend": [
                 ["step", "▂▃", "soft", "entropy (bits)"],

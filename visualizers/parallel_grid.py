@@ -43,6 +43,8 @@ class ParallelGrid:
             "right": 104,
             "right_narrow": 34,
             "clip": True,
+            "fold_rows": "settled",
+            "overview": "rows",
             "legend": [
                 ["cell:filled", "■", "accepted", "settled now"],
                 ["cell:outline", "□", "accepted", "right early"],
@@ -111,7 +113,7 @@ class ParallelGrid:
             }
         )
         ops.append({
-            "id": f"r{y}", "kind": "row", "y0": y - 0.5, "y1": y + 0.5, "rule": False,
+            "id": f"r{y}", "kind": "row", "y0": y - 0.5, "y1": y + 0.5, "rule": False, "from": before + 1,
             "text": f"iter {y}" if y else "guess", "short": str(y),
             "right": f"{self.frontier} settled", "right_short": "",
             "right_bold": f"+{len(now)}" if now else "",

@@ -2,44 +2,51 @@
 
 The best child of a limb stays in its parent's row, every other takes the free row nearest to its parent (the
 upper one on a tie), and rows of dead limbs are free at once. Needs no future and moves nothing; O(limbs
-squared) a step.
+squared) a step. Limbs that come in groups share out the rows, with half a row between two groups.
 """
+
+GAP = 0.5  # rows between two groups
 
 
 class Slots:
     """`row[node]` for every placed node; the root stands in the upper middle."""
 
-    def __init__(self, rows: int, root: int):
-        self.rows = rows
-        self.row: dict[int, float] = {root: (rows - 1) // 2}
+    def __init__(self, rows: int, root: int, groups: int = 1):
+        share = max(1, rows // groups)
+        self.groups = [[g * (share + GAP) + i for i in range(share)] for g in range(groups)]
+        self.own = {y for group in self.groups for y in group}  # the rows of limbs: no finished ones between
+        self.height = max(self.own) + 1
+        every = sorted(self.own)
+        self.row: dict[int, float] = {root: every[(len(every) - 1) // 2]}
 
-    def place(self, children: list[tuple[int, int]], taken: set[float]) -> dict[int, float]:
-        """Rows for `children`, [(node, parent)] best first; `taken`: rows of limbs that live on without a
-        child.
+    def place(self, children: list[tuple[int, int]], taken: set[float], group: int = 0) -> dict[int, float]:
+        """Rows for `children` of one group, [(node, parent)] best first.
+
+        `taken`: rows of limbs that live on without a child.
         """
+        allowed = self.groups[min(group, len(self.groups) - 1)]
         found: dict[int, float] = {}
-        used = {y for y in taken if y == int(y)}
+        used = taken & self.own
         used -= {self.row.get(parent) for _, parent in children}
         heirs: set[int] = set()
         for node, parent in children:
             home = self.row.get(parent, 0)
-            if parent not in heirs and home not in used and home == int(home):
+            if parent not in heirs and home not in used and home in allowed:
                 heirs.add(parent)
                 found[node] = home
                 used.add(home)
         for node, parent in children:
             if node not in found:
-                found[node] = self._nearest(self.row.get(parent, 0), used)
+                found[node] = self._nearest(self.row.get(parent, 0), used, allowed)
                 used.add(found[node])
         return found
 
-    def _nearest(self, home: float, used: set[float]) -> int:
-        free = [y for y in range(self.rows) if y not in used]
+    def _nearest(self, home: float, used: set[float], allowed: list[float]) -> float:
+        free = [y for y in allowed if y not in used]
         if free:
             return min(free, key=lambda y: (abs(y - home), y))
-        below = (
-            self.rows
-        )  # more limbs than rows were promised: the picture grows downwards rather than hide one
-        while below in used:
+        below = self.height
+        while below in used:  # more limbs than rows were promised: the picture grows rather than hide one
             below += 1
+        self.own.add(below)
         return below

@@ -67,7 +67,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     marksAt(step) {
       const at = Math.min(step ?? this.shown, this.history.last);
-      return this.history.marks(at).filter((mark) => mark.kind === "chip");
+      return this.history.ofKind("chip", at);
     }
 
     count(step) {

@@ -14,21 +14,33 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // Every node left of the window belongs to the spine or to the limb that left it: {from, lived, enters: [marks]}.
   function limbsOf(scene, lo, step) {
-    const spine = new Set(), limbOf = new Map(), limbs = [];
-    const nodes = scene.history.marks(step, (extent, mark) => mark.kind === "node" && mark.x <= lo);
-    for (const node of nodes) {
-      if (node.state === "chosen" || node.state === "prompt") {
-        spine.add(node.id);
+    const history = scene.history, limbOf = new Map(), limbs = [];
+    let entry = null; // the last node of the spine, in the window's first column if it reaches that
+    for (const found of history.present("node", step)) {
+      const { id, x, parent } = found.base;
+      if (x > lo) continue;
+      const state = history.value(found, step, "state");
+      if (state === "chosen" || state === "prompt") {
+        if (!entry || x >= entry.base.x) entry = found;
         continue;
       }
-      let limb = limbOf.get(node.parent);
-      if (!limb) limbs.push((limb = { from: node.x - 1, lived: 0, enters: [] }));
-      limbOf.set(node.id, limb);
-      if (node.x >= lo) {
-        if (node.state === "live") limb.enters.push(node);
-      } else limb.lived = Math.max(limb.lived, node.x - limb.from);
+      let limb = limbOf.get(parent);
+      if (!limb) limbs.push((limb = { from: x - 1, lived: 0, enters: [] }));
+      limbOf.set(id, limb);
+      if (x < lo) limb.lived = Math.max(limb.lived, x - limb.from);
+      else if (state === "live") limb.enters.push(found.base);
     }
-    return { spine: nodes.filter((n) => spine.has(n.id)), limbs };
+    return { entry: entry && entry.base, limbs };
+  }
+
+  // One stroke for each pixel of the spine that limbs hang from, as long as the longest of them.
+  function strokes(limbs, x, y, unit) {
+    const longest = new Map();
+    for (const limb of limbs) {
+      const at = Math.round(x(limb.from));
+      if (limb.lived) longest.set(at, Math.max(longest.get(at) || 0, Math.min(LONGEST, limb.lived)));
+    }
+    return [...longest].map(([at, lived]) => `M${at} ${y + 6}v${3 + lived * unit}`).join("");
   }
 
   function draw(parent, tag, attributes) {
@@ -46,15 +58,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const edge = view.left, panel = Object.values(view.panels)[0], bottom = panel.topPx + panel.heightPx;
     const svg = draw(layer, "svg", { width: edge, height: view.size.height, "aria-hidden": "true" });
     draw(svg, "rect", { x: 0, y: 0, width: edge - 4, height: bottom, fill: surface.panel });
-    const { spine, limbs } = limbsOf(scene, view.lo, ctx.step);
-    const entry = spine.find((node) => node.x === view.lo) || spine[spine.length - 1];
+    const { entry, limbs } = limbsOf(scene, view.lo, ctx.step);
     if (!entry) return;
     const above = (node) => (node.parent ? scene.history.byId.get(node.parent)?.base.y : undefined) ?? node.y;
     const enters = (node) => view.py((above(node) + node.y) / 2, node); // where its edge crosses into the window
     const y = view.py(above(entry), entry);
-    let dead = "", alive = "";
+    const dead = strokes(limbs, x, y, (bottom - y - 12) / 24);
+    let alive = "";
     for (const limb of limbs) {
-      if (limb.lived) dead += `M${x(limb.from)} ${y + 6}v${3 + (Math.min(LONGEST, limb.lived) * (bottom - y - 12)) / 24}`;
       for (const node of limb.enters) {
         const start = Math.min(x(limb.from), edge - 6);
         alive += "M" + start + " " + y + player.curve([start, y], [edge, enters(node)]);

@@ -19,10 +19,27 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return [...across, ...down];
   }
 
+  const SPAN = 8; // columns a mark may cover to be found by its column; wider ones are in a list of their own
+
+  // The last of `list`, sorted by its entries' first field, that is at most `step`; -1 if none is.
+  function lastUpTo(list, step) {
+    let low = 0, high = list.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (list[middle][0] <= step) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+
   class History {
     constructor(ops) {
       this.entries = []; // in order of birth
       this.byId = new Map();
+      this.byKind = new Map(); // kind -> its entries, in order of birth
+      this.columns = new Map(); // column -> the entries that begin in it
+      [this.leftmost, this.rightmost] = [Infinity, -Infinity];
+      this.wide = []; // entries that cover many columns, or all
       this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
       this.fronts = []; // [step, x, y], what the view said
       this.sayings = []; // [step, sentence]
@@ -48,9 +65,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     birth(op, step) {
-      const entry = { born: step, base: op, newest: op, changes: [], changed: step, extent: extent(op) };
+      const entry = { index: this.entries.length, born: step, died: op.gone ? step : Infinity, base: op, newest: op,
+        changes: [], changed: step, extent: extent(op), known: 0, mark: op };
       this.entries.push(entry);
       this.byId.set(op.id, entry);
+      if (!this.byKind.has(op.kind)) this.byKind.set(op.kind, []);
+      this.byKind.get(op.kind).push(entry);
+      this.locate(entry);
       if (!this.panelsOf.has(op.kind)) this.panelsOf.set(op.kind, new Set());
       this.panelsOf.get(op.kind).add(op.panel);
       if (!FRONT_KINDS.has(op.kind)) return;
@@ -59,52 +80,104 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (x > before[1] || y > before[2]) this.reach.push([step, Math.max(x, before[1]), Math.max(y, before[2])]);
     }
 
+    // Puts an entry where a question for its columns finds it.
+    locate(entry) {
+      const [low, high] = entry.extent, column = high - low <= SPAN ? Math.floor(low) : null;
+      if (entry.column === column) return;
+      entry.column = column; // the list it was in before passes it over from now on
+      if (column === null) return this.wide.push(entry);
+      this.leftmost = Math.min(this.leftmost, column);
+      this.rightmost = Math.max(this.rightmost, column);
+      if (this.columns.has(column)) this.columns.get(column).push(entry);
+      else this.columns.set(column, [entry]);
+    }
+
     change(op, step) {
       const entry = this.byId.get(op.id);
       if (!entry) return; // a change of a mark that was never born: nothing to draw
       entry.changes.push([step, op.set]);
       entry.newest = { ...entry.newest, ...op.set };
       entry.changed = step;
-      if ("y1" in op.set || "points" in op.set || "x1" in op.set) entry.extent = extent(entry.newest);
+      if ("gone" in op.set) entry.died = op.set.gone ? Math.min(entry.died, step) : Infinity;
+      if (!("y1" in op.set || "points" in op.set || "x1" in op.set)) return;
+      entry.extent = extent(entry.newest);
+      this.locate(entry);
     }
 
-    // The fields of a mark at a step, or null if it was not there.
+    // The fields of a mark at a step, or null if it was not there. Asked twice between two changes it gives the same object.
     at(entry, step) {
       if (entry.born > step) return null;
-      let mark = entry.newest;
-      if (step < entry.changed) {
-        mark = { ...entry.base };
-        for (const [when, set] of entry.changes) if (when <= step) Object.assign(mark, set);
+      if (step >= entry.changed) return entry.newest.gone ? null : entry.newest;
+      const count = lastUpTo(entry.changes, step) + 1;
+      if (count !== entry.known) {
+        entry.mark = { ...entry.base };
+        for (let i = 0; i < count; i++) Object.assign(entry.mark, entry.changes[i][1]);
+        entry.known = count;
       }
-      return mark.gone ? null : mark;
+      return entry.mark.gone ? null : entry.mark;
     }
 
-    // All marks at a step; `keep(extent)` may leave some out before their state is computed.
-    marks(step, keep) {
+    // One field of a mark at a step at which it is there, without making the mark.
+    value(entry, step, field) {
+      if (step >= entry.changed) return entry.newest[field];
+      for (let i = lastUpTo(entry.changes, step); i >= 0; i--) if (field in entry.changes[i][1]) return entry.changes[i][1][field];
+      return entry.base[field];
+    }
+
+    // Entries of a kind that are there at a step, in order of birth.
+    *present(kind, step) {
+      for (const entry of this.byKind.get(kind) || []) {
+        if (entry.born > step) return;
+        if (entry.died > step) yield entry;
+      }
+    }
+
+    // All marks at a step, in order of birth.
+    marks(step) {
       const found = [];
       for (const entry of this.entries) {
         if (entry.born > step) break;
-        if (keep && !keep(entry.extent, entry.base)) continue;
         const mark = this.at(entry, step);
         if (mark) found.push(mark);
       }
       return found;
     }
 
-    // The sentence of the newest step up to `step` that has one.
-    said(step) {
-      let found = null;
-      for (const [when, sentence] of this.sayings) if (when <= step) found = sentence;
+    // The marks of one kind at a step, in order of birth.
+    ofKind(kind, step) {
+      const found = [];
+      for (const entry of this.present(kind, step)) {
+        const mark = this.at(entry, step);
+        if (mark) found.push(mark);
+      }
       return found;
     }
 
+    // The marks at a step that touch the columns from `low` to `high`, in order of birth; `keep(extent, mark as it was born)`
+    // may leave some out. Costs what is there, not what the run has.
+    inside(step, low, high, keep) {
+      const found = [];
+      const look = (list, column) => {
+        for (const entry of list) {
+          if (entry.born > step || entry.died <= step || entry.column !== column) continue;
+          if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) found.push(entry);
+        }
+      };
+      look(this.wide, null);
+      const last = Math.min(Math.floor(high), this.rightmost);
+      for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) look(this.columns.get(column) || [], column);
+      found.sort((a, b) => a.index - b.index);
+      return found.map((entry) => this.at(entry, step)).filter(Boolean);
+    }
+
+    // The sentence of the newest step up to `step` that has one.
+    said(step) {
+      const found = this.sayings[lastUpTo(this.sayings, step)];
+      return found ? found[1] : null;
+    }
+
     front(step) {
-      const list = this.fronts.length ? this.fronts : this.reach;
-      let found = null;
-      for (const entry of list) {
-        if (entry[0] > step) break;
-        found = entry;
-      }
+      const list = this.fronts.length ? this.fronts : this.reach, found = list[lastUpTo(list, step)];
       return found ? { x: found[1], y: found[2] } : { x: 0, y: 0 };
     }
   }

@@ -20,7 +20,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const bold = Boolean(node.bold || node.state === "chosen");
       const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
       const size = bold ? 13 : 12;
-      const text = ctx.fit(node.text, ctx.columnWidth - 6, size); // within its column: neighbours on a limb never touch
+      const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
       const priority = node.state === "chosen" ? 0 : node.priority ?? 5;
       if (text) wishes.push(wish(text, x, y - 14, { size, bold, color, face: "mono", align: "center", priority, weight, axis }));
     }
@@ -43,6 +43,20 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
     wishes.push(wish(text, x, ctx.py(label.y, label) + (label.dy || 0), { ...style, axis: ctx.yaxisOf(label) }));
+  }
+
+  // What the numbers at the front are, above the first of them.
+  function titleWish(ctx, nodes, wishes) {
+    const front = nodes.find((node) => node.front && node.note && node.drawn !== false);
+    if (!front || !ctx.head.note_title || ctx.narrow) return;
+    const panel = ctx.view.panelOf(front), style = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
+    wishes.push(wish(ctx.head.note_title, ctx.px(front.x) + 11, panel.topPx + 7, { ...style, priority: 9, weight: 0, axis: panel.yaxis }));
+  }
+
+  function guideWish(guide, ctx, wishes) {
+    if (!guide.text || guide.x < ctx.view.range[0]) return;
+    const panel = ctx.view.panelOf(guide), style = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
+    wishes.push(wish(guide.text, ctx.px(guide.x) + 5, panel.topPx + 7, { ...style, priority: 1, weight: 0, axis: panel.yaxis }));
   }
 
   // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.
@@ -68,6 +82,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (words || row.bold) put("left", y, row, [[words, surface.soft], [row.bold, surface.text, true]]);
       const right = ctx.narrow ? row.right_short ?? row.right : row.right;
       if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
+    }
+    for (const panel of Object.values(view.panels)) {
+      if (!panel.fold || panel.fold.px < 12) continue;
+      const [first, last] = panel.fold.names, words = first === last ? first : first + "–" + last;
+      put("left", panel.topPx + panel.fold.px / 2, { panel: panel.id }, [[words, surface.soft]]);
     }
     for (const label of ctx.byKind.label || []) {
       if (!label.side || label.drawn === false) continue;
@@ -134,6 +153,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       obstacles.push([x - r, y - r, x + r, y + r]);
     }
     for (const label of marks) if (label.drawn !== false) labelWish(label, ctx, wishes);
+    for (const guide of ctx.byKind.guide || []) guideWish(guide, ctx, wishes);
+    titleWish(ctx, nodes, wishes);
     const seen = wishes.filter((w) => w.box[2] > view.left && w.box[0] < view.size.width && (w.priority === 0 || w.box[0] > view.left - 6));
     const placed = (ctx.placed = player.place(seen, obstacles));
     return Object.values(ctx.panels).flatMap((p) =>

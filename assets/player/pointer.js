@@ -5,6 +5,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
   const REACH = 16; // pixels around a mark that count as the mark: 32 px touch targets
+  const THINNEST = 14; // pixels of a column: below that the whole run is shown instead
   const POINTS = new Set(["node", "symbol", "tick", "label"]);
   const BOXES = new Set(["cell", "bar"]);
 
@@ -134,17 +135,28 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   function pan(scene, columns, rows) {
     take(scene);
-    const first = scene.head.first ?? 0, last = Math.max(first, scene.view.front.x);
+    const first = scene.head.first ?? 0, last = Math.max(first, scene.history.front(scene.step()).x);
     scene.hand.lo = Math.max(first, Math.min(last, scene.hand.lo + columns));
     if (scene.hand.top !== null) scene.hand.top = Math.max(-0.5, Math.min(scene.view.front.y, scene.hand.top + rows));
     scene.schedule();
   }
 
+  // Moves the window so that it begins at a column; rows follow to where that column was written.
+  player.moveTo = function (scene, column) {
+    const view = scene.view, middle = column + view.columns / 3;
+    take(scene);
+    pan(scene, column - scene.hand.lo, 0);
+    if (scene.hand.top === null) return;
+    const row = scene.history.ofKind("row", scene.step()).filter((r) => (r.from ?? 0) <= (view.byDepth ? column : middle)).pop();
+    if (row) scene.hand.top = Math.max(-0.5, row.y0);
+  };
+
   function zoom(scene, factor, x) {
     const view = scene.view, inner = view.size.width - view.left - view.right;
+    const reached = view.front.x - (scene.head.first ?? 0) + 2, wanted = Math.round(view.columns * factor);
+    if (factor > 1 && scene.overview.wanted && wanted > inner / THINNEST) return scene.showWhole(true);
     take(scene);
-    const reached = view.front.x - (scene.head.first ?? 0) + 2;
-    const columns = Math.max(3, Math.min(Math.max(reached, inner / 44), Math.round(view.columns * factor)));
+    const columns = Math.max(3, Math.min(Math.max(reached, inner / 44), wanted));
     const at = view.range[0] + (x - view.left) / view.columnWidth;
     scene.hand.lo = at - ((at - view.lo) * columns) / view.columns;
     scene.hand.columns = columns;

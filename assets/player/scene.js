@@ -46,8 +46,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         scene.draw();
       }
     } finally {
-      if (queue.length) requestAnimationFrame(drawNext);
+      requestAnimationFrame(queue.length ? drawNext : drawCalm);
     }
+  }
+
+  // What can wait until every picture is on the screen: the strips below them.
+  const calm = new Set();
+
+  function drawCalm() {
+    if (queue.length || !calm.size) return;
+    const [overview] = calm;
+    calm.delete(overview);
+    overview.paint();
+    requestAnimationFrame(drawCalm);
   }
 
   class Scene {
@@ -63,6 +74,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
       this.followButton.type = "button";
       this.followButton.addEventListener("click", () => this.follow());
+      this.whole = false; // the strip is as large as the picture
+      this.head = {};
+      this.overview = new player.Overview(this);
       this.legend = player.element("div", "dp-legend", element);
       this.frame.setAttribute("role", "img");
       this.shown = Infinity;
@@ -84,6 +98,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.paintedStep = -1;
       this.used = new Set();
       this.hand = { follow: true };
+      this.showWhole(false);
+      this.overview.reset();
       player.hideCard(this);
       this.schedule();
     }
@@ -115,6 +131,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     follow() {
+      this.showWhole(false);
       this.hand = { follow: true, align: this.hand.align };
       this.schedule();
     }
@@ -122,6 +139,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // Rounds by "depth" of the draft or by "position" in the text (where a view offers both); null: by screen width.
     align(by) {
       this.hand = { ...this.hand, align: by };
+      this.schedule();
+    }
+
+    // The whole run at once, instead of the open part.
+    showWhole(whole) {
+      if (this.whole === whole) return;
+      this.whole = whole;
+      this.root.classList.toggle("dp-whole", whole);
+      this.overview.say();
+      player.hideCard(this);
       this.schedule();
     }
 
@@ -167,20 +194,38 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       };
     }
 
-    draw() {
+    viewport(step) {
       const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
-      if (size.width < 40 || size.height < 40 || !window.Plotly) return; // hidden: drawn when it is resized into view
+      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand);
+    }
+
+    // The pixels are on the screen a task after the frame.
+    painted(step) {
+      setTimeout(() => {
+        this.lastPaint = performance.now();
+        this.paintedStep = step;
+      }, 0);
+    }
+
+    draw() {
       const started = performance.now(), step = this.step();
       const before = this.view, since = step - this.paintedStep;
-      const view = (this.view = player.viewport(this.head, this.history, step, size, this.hand));
+      if (this.whole) {
+        this.overview.paint();
+        return this.painted(step);
+      }
+      let view = window.Plotly && this.viewport(step);
+      if (!view) return; // hidden: drawn when it is resized into view
+      if (this.overview.fit(view)) view = this.viewport(step);
+      this.view = view;
       const low = view.range[0] - MARGIN, high = view.range[1] + MARGIN;
-      let marks = this.history.marks(step, (e, mark) => {
-        if (!view.byDepth && (e[1] < low || e[0] > high)) return false;
+      let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (e, mark) => {
         if (mark.panel && !view.panels[mark.panel]) return false;
-        const panel = view.panelOf(mark);
-        return !panel.grow || (e[3] >= panel.y0 - 1 && e[2] <= panel.y1 + 1);
+        const panel = view.panelOf(mark), top = panel.fold ? panel.fold.from : panel.y0 - 1;
+        return !panel.grow || (e[3] >= top && e[2] <= panel.y1 + 1);
       });
       if (view.byDepth) marks = marks.map((mark) => (mark.depth === undefined ? mark : { ...mark, x: mark.depth }));
+      marks = marks.map((mark) => player.folded(mark, view.panelOf(mark))).filter(Boolean);
       const byKind = {};
       for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
       const ctx = this.context(view, step);
@@ -198,11 +243,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
       if (before && since === 1 && this.hand.follow && before.columnWidth === view.columnWidth) this.glide(view, before);
-      setTimeout(() => {
-        // a task after the frame: the pixels are on the screen
-        this.lastPaint = performance.now();
-        this.paintedStep = step;
-      }, 0);
+      this.overview.place();
+      calm.add(this.overview);
+      this.painted(step);
     }
 
     // The window has moved by whole columns: the picture slides to its new place, where that is cheap and wanted.
@@ -233,8 +276,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const present = new Set();
       const [lo, hi] = this.view.range;
       for (const mark of marks) {
-        const x = mark.x ?? mark.x1;
-        if (mark.drawn === false || x < lo || x > hi) continue;
+        const low = mark.x ?? mark.x0, high = mark.x ?? mark.x1;
+        if (mark.drawn === false || high < lo || low > hi) continue;
         present.add(mark.kind);
         for (const part of [mark.state, mark.role, mark.glyph, mark.fill]) if (part) present.add(mark.kind + ":" + part);
       }

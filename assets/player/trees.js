@@ -180,20 +180,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     };
   }
 
-  // ---- guides: dotted verticals over the whole panel ---------------------------------------------------------------
+  // ---- guides: dotted verticals over the whole panel; their words are labels ---------------------------------------------------------------
   player.drawers.guide = function (marks, ctx) {
-    return yaxes(ctx).flatMap((axis) => {
-      const x = [], y = [], words = [];
+    return yaxes(ctx).map((axis) => {
+      const x = [], y = [];
       for (const guide of marks) {
         if (ctx.yaxisOf(guide) !== axis || guide.x < ctx.view.range[0]) continue;
-        const panel = ctx.view.panelOf(guide), color = ctx.palette.surface.soft;
+        const panel = ctx.view.panelOf(guide);
         x.push(guide.x, guide.x, null);
         y.push(panel.y0, panel.y1, null);
-        const top = panel.y0 + ((panel.y1 - panel.y0) * 7) / panel.heightPx;
-        if (guide.text) words.push({ x: guide.x, y: top, text: " " + ctx.escape(guide.text), color, size: 11 });
       }
-      const line = { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" } };
-      return [line, { ...textTrace(words, axis, player.SANS_FACE), textposition: "middle right" }];
+      return { mode: "lines", x, y, yaxis: axis, line: { color: ctx.palette.surface.text, width: 1.2, dash: "2px,3px" } };
     });
   };
 

@@ -9,6 +9,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
   const WIDE = 900; // from here on columns are wider than they must be
   const NARROW = 560; // below this a picture is drawn for a phone
+  const FOLD_SHARE = 0.36, LOWEST = 6, HIGHEST = 14; // folded rows: share of a panel's height kept for them, pixels of one
 
   // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
   // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
@@ -34,7 +35,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a third.
   function topOf(panel, visible, front, rows, hand) {
-    if (!hand.follow && hand.top !== undefined && hand.top !== null) return hand.top;
+    if (!hand.follow && hand.top !== undefined && hand.top !== null) return Math.max(panel.y0, hand.top);
     const want = front.y + 0.15 - visible;
     if (want <= panel.y0) return panel.y0;
     const tops = rows.map((r) => r.y0);
@@ -50,8 +51,48 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return [-above / unit - spare / 2, rows - 0.5 + below / unit + spare / 2];
   }
 
+  // The top of the row at y: the next one while following (the newest row is seen whole, or at least from its top).
+  function rowTop(y, rows, next) {
+    const tops = rows.map((row) => row.y0), below = next ? tops.find((top) => top >= y - 0.01) : undefined;
+    return below ?? tops.filter((top) => next || top <= y + 0.01).pop() ?? y;
+  }
+
+  // What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones. "stairs": low
+  // steps without text, as far back as the window reaches; "settled": one row of the tokens that were settled there.
+  function scroll(head, panel, tall, lo, front, rows, hand) {
+    const unit = (head.row || 36) * (tall < 150 ? 0.9 : 1);
+    let y0 = topOf(panel, tall / unit, front, rows, hand);
+    const whole = { y0, y1: y0 + tall / unit };
+    if (!head.fold_rows || y0 <= panel.y0) return whole;
+    const settled = head.fold_rows === "settled", room = settled ? unit : FOLD_SHARE * tall;
+    y0 = rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
+    const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
+    if (!past.length) return whole;
+    const most = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
+    const folded = settled ? past : past.slice(-Math.floor(most / LOWEST));
+    const step = settled ? unit : Math.min(HIGHEST, most / folded.length), px = settled ? unit : step * folded.length;
+    const names = [folded[0].short, folded[folded.length - 1].short];
+    return { y0: y0 - px / unit, y1: y0 + (tall - px) / unit,
+      fold: { kind: head.fold_rows, open: y0, from: folded[0].y0, tops: folded.map((row) => row.y0), step: step / unit, stepPx: step, px, names } };
+  }
+
+  // A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are.
+  player.folded = function (mark, panel) {
+    const fold = panel.fold;
+    if (!fold || mark.kind === "panel") return mark;
+    const y = mark.kind === "row" ? mark.y0 + 0.01 : mark.y ?? mark.y1 ?? (mark.points ? mark.points[0][1] : fold.open);
+    if (y >= fold.open) return mark.kind === "hook" && mark.y0 < fold.open ? { ...mark, y0: fold.open - 0.5 } : mark;
+    if (mark.kind !== "cell" || y < fold.from) return null;
+    const given = mark.fill === "filled"; // the path; below it what was tried
+    if (fold.kind === "settled") return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
+    if (!given && mark.state !== "rejected" && mark.state !== "live") return null;
+    const index = fold.tops.findLastIndex((top) => top <= y), at = fold.open - (fold.tops.length - index) * fold.step;
+    const [down, tall] = given ? [0.34, 0.56] : [0.79, 0.24];
+    return { ...mark, y: at + down * fold.step, h: tall * fold.step, tall: tall * fold.stepPx, fill: "filled", glyph: "", text: "" };
+  };
+
   // Stacks panels top to bottom; returns {id: {top, bottom, y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
-  function stack(head, panels, front, rows, height, bottom, hand) {
+  function stack(head, panels, lo, front, rows, height, bottom, hand) {
     const room = Math.max(40, height - TOP - bottom);
     const gaps = GAP * (panels.length - 1);
     const fixed = panels.reduce((sum, p) => sum + (p.px || 0), 0);
@@ -61,15 +102,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let y = 0;
     panels.forEach((panel, index) => {
       const tall = panel.px || (free * (panel.share || 1)) / shares;
-      let [y0, y1] = [panel.y0, panel.y1];
-      if (panel.grow) {
-        const visible = tall / ((head.row || 36) * (tall < 150 ? 0.9 : 1));
-        y0 = topOf(panel, visible, front, rows, hand);
-        y1 = y0 + visible;
-      }
+      let { y0, y1 } = panel, fold = null;
+      if (panel.grow) ({ y0, y1, fold } = scroll(head, panel, tall, lo, front, rows, hand));
       if (panel.rows) [y0, y1] = rowsRange(panel.rows, tall);
       placed[panel.id || ""] = {
-        ...panel, y0, y1, index,
+        ...panel, y0, y1, fold, index,
         topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
         top: 1 - y / room, bottom: Math.max(0, 1 - (y + tall) / room),
         yaxis: index ? "y" + (index + 1) : "y",
@@ -99,17 +136,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
-    let panels = history.marks(step, (_, mark) => mark.kind === "panel");
+    let panels = history.ofKind("panel", step);
     if (!panels.length) {
       const rows = head.rows;
       panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
     }
     if (byDepth) panels = panels.filter((panel) => panel.grow);
-    const rows = history.marks(step, (_, mark) => mark.kind === "row");
-    const lo = columns.lo - 0.5;
+    const rows = history.ofKind("row", step), lo = columns.lo - 0.5;
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
     const range = [lo, lo + columns.shown + (clip ? 0 : right / columns.width)];
-    const placed = stack(head, panels, front, rows, size.height, bottom, hand);
+    const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {
       narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
