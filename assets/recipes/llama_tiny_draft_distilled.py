@@ -1,5 +1,5 @@
 """llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
-target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, Zhou et al. 2023).
+target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, 2023).
 
 python assets/recipes/llama_tiny_draft_distilled.py --corpus FOLDER
 """
