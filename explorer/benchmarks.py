@@ -2,8 +2,8 @@
 on.
 
 `decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start`
-drive the real app in headless Chromium (see explorer/page_bench.py). Absolute times say little on a shared
-machine; ratios hold.
+drive the real app in headless Chromium (see explorer/page_bench.py); `visitors` are twenty people at once.
+Absolute times say little on a shared machine; ratios hold.
 """
 
 import argparse
@@ -32,6 +32,7 @@ def run(options: argparse.Namespace) -> None:
         "decoding": decoding,
         "page": page,
         "start": start,
+        "visitors": visitors,
     }
     for name in options.only or []:
         if name not in parts:
@@ -165,3 +166,10 @@ def start(options: argparse.Namespace) -> list[dict]:
     from explorer import page_bench
 
     return page_bench.starting(options)
+
+
+def visitors(options: argparse.Namespace) -> list[dict]:
+    """Twenty people who press Run together: how long each waits for a step."""
+    from explorer import visitors_bench
+
+    return visitors_bench.visiting(options)

@@ -55,7 +55,7 @@ def parser() -> Parser:
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
     bench.add_argument(
-        "--only", action="append", metavar="NAME", help="one part of it: decoding, page or start"
+        "--only", action="append", metavar="NAME", help="one part of it: decoding, page, start or visitors"
     )
     bench.add_argument("--model", default=DEFAULT_MODEL, metavar="M")
     bench.add_argument("--draft", default=DEFAULT_DRAFT, metavar="M")
