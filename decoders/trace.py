@@ -6,7 +6,10 @@ Schema assets/trace.schema.json.
 """
 
 import gzip
+import importlib
+import io
 import json
+import math
 import zlib
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
@@ -17,6 +20,9 @@ from decoders.costs import Costs
 
 VERSION = 1
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
+# Who draws a trace for `Trace.show`: a name, looked up only when it is asked for, as an entry point is.
+# This package imports nothing of what draws, and works where none of it is there.
+DRAWER = "explorer.replay:show"
 MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
 
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
@@ -193,6 +199,14 @@ class Trace:
         """The committed text; bytes that are no UTF-8 (yet) show as the replacement character."""
         return b"".join(self.vocabulary.get(t, b"") for t in self.output()).decode("utf-8", "replace")
 
+    def show(self) -> Any:
+        """This trace as a notebook draws it, with slider, hover and inspector; see `DRAWER`.
+
+        Raises ImportError if the drawing packages are not on the path.
+        """
+        module, name = DRAWER.split(":")
+        return getattr(importlib.import_module(module), name)(self)
+
     def to_json(self) -> dict:
         """The JSON form (see docs/trace.md): header, steps, a checkpoint every 32 steps, totals."""
         return {
@@ -259,19 +273,36 @@ def checkpoints(trace: Trace) -> list[dict]:
 
 def load(path: str | Path) -> Trace:
     """Reads and checks a trace file. Raises ValueError with one sentence if it is none or too large."""
-    data = Path(path).read_bytes()
+    return from_json(read(Path(path).read_bytes()))
+
+
+def read(data: bytes) -> Any:
+    """The JSON value in `data`, which may be gzip-compressed; unchecked, but finite and of bounded size.
+
+    Raises ValueError with one sentence if it is no JSON or too large.
+    """
     try:
         if data[:2] == b"\x1f\x8b":
-            with gzip.open(path) as file:
+            with gzip.open(io.BytesIO(data)) as file:
                 data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
-        if len(data) > MAX_TRACE_BYTES:
-            raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
-        record = json.loads(data)
-    except (UnicodeDecodeError, json.JSONDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError("This file is not a trace: it cannot be unpacked. Save it anew.") from error
+    if len(data) > MAX_TRACE_BYTES:
+        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+    try:
+        return json.loads(data, parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
         ) from error
-    return from_json(record)
+
+
+def finite(text: str) -> float:
+    """A number as JSON writes it. ValueError for those that JSON has not: NaN, Infinity, 1e999."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def from_json(record: dict) -> Trace:

@@ -9,11 +9,15 @@ import sys
 from pathlib import Path
 
 from decoders import registry
+from decoders.trace import Trace
 from explorer import papers
+from explorer.requests import MAX_LANES
 from explorer.summary import summary
+from visualizers.costs import strip
 
 DEFAULT_MODEL = "llama-tiny"
 DEFAULT_DRAFT = "llama-tiny-draft"
+PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,22 +39,9 @@ def parser() -> Parser:
     covered.add_argument("--json", action="store_true", help="as one JSON list")
 
     run = commands.add_parser("run", help="decode one prompt with one strategy")
-    run.add_argument("--strategy", required=True, metavar="NAME")
-    prompt = run.add_mutually_exclusive_group(required=True)
-    prompt.add_argument("--prompt", metavar="TEXT")
-    prompt.add_argument("--prompt-file", metavar="F", type=Path)
-    run.add_argument(
-        "--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]"
-    )
-    run.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DEFAULT_DRAFT})")
-    run.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the strategy"
-    )
-    run.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
-    run.add_argument("--seed", type=int, default=0, metavar="S")
-    run.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    run.add_argument("--out", type=Path, metavar="TRACE.json", help="save the trace (.json, or .json.gz)")
-    run.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+    decoding_options(run)
+    compare = commands.add_parser("compare", help="decode one prompt with several strategies, side by side")
+    decoding_options(compare)
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
@@ -62,13 +53,47 @@ def parser() -> Parser:
     return top
 
 
+class InOrder(argparse.Action):
+    """Gathers (option, value) pairs as they come: a --set belongs to the --strategy before it."""
+
+    def __call__(self, parser, namespace, value, option_string=None) -> None:
+        setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), (self.metavar, value)])
+
+
+def decoding_options(command: argparse.ArgumentParser) -> None:
+    """The options of `run` and `compare`."""
+    command.add_argument(
+        "--strategy", dest="lanes", action=InOrder, required=True, metavar="NAME",
+        help="how to decode; one for each lane",
+    )  # fmt: skip
+    prompt = command.add_mutually_exclusive_group(required=True)
+    prompt.add_argument("--prompt", metavar="TEXT")
+    prompt.add_argument("--prompt-file", metavar="F", type=Path)
+    command.add_argument(
+        "--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]"
+    )
+    command.add_argument(
+        "--draft", metavar="M", help=f"for strategies that need one (default: {DEFAULT_DRAFT})"
+    )
+    command.add_argument(
+        "--set", dest="lanes", action=InOrder, metavar="KEY=VALUE",
+        help="a parameter of the strategy before it",
+    )  # fmt: skip
+    command.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
+    command.add_argument("--seed", type=int, default=0, metavar="S")
+    command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    command.add_argument(
+        "--out", type=Path, metavar="FILE",
+        help="save it: .html is a page that replays it from disk, .json or .json.gz the data",
+    )  # fmt: skip
+    command.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command; a user's mistake becomes one line and exit status 2."""
     top = parser()
     options = top.parse_args(arguments)
-    command = {"strategies": list_strategies, "papers": list_papers, "run": run, "bench": bench}[
-        options.command
-    ]
+    command = COMMANDS[options.command]
     try:
         command(options)
     except (ValueError, OSError) as error:
@@ -109,27 +134,86 @@ def list_papers(options: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Decodes one prompt and prints the text with what it cost, or one JSON object."""
-    strategy = registry.get(options.strategy)
-    parameters = strategy.check(dict(split_setting(s) for s in options.set))
+    lanes = chosen(options)
+    if len(lanes) != 1:
+        raise ValueError("run takes one --strategy; to see several side by side, use compare.")
+    prompt, (trace,) = decode(options, lanes)
+    if options.out:
+        save(options.out, prompt, options, [trace])
+    if options.json:
+        print(json.dumps(summary(trace)))
+    else:
+        tell(prompt, trace)
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Decodes one prompt with each strategy; prints what each wrote and paid, or one JSON object."""
+    lanes = chosen(options)
+    prompt, traces = decode(options, lanes)
+    if options.out:
+        save(options.out, prompt, options, traces)
+    if options.json:
+        print(json.dumps({"prompt": prompt, "lanes": [summary(trace) for trace in traces]}))
+        return
+    for number, trace in enumerate(traces, 1):
+        print(f"{number}. {trace.title}")
+        tell(prompt, trace)
+        print()
+
+
+def chosen(options: argparse.Namespace) -> list[dict]:
+    """The lanes that the options ask for, checked: `{strategy, parameters, seed}`.
+
+    A --set before the first --strategy belongs to the first. Raises ValueError with one sentence.
+    """
+    lanes: list[tuple[str, dict]] = [(value, {}) for kind, value in options.lanes if kind == "NAME"]
+    if len(lanes) > MAX_LANES:
+        raise ValueError(f"at most {MAX_LANES} strategies fit side by side, not {len(lanes)}.")
+    at = -1
+    for kind, value in options.lanes:
+        if kind == "NAME":
+            at += 1
+        else:
+            key, setting = split_setting(value)
+            lanes[max(at, 0)][1][key] = setting
+    return [
+        {"strategy": name, "parameters": registry.get(name).check(given), "seed": options.seed}
+        for name, given in lanes
+    ]
+
+
+def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Trace]]:
+    """The prompt, and the trace of each lane decoded to its end. Raises ValueError with one sentence."""
     prompt = options.prompt if options.prompt is not None else read_prompt(options.prompt_file)
     if not prompt:
         raise ValueError("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
 
-    models = load_models(options.model, options.draft, strategy.needs, options.device)
-    ids = models["target"].encode(prompt)
-    lane = Lane(
-        strategy.name, ids, models, parameters, options.seed, Limits(max_new_tokens=options.max_new_tokens)
-    )
-    trace = lane.run()
-    if options.out:
-        trace.save(options.out)
-    if options.json:
-        print(json.dumps(summary(trace)))
-        return
-    from visualizers.costs import strip
+    needs = {role for lane in lanes for role in registry.get(lane["strategy"]).needs}
+    models = load_models(options.model, options.draft, tuple(needs), options.device)
+    ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)
+    return prompt, [
+        Lane(lane["strategy"], ids, models, lane["parameters"], lane["seed"], limits).run() for lane in lanes
+    ]
 
+
+def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:
+    """Writes a page, a run or, for a single lane, a trace, as the name says."""
+    from explorer.container import container, pack, settings
+    from explorer.replay import replay_html
+
+    setup = {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}
+    if out.name.endswith(PAGES):
+        out.write_text(replay_html(traces, setup), "utf-8")
+    elif len(traces) == 1:
+        traces[0].save(out)
+    else:
+        out.write_bytes(pack(container(traces, setup), compressed=out.suffix == ".gz"))
+
+
+def tell(prompt: str, trace: Trace) -> None:
+    """Prints the text, what it cost, and why it ended."""
     print(prompt + trace.text())
     print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
     print(trace.ended)
@@ -172,3 +256,12 @@ def bench(options: argparse.Namespace) -> None:
     from explorer import benchmarks
 
     benchmarks.run(options)
+
+
+COMMANDS = {
+    "strategies": list_strategies,
+    "papers": list_papers,
+    "run": run,
+    "compare": compare,
+    "bench": bench,
+}

@@ -192,6 +192,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async press(name) {
       this.fail("");
+      if (this.data.saved) return this.playback.togglePlay();
       const open = this.run && !this.run.over && this.runKey === this.settingsKey();
       if (name === "pause" || name === "stop") {
         if (name === "pause") this.playback.stopPlaying();
@@ -254,7 +255,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       page.enable(this.bar, state);
       const loading = this.models.state === "loading", broken = this.models.state === "failed";
       const says = {
-        none: "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+        none: this.data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
         starting: loading ? this.models.sentence : "Starting …", running: "Decoding …",
         paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
         done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
@@ -322,8 +323,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   // The frame of the page, before plotly is read.
-  page.boot = function () {
-    const data = JSON.parse(document.getElementById("explorer-data").textContent);
+  page.boot = function (data) {
     page.app = new App(document.getElementById("explorer"), data);
     window.decodingExplorer = {
       app: page.app,
@@ -364,5 +364,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     page.app.greet();
   };
 
-  page.boot();
+  const data = document.getElementById("explorer-data"); // a saved page unpacks its own: assets/saved/offline.js
+  if (data) page.boot(JSON.parse(data.textContent));
 })(window.ExplorerPage);

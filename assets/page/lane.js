@@ -119,6 +119,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       } else if (p.kind === "ints") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
       else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
       control.setAttribute("aria-label", p.name);
+      control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed
       return h("label", { class: "parameter", title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
     }
 

@@ -199,6 +199,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   page.addPart((app) => {
+    if (app.data.saved) return;
     const methods = new Methods(app);
     app.addSection("methods", "Methods", methods.element, () => methods.shown());
     app.methods = methods;

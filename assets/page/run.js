@@ -15,6 +15,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   // One call; a sentence in `error` if it failed. Says whose it is: runs answer only to the page that started them.
   page.call = async function (name, request) {
     const functions = await server;
+    if (!functions[name]) return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
     const text = await functions[name]({ session: page.app.session, ...request });
     if (text === undefined || text === null) return { error: "The app does not answer. Is it still running?", silent: true };
     return JSON.parse(text);

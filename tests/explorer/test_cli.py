@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from decoders import registry, trace
-from explorer import cli, papers
+from explorer import cli, container, papers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -137,3 +137,55 @@ def test_decoders_import_neither_gradio_nor_plotly():
     code += "print('gradio' in sys.modules, 'plotly' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_compare_writes_a_page_that_holds_every_lane(capsys, tmp_path):
+    out = tmp_path / "page.html"
+    printed = json.loads(
+        call(capsys, "compare", "--prompt", "Once upon a time", "--strategy", "beam", "--set", "num_beams=2",
+             "--strategy", "greedy", "--max-new-tokens", "4", "--seed", "3", "--out", str(out), "--json")
+    )  # fmt: skip
+    assert [lane["strategy"] for lane in printed["lanes"]] == ["beam", "greedy"]
+    assert printed["lanes"][0]["parameters"]["num_beams"] == 2
+    assert all(lane["totals"]["new_tokens"] == 4 for lane in printed["lanes"])
+    setup, traces = container.unpack(out.read_bytes())
+    assert setup["prompt"] == "Once upon a time" and setup["max_new_tokens"] == 4
+    assert [t.output() for t in traces] == [lane["output_tokens"] for lane in printed["lanes"]]
+    assert [lane["seed"] for lane in setup["lanes"]] == [3, 3]
+
+
+def test_compare_prints_each_lane_and_saves_data_by_the_name(capsys, tmp_path):
+    out = tmp_path / "run.json"
+    prompt = ["--prompt", "Hi", "--max-new-tokens", "2", "--out", str(out)]
+    text = call(capsys, "compare", "--strategy", "greedy", "--strategy", "sample", *prompt)
+    assert "1. Greedy" in text and "2. Sampling" in text and text.count("target forwards") == 2
+    assert len(container.unpack(out.read_bytes())[1]) == 2
+    call(
+        capsys, "run", "--set", "num_beams=2", "--strategy", "beam", *prompt[:-1], str(tmp_path / "one.html")
+    )
+    _, (one,) = container.unpack((tmp_path / "one.html").read_bytes())
+    assert one.parameters["num_beams"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prompt", "a"], "--strategy"),
+        (["--prompt", "a", "--strategy", "nosuch"], "choose one of"),
+        (
+            ["--prompt", "a", "--strategy", "beam", "--strategy", "greedy", "--set", "num_beams=2"],
+            "greedy has",
+        ),
+        (["--prompt", "a", *["--strategy", "greedy"] * 5], "at most 4"),
+        (["--prompt", "", "--strategy", "greedy"], "empty"),
+        (["--prompt", "a", "--strategy", "greedy", "--out", "nosuch/folder/page.html"], "nosuch/folder"),
+    ],
+)
+def test_mistakes_in_a_comparison_get_one_line_and_status_2(capsys, arguments, words):
+    assert words in refused(capsys, "compare", *arguments)
+
+
+def test_run_takes_one_strategy(capsys):
+    assert "use compare" in refused(
+        capsys, "run", "--prompt", "a", "--strategy", "greedy", "--strategy", "beam"
+    )

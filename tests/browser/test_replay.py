@@ -1,0 +1,169 @@
+"""A saved page, opened from the disk by a browser without network: all of it works, it asks for nothing."""
+
+import pytest
+from playwright.sync_api import expect
+
+from decoders.lane import Lane, Limits
+from decoders.models import load
+from explorer import stored
+from explorer.replay import replay_html, show
+from tests.browser.conftest import HOSTILE, SCRIPT
+from tests.explorer.scripted import ScriptedLane
+
+pytestmark = pytest.mark.browser
+
+SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+MAX_BYTES = 5 * 10**6
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """The stored run as a file."""
+    path = tmp_path_factory.mktemp("saved") / "run.html"
+    path.write_text(replay_html(stored.traces(), stored.setup()), "utf-8")
+    return path
+
+
+@pytest.fixture
+def opened(chromium):
+    """opened(path, width, height): a saved page in a browser without network; it may ask for nothing."""
+    contexts, wrong = [], []
+
+    def go(path, width: int = 1400, height: int = 900, **options):
+        context = chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        address = path.as_uri()
+        local = (address, "data:", "blob:", "about:srcdoc")
+        page.on("request", lambda request: request.url.startswith(local) or wrong.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda message: message.type == "error" and wrong.append(message.text))
+        page.goto(address)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def ready(page) -> None:
+    page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
+
+
+def painted(page, lane: int) -> None:
+    page.wait_for_function("n => decodingExplorer.lanes[n].scene.paintedStep >= 0", arg=lane)
+
+
+@SIZES
+def test_slider_playback_hover_and_inspector_work_from_the_disk(opened, saved, width, height):
+    page = opened(saved, width, height)
+    ready(page)
+    painted(page, 0)
+    expect(page.get_by_text("A saved run: replay it with the slider.")).to_be_visible()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_hidden()
+    expect(page.get_by_text("step 40 of 40")).to_be_visible()
+
+    page.get_by_role("slider", name="Step position").fill("5")
+    page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === 4")
+    page.get_by_role("button", name="Play", exact=True).click()
+    page.wait_for_function("decodingExplorer.lanes[0].shown > 7")
+    page.get_by_role("button", name="Hold playback").click()
+
+    lane = page.get_by_role("region", name="Lane 1")
+    spot = page.evaluate(
+        """() => { const scene = decodingExplorer.lanes[0].scene, box = scene.frame.getBoundingClientRect();
+        const mark = scene.drawn.filter(m => m.kind === "node" && m.hover && m.x >= scene.view.lo).pop();
+        return [box.left + scene.view.px(mark.x), box.top + scene.view.py(mark.y, mark)]; }"""
+    )
+    page.mouse.move(*spot)
+    expect(lane.locator(".dp-card-line").first).to_contain_text("p ")
+    page.mouse.click(*spot)
+    inspector = page.get_by_role("complementary", name="Inspector")
+    expect(inspector).to_be_visible()
+    assert inspector.locator(".token").count() > 3
+    inspector.get_by_role("button", name="Close inspector").click()
+    expect(inspector).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_other_views_are_in_the_file_and_settings_cannot_be_changed(opened, saved):
+    page = opened(saved)
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 1")
+    lane.get_by_role("tab", name="Entropy").click()
+    page.wait_for_function(
+        "decodingExplorer.lanes[0].view === 'entropy' && decodingExplorer.lanes[0].scene.paintedStep === 39"
+    )
+    lane.get_by_role("tab", name="Text").click()
+    expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
+    lane.get_by_role("button", name="Parameters", exact=True).click()
+    expect(lane.get_by_label("num_beams")).to_be_disabled()
+    expect(lane.get_by_label("Strategy")).to_be_disabled()
+    expect(page.get_by_role("textbox", name="Prompt")).not_to_be_editable()
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowLeft")
+    expect(page.get_by_text("step 39 of 40")).to_be_visible()
+
+
+def test_tokens_that_look_like_markup_are_text_in_a_saved_page(opened, tmp_path):
+    lane = ScriptedLane(SCRIPT)
+    while lane.advance():
+        pass
+    path = tmp_path / "hostile.html"
+    path.write_text(replay_html([lane.trace], {"prompt": HOSTILE + "</script>"}), "utf-8")
+    page = opened(path)
+    ready(page)
+    texts = page.evaluate("decodingExplorer.lanes[0].chips.marksAt().map(m => m.text)")
+    assert HOSTILE in texts and "</script>" in texts
+    assert page.evaluate("window.hacked") is None and page.locator("img").count() == 0
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value(HOSTILE + "</script>")
+
+
+def test_a_browser_that_cannot_unpack_says_so(chromium, saved):
+    context = chromium.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(saved.as_uri())
+    expect(page.get_by_text("This browser cannot unpack the run in this page")).to_be_visible()
+    context.close()
+
+
+def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
+    """As a notebook does: the frame's HTML in a page; its scripts run in the sandbox, with no origin."""
+    path = tmp_path / "notebook.html"
+    path.write_text(f"<!doctype html><body>{show(stored.traces()[1])._repr_html_()}</body>", "utf-8")
+    page = opened(path)
+    frame = page.frame_locator("iframe")
+    expect(frame.get_by_role("region", name="Lane 1").locator("svg.main-svg").first).to_be_visible()
+    frame.get_by_role("slider", name="Step position").fill("2")
+    expect(frame.get_by_text("step 2 of")).to_be_visible()
+    frame.get_by_role("button", name="Switch between light and dark").click()
+
+
+@pytest.fixture(scope="module")
+def four_lanes(tmp_path_factory):
+    """128 tokens in four lanes on the shipped models."""
+    models = {"target": load("llama-tiny", "cpu"), "draft": load("llama-tiny-draft", "cpu")}
+    ids = models["target"].encode("Once upon a time")
+    wanted = [("beam", {"num_beams": 4}), ("speculative", {}), ("sample", {}), ("jacobi", {})]
+    traces = [Lane(name, ids, models, given, 0, Limits(128)).run() for name, given in wanted]
+    assert len(traces[0].output()) == 128
+    path = tmp_path_factory.mktemp("four") / "run.html"
+    path.write_text(replay_html(traces), "utf-8")
+    return path
+
+
+@SIZES
+def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes, width, height):
+    assert four_lanes.stat().st_size < MAX_BYTES
+    page = opened(four_lanes, width, height)
+    ready(page)
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.count)")[0] == 128
+    for lane in range(4):
+        if width < 760:
+            page.get_by_role("navigation", name="Lanes").get_by_role("button").nth(lane).click()
+        painted(page, lane)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
