@@ -11,23 +11,26 @@ from visualizers.comparison import compare
 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
-    last: dict[
-        str, tuple
-    ] = {}  # run -> (what was asked, what had come, the answer): pages ask the same again
+    last: dict[str, tuple] = {}  # run -> (what was asked and had come, the answer): pages ask the same again
 
     async def explorer_compare(request: dict) -> str:
-        """All lanes of a run, `{run, shown: [steps of each lane]}`: see visualizers.comparison.compare."""
+        """Lanes of a run, `{run, lanes: [{lane, number, shown}]}`: which lane, what the page calls it, how
+        many of its steps count. See visualizers.comparison.compare.
+        """
 
         async def found() -> dict:
             run = runs.find(request.get("run"))
-            shown = [int(number(count)) for count in request["shown"]]
-            if len(shown) != len(run.records):
-                raise ValueError("A comparison needs one number of steps for each lane.")
-            key = (shown, [(len(record.rows), record.trace.ended) for record in run.records])
-            if run.id not in last or last[run.id][0] != key:
+            lanes = [
+                tuple(int(number(lane[key])) for key in ("lane", "number", "shown"))
+                for lane in request["lanes"]
+            ]
+            if len({lane[1] for lane in lanes}) < len(lanes):
+                raise ValueError("Two lanes have the same number; reload the page.")
+            key = (lanes, [(len(record.rows), record.trace.ended) for record in run.records])
+            if last.get(run.id, (None,))[0] != key:
                 for gone in set(last) - set(runs.runs):
                     del last[gone]
-                last[run.id] = (key, compared(run, shown))
+                last[run.id] = (key, compared(run, lanes))
             return last[run.id][1]
 
         return await said(found())
@@ -35,8 +38,12 @@ def functions(runs: Runs, loader: Loader) -> list:
     return [explorer_compare]
 
 
-def compared(run: Run, shown: list[int]) -> dict:
-    """The comparison after `shown` steps of each lane; KV slots are those held when the lanes stand there."""
-    counts = [min(count, len(record.rows)) for count, record in zip(shown, run.records, strict=True)]
-    slots = [r.slots if n == len(r.rows) else None for r, n in zip(run.records, counts, strict=True)]
-    return compare([record.trace for record in run.records], counts, slots)
+def compared(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
+    """The comparison of `lanes`, (lane, what it is called, shown steps) each.
+
+    KV slots are told where all steps are shown: they are those that the lane holds now.
+    """
+    records = [run.records[lane] for lane, _, _ in lanes]
+    counts = [min(shown, len(r.rows)) for r, (_, _, shown) in zip(records, lanes, strict=True)]
+    slots = [r.slots if count == len(r.rows) else None for r, count in zip(records, counts, strict=True)]
+    return compare([r.trace for r in records], counts, slots, [called for _, called, _ in lanes])

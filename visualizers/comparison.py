@@ -22,11 +22,14 @@ CHARGES = {
 
 
 def compare(
-    traces: list[Trace], shown: list[int] | None = None, slots: list[int | None] | None = None
+    traces: list[Trace],
+    shown: list[int] | None = None,
+    slots: list[int | None] | None = None,
+    numbers: list[int] | None = None,
 ) -> dict:
     """Everything that a comparison of lanes shows, after `shown` steps of each (all, if None).
 
-    `slots`: the KV slots that each lane holds, where known.
+    `slots`: the KV slots that each lane holds, where known; `numbers`: what the lanes are called (from 1 on).
 
     sentence     what the texts have in common
     divergence   the first difference among all lanes, or None: see `divergence.overall`
@@ -36,22 +39,21 @@ def compare(
     likelihood   mean log-probability and costs of a token at equal length: see `likelihood`
     table        {columns: [{name, how, title}], rows: [{lane, label, cells: [{value, label}]}]}
     """
-    steps = shown if shown is not None else [None] * len(traces)
-    facts = [LaneFacts(trace, count) for trace, count in zip(traces, steps, strict=True)]
-    texts, ended = [f.tokens for f in facts], [f.ended is not None for f in facts]
-    numbers = range(len(texts))
-    apart = unlike(traces)
-    pairs = [
-        divergence.pair(texts[i], texts[j], (i + 1, j + 1)) for j in numbers for i in range(j) if not apart
-    ]
+    several, none = range(len(traces)), [None] * len(traces)
+    numbers, labels, apart = numbers or [i + 1 for i in several], names(traces), unlike(traces)
+    facts = [LaneFacts(trace, count) for trace, count in zip(traces, shown or none, strict=True)]
+    texts = dict(zip(numbers, (f.tokens for f in facts), strict=True))
+    lanes = [one_lane(*each) for each in zip(numbers, labels, facts, strict=True)]
+    pairs = [pair(lanes[i], lanes[j], texts) for j in several for i in range(j) if not apart]
     found = divergence.overall(pairs, texts)
-    labels = names(traces)
-    lanes = [one_lane(i + 1, labels[i], facts[i]) for i in numbers]
-    relate(lanes, pairs, ended)
-    held = slots if slots is not None else [None] * len(traces)
-    rows = [{"lane": i + 1, "label": labels[i], "cells": table_row(facts[i].costs, held[i])} for i in numbers]
+    if not apart:
+        relate(lanes, texts)
+    rows = [
+        {"lane": lane["lane"], "label": lane["label"], "cells": table_row(f.costs, held)}
+        for lane, f, held in zip(lanes, facts, slots or none, strict=True)
+    ]
     return {
-        "sentence": apart or divergence.sentence(texts, ended, found),
+        "sentence": apart or divergence.sentence(texts, all(lane["ended"] for lane in lanes), found),
         "divergence": found,
         "pairs": pairs,
         "lanes": lanes,
@@ -61,10 +63,15 @@ def compare(
     }
 
 
+def pair(a: dict, b: dict, texts: dict[int, list[Token]]) -> dict:
+    """How two lanes differ: see `divergence.pair`."""
+    return divergence.pair(texts[a["lane"]], texts[b["lane"]], (a["lane"], b["lane"]))
+
+
 def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
     """A lane's own part.
 
-    lane, label, ended (why, or None)
+    lane, label, ended (why, or None), given (tokens it did not decode but began with)
     nodes, tokens, logprob (natural), entropy (bits)   one entry a committed token
     race        key -> running totals, before the first step and after each: reached (final, or the best
                 candidate's), committed (final), logprob (of the final ones) and the keys of CHARGES
@@ -78,6 +85,7 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
         "lane": number,
         "label": label,
         "ended": facts.ended,
+        "given": facts.given,
         "nodes": [t.node for t in text],
         "tokens": [t.text for t in text],
         "logprob": [t.logprob for t in text],
@@ -107,38 +115,38 @@ def greedy(text: list[Token]) -> dict:
     return {"checked": checked, "position": other, "said": said}
 
 
-def relate(lanes: list[dict], pairs: list[dict], ended: list[bool]) -> None:
+def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
     """Says of every lane how it stands to the reference, which is the first lane whose tokens all are the
-    likeliest, else lane 1; the reference itself keeps None. See `divergence.relation`.
+    likeliest, else the first lane; the reference itself keeps None. See `divergence.relation`.
     """
-    likely = [i for i, lane in enumerate(lanes) if lane["greedy"]["checked"] == len(lane["tokens"]) > 0]
-    to = next((i for i in likely if lanes[i]["greedy"]["position"] is None), 0)
-    lengths = [len(lane["tokens"]) for lane in lanes]
-    for found in pairs:
-        i, j = (lane - 1 for lane in found["lanes"])
-        if to not in (i, j):
-            continue
-        other = i if to == j else j
-        found = {**found, "lanes": [to + 1, other + 1]}
-        both = (lengths[to], lengths[other]), (ended[to], ended[other])
-        lanes[other]["relation"] = divergence.relation(found, *both)
+    greedy_ones = [
+        lane
+        for lane in lanes
+        if lane["greedy"]["checked"] == len(lane["tokens"]) > 0 and lane["greedy"]["position"] is None
+    ]
+    to = next(iter(greedy_ones + lanes), None)
+    for lane in lanes:
+        if lane is not to:
+            lengths = (len(to["tokens"]), len(lane["tokens"]))
+            ended = (to["ended"] is not None, lane["ended"] is not None)
+            lane["relation"] = divergence.relation(pair(to, lane, texts), lengths, ended)
 
 
 def likelihood(lanes: list[dict]) -> dict:
     """Lanes at equal length, derived: `{tokens, points: [{lane, logprob, forwards, seconds, ...}]}`.
 
     `tokens` is the largest number of final tokens that all lanes have, `logprob` the mean a token over them,
-    each charge what the lane had paid when it reached that length, divided by it.
+    each charge what the lane had paid when it reached that length, divided by the tokens it decoded for it.
+    Both None where they are unknown: tokens that a lane began with have no log-probability and cost nothing.
     """
     length = min((len(lane["tokens"]) for lane in lanes), default=0)
     points = []
     for lane in lanes if length else []:
-        race, logprobs = lane["race"], lane["logprob"][:length]
+        race, logprobs, own = lane["race"], lane["logprob"][:length], length - lane["given"]
         at = next(i for i, reached in enumerate(race["reached"]) if reached >= length)
         mean = None if None in logprobs else math.fsum(logprobs) / length
-        points.append(
-            {"lane": lane["lane"], "logprob": mean, **{key: race[key][at] / length for key in CHARGES}}
-        )
+        paid = {key: race[key][at] / own if own > 0 else None for key in CHARGES}
+        points.append({"lane": lane["lane"], "logprob": mean, **paid})
     return {"tokens": length, "points": points}
 
 

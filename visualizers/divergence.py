@@ -85,17 +85,18 @@ def chance(token: Token) -> float | None:
     return None if token.logprob is None else math.exp(min(0.0, token.logprob))
 
 
-def overall(pairs: list[dict], texts: list[list[Token]]) -> dict | None:
+def overall(pairs: list[dict], texts: dict[int, list[Token]]) -> dict | None:
     """The first difference among all lanes, None if there is none: `{position, same, groups}`.
 
-    `groups` say which `lanes` took which `token` there, with their `nodes` and `p` under the target.
+    `texts`: lane number -> its tokens. `groups` say which `lanes` took which `token` there, with their
+    `nodes` and `p` under the target.
     """
     parted = [p["position"] for p in pairs if p["position"] is not None]
     if not parted:
         return None
     same = min(parted) - 1
     groups: dict[int, dict] = {}
-    for lane, text in enumerate(texts, 1):
+    for lane, text in texts.items():
         if len(text) > same:
             here = text[same]
             made = {"token": here.text, "lanes": [], "nodes": [], "p": chance(here)}
@@ -105,18 +106,18 @@ def overall(pairs: list[dict], texts: list[list[Token]]) -> dict | None:
     return {"position": same + 1, "same": same, "groups": list(groups.values())}
 
 
-def sentence(texts: list[list[Token]], ended: list[bool], found: dict | None) -> str:
-    """What the lanes' texts have in common, in one sentence; `found` is what `overall` found."""
-    written = [lane for lane, text in enumerate(texts, 1) if text]
+def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> str:
+    """What the lanes' texts have in common, in one sentence. `ended`: all have; `found`: see `overall`."""
+    written = [lane for lane, text in texts.items() if text]
     if len(texts) < 2:
         return "One lane: add another one to compare."
     if len(written) < 2:
         return "Nothing to compare yet: fewer than two lanes have tokens that are final."
     if found is None:
-        shortest = min(len(texts[lane - 1]) for lane in written)
-        longer = [lane for lane in written if len(texts[lane - 1]) > shortest]
+        shortest = min(len(texts[lane]) for lane in written)
+        longer = [lane for lane in written if len(texts[lane]) > shortest]
         more = f"; {named(longer)} {'go' if len(longer) > 1 else 'goes'} on after them" if longer else ""
-        so_far = "" if all(ended) else " so far"
+        so_far = "" if ended else " so far"
         return f"{named(written).capitalize()} write the same {tokens(shortest)}{so_far}{more}."
     takes = []
     for group in found["groups"]:

@@ -60,6 +60,7 @@ class LaneFacts:
         self.costs = Costs()
         self.tokens: list[Token] = []
         self.rounds: list[Round] = []  # of the steps that drafted
+        self.given = 0  # tokens that the lane did not decode but began with
         self._nodes = {i: (i - 1, token) for i, token in enumerate(trace.prompt)}  # node -> (parent, token)
         self._position = {len(trace.prompt) - 1: 0}  # node -> tokens from the prompt's end to it
         self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
@@ -97,10 +98,13 @@ class LaneFacts:
         if made.drafted:
             self.rounds.append(made)
         self.totals.append(self._total())
+        if self.given and self.given == len(self.tokens):
+            self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins behind it
 
     def _propose(self, event, made: Round) -> None:
         self._nodes[event.node] = (event.parent, event.token)
         self._position[event.node] = self._position.get(event.parent, 0) + 1
+        self.given += event.given
         if event.node not in self.costs.drafted_nodes:
             return
         tip = self.tokens[-1].node if self.tokens else None  # it may have been a draft itself, a round ago

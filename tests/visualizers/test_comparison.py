@@ -157,6 +157,29 @@ def test_a_beam_that_is_not_final_counts_as_reached_and_not_as_committed():
     assert race["reached"] == [0, 1, 2] and race["committed"] == [0, 0, 0]
 
 
+def test_tokens_that_a_lane_began_with_cost_nothing():
+    trace = lane([], ended="Done.")
+    trace.append(Step(0, [Propose(1, 0, THE, None, "copied"), Commit([1], [None])], 0.1))
+    events = [
+        Forward("target", "decode", 1, 1, 0.1, 0.1),
+        Propose(2, 1, DOG, -0.5, "target"),
+        Commit([2], [-0.5]),
+    ]
+    trace.append(Step(1, events, 0.3))
+    found = compare([trace, lane([THE, DOG])])
+    race, point = found["lanes"][0]["race"], found["likelihood"]["points"][0]
+    assert found["lanes"][0]["given"] == 1 and race["reached"] == [1, 1, 2] and race["forwards"] == [0, 0, 1]
+    assert point["forwards"] == 1 and point["logprob"] is None, "nobody measured the given token"
+    assert found["sentence"] == "Lanes 1 and 2 write the same 2 tokens."
+
+
+def test_lanes_keep_the_numbers_that_the_page_gives_them():
+    found = compare([lane([DOG]), lane([CAT])], numbers=[2, 4])
+    assert found["pairs"][0]["lanes"] == [2, 4] and [x["lane"] for x in found["lanes"]] == [2, 4]
+    assert found["lanes"][1]["relation"]["to"] == 2
+    assert found["sentence"].startswith("Lanes 2 and 4 differ from the first token on: lane 2 takes ␣dog")
+
+
 def test_acceptance_by_depth_with_its_theory_and_by_class():
     found = compare([drafting()])["lanes"][0]
     # Depth 1: two rounds, one accepted; depth 2: two rounds, one tested and accepted. alpha = 2 / 3.
