@@ -44,9 +44,10 @@ class Fold:
 
 
 def row(costs: Costs, seconds: float, wall: float | None, slots: int | None) -> dict:
-    """What the page keeps of a step besides its marks: cost strip, target forwards so far, times in seconds.
+    """What the page keeps of a step besides its marks: cost strip, target forwards and tokens so far, times.
 
     `seconds` is the lane's own computing time, `wall` the clock at the step (None in stored traces).
     """
     entries = [[entry["name"], entry["label"]] for entry in strip(costs, slots)]
-    return {"cost": entries, "t": costs.target_forwards, "seconds": seconds, "wall": wall}
+    paid = {"t": costs.target_forwards, "target_tokens": costs.target_tokens, "seconds": seconds}
+    return {"cost": entries, **paid, "wall": wall}

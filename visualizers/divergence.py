@@ -118,7 +118,7 @@ def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> 
         longer = [lane for lane in written if len(texts[lane]) > shortest]
         more = f"; {named(longer)} {'go' if len(longer) > 1 else 'goes'} on after them" if longer else ""
         so_far = "" if ended else " so far"
-        return f"{named(written).capitalize()} write the same {tokens(shortest)}{so_far}{more}."
+        return f"{named(written).capitalize()} write {the_same(shortest)}{so_far}{more}."
     takes = []
     for group in found["groups"]:
         verb = "" if takes else " take" if len(group["lanes"]) > 1 else " takes"
@@ -127,29 +127,32 @@ def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> 
     lanes = named(sorted(lane for group in found["groups"] for lane in group["lanes"])).capitalize()
     if not found["same"]:
         return f"{lanes} differ from the first token on: {', '.join(takes)}."
-    start = f"{lanes} write the same {tokens(found['same'])}"
-    return f"{start}; at position {found['position']} {', '.join(takes)}."
+    return f"{lanes} write {the_same(found['same'])}; at position {found['position']} {', '.join(takes)}."
 
 
 def relation(found: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
-    """How the second lane of a pair stands to the first: `{to, equal, position, said}`.
+    """How the second lane of a pair stands to the first: `{to, equal, position, said, badge}`.
 
     `equal`: True if both have ended with the same tokens, False if they differ, None while it is open.
     """
     to, same = found["lanes"][0], tokens(found["same"])
-    made = {"to": to, "equal": None, "position": found["position"]}
+    made = {"to": to, "equal": None, "position": found["position"], "badge": ""}
     if found["position"] is not None:
         by = "" if found["margin"] is None else f", margin {margin_text(found['margin'])}"
         kind = "" if found["kind"] == "choice" else f" ({found['kind']})"
-        said = f"first difference from lane {to} at token {found['position']}{by}{kind}"
-        return {**made, "equal": False, "said": said}
+        at = f"at token {found['position']}{by}{kind}"
+        said = f"first difference from lane {to} {at}"
+        return {**made, "equal": False, "said": said, "badge": f"≠ lane {to} {at}"}
     if not found["same"]:
         return {**made, "said": f"nothing yet to compare with lane {to}"}
     if not all(ended):
-        return {**made, "said": f"equal to lane {to} in {same} so far"}
+        said = f"equal to lane {to} in {same} so far"
+        return {**made, "said": said, "badge": f"= lane {to} so far"}
     if lengths[0] != lengths[1]:
-        return {**made, "equal": False, "said": f"equal to lane {to} in {same}, then one of them ends"}
-    return {**made, "equal": True, "said": f"equal to lane {to} for all {same}"}
+        said = f"equal to lane {to} in {same}, then one of them ends"
+        return {**made, "equal": False, "said": said, "badge": f"= lane {to} in {same}"}
+    said = f"equal to lane {to} for all {same}"
+    return {**made, "equal": True, "said": said, "badge": f"= lane {to}, {same}"}
 
 
 def margin_text(nats: float) -> str:
@@ -162,6 +165,11 @@ def margin_text(nats: float) -> str:
 def tokens(count: int) -> str:
     """`1 token`, `12 tokens`."""
     return f"{count} token" + ("s" if count != 1 else "")
+
+
+def the_same(count: int) -> str:
+    """`the same token`, `the same 12 tokens`."""
+    return "the same token" if count == 1 else f"the same {tokens(count)}"
 
 
 def named(lanes: list[int]) -> str:

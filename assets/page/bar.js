@@ -10,6 +10,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     ["live", "live", "Shows each step as soon as it is decoded"]];
   const UNITS = [["step", "step", "Lanes are lined up by their steps"],
     ["forwards", "target forwards", "Lanes are lined up by how often the target model ran: a race at equal cost"],
+    ["target_tokens", "target tokens", "Lanes are lined up by how many tokens the target model evaluated"],
     ["seconds", "seconds", "Lanes are lined up by their computing time"]];
   const COLOURS = [["source", "where it came from"], ["entropy", "entropy"], ["logprob", "log-probability"]];
 

@@ -226,7 +226,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const rows = answer.rows.slice(this.rows.length - answer.rows_from);
       this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
       this.dirty = this.dirty || rows.length > 0;
-      for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, seconds: row.seconds, wall: row.wall });
+      for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
       this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem };
     }
 

@@ -4,7 +4,9 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const RATES = { 1: 2, 4: 8 }; // steps a second in playback
-  const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, seconds: (row) => row.seconds };
+  const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, target_tokens: (row) => row.target_tokens,
+    seconds: (row) => row.seconds };
+  const WORDS = { step: "step ", forwards: "forward ", target_tokens: "token " };
 
   class Playback {
     constructor(app) {
@@ -43,6 +45,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.app.bar.slider.max = String(this.ticks.length);
     }
 
+    // What a lane had used up after its first `count` steps, in the chosen unit.
+    valueOf(lane, count) {
+      return KEYS[this.unit](lane.rows[count - 1], count - 1);
+    }
+
     seek(position, byHand) {
       this.position = Math.max(0, Math.min(position, this.ticks.length));
       if (byHand) {
@@ -62,7 +69,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     drawPosition(value) {
       const last = this.ticks[this.ticks.length - 1] || 0, slider = this.app.bar.slider;
       const words = this.unit === "seconds" ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"
-        : (this.unit === "step" ? "step " : "forward ") + Math.max(value, 0) + " of " + last;
+        : WORDS[this.unit] + Math.max(value, 0) + " of " + last;
       this.app.bar.where.textContent = words;
       slider.value = String(this.position);
       slider.setAttribute("aria-valuetext", words);

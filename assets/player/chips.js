@@ -127,7 +127,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         entry = { element, look: "" };
         this.made.set(mark.id, entry);
       }
-      const look = [mark.state, mark.text, mark.logprob, mark.entropy, this.by].join(" ");
+      const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
+      const look = [mark.state, mark.text, mark.logprob, mark.entropy, this.by, parted].join(" ");
       entry.mark = mark;
       if (look !== entry.look) this.dress(entry, mark, look);
       return entry.element;
@@ -144,6 +145,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.append(mark.text.slice(space.length));
       if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
       this.amount(element, mark);
+      player.dressParting(element, mark, this.parting);
     }
 
     // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip).

@@ -27,6 +27,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return [x - 5, y - 5, x + 5, y + 5];
   }
 
+  player.boxOf = boxOf;
+
   // The mark under (x, y): the smallest box that holds it, else the nearest mark within reach.
   function markAt(scene, x, y) {
     let best = null, least = Infinity;
@@ -94,7 +96,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     player.outline(scene, [mark], mark.parent ? rootPath(scene, mark) : null);
     const card = (scene.card = player.element("div", "dp-card", scene.frame));
     card.setAttribute("role", "tooltip");
-    mark.hover.slice(0, 2).forEach((line) => player.element("div", "dp-card-line", card, line));
+    const parted = scene.parting && scene.parting.node === mark.node ? [scene.parting.words] : [];
+    [...mark.hover.slice(0, 2 - parted.length), ...parted].forEach((line) => player.element("div", "dp-card-line", card, line));
     if (touch && scene.options.onPick) {
       const button = player.element("button", "dp-card-button", card, "Inspect");
       button.type = "button";

@@ -1,0 +1,193 @@
+// A small line chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
+//
+// new page.Chart(palette).draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max, write}, lines, dots, guide, read}):
+//   lines  [{lane, index, points: [[x, y or null]], stairs, soft}]   one a lane; equal ones share one label
+//   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
+//   guide  {x, text}                                                 a dotted vertical
+//   note   the sentence below the chart while nothing is pointed at
+//   read   (x) => the sentence below the chart for a place under the pointer or the arrow keys
+// `lane` is the number that is written, `index` chooses dash and mark.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const SVG = "http://www.w3.org/2000/svg";
+  const HEIGHT = 208, LEFT = 46, TOP = 18, BOTTOM = 38; // pixels
+  const DASHES = { solid: "none", dash: "7 4", dot: "2 3", longdashdot: "11 3 2 3" };
+  const LINE = 13; // pixels between two lines of small text
+  const SHAPES = {
+    circle: (r) => `M${-r} 0a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0Z`,
+    square: (r) => `M${-r} ${-r}h${2 * r}v${2 * r}h${-2 * r}Z`,
+    diamond: (r) => `M0 ${-1.3 * r}L${1.3 * r} 0L0 ${1.3 * r}L${-1.3 * r} 0Z`,
+    "triangle-up": (r) => `M0 ${-1.2 * r}L${1.2 * r} ${r}L${-1.2 * r} ${r}Z`,
+  };
+
+  function draw(tag, parent, attributes, text) {
+    const made = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    if (text !== undefined) made.textContent = text;
+    if (parent) parent.append(made);
+    return made;
+  }
+
+  // Round values from low to high, about `count` of them.
+  function ticks(low, high, count, whole) {
+    const raw = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(raw));
+    let step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= raw);
+    if (whole) step = Math.max(1, Math.round(step));
+    const found = [];
+    for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9; n += 1) found.push(n * step);
+    const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    return found.map((value) => [value, (value === 0 ? "0" : value.toFixed(places)).replace("-", "−")]);
+  }
+
+  // Labels that would overlap give way downwards, the upper one first; those that leave the chart push the others up.
+  function spread(labels, low, high) {
+    for (const a of labels.sort((p, q) => p.y - q.y)) {
+      for (const b of labels) {
+        if (b === a) break;
+        if (Math.abs(a.x - b.x) < 8 * Math.max(a.text.length, b.text.length) && a.y - b.y < LINE) a.y = b.y + LINE;
+      }
+    }
+    const over = Math.max(0, ...labels.map((label) => label.y - high));
+    for (const label of labels) label.y = Math.max(low, label.y - over);
+  }
+
+  // The key of a lane: its dash and its mark, as in the charts.
+  page.laneKey = function (palette, index) {
+    const svg = draw("svg", null, { width: 40, height: 14, "aria-hidden": "true", class: "lane-key" });
+    const { marks, dashes } = palette.lane;
+    draw("path", svg, { d: "M1 7H39", class: "chart-line", "stroke-dasharray": DASHES[dashes[index % dashes.length]] });
+    draw("path", svg, { d: SHAPES[marks[index % marks.length]](3.6), transform: "translate(20 7)", class: "chart-mark" });
+    return svg;
+  };
+
+  page.Chart = class {
+    constructor(palette) {
+      this.palette = palette;
+      this.caption = page.h("figcaption", {});
+      this.frame = page.h("div", { class: "chart-frame", tabindex: "0", role: "img" });
+      this.readout = page.h("div", { class: "chart-read", "aria-live": "polite" });
+      this.element = page.h("figure", { class: "chart" }, this.caption, this.frame, this.readout);
+      this.frame.addEventListener("pointermove", (event) => this.point(event.clientX - this.frame.getBoundingClientRect().left));
+      this.frame.addEventListener("pointerleave", () => this.read(null));
+      this.frame.addEventListener("blur", () => this.read(null));
+      this.frame.addEventListener("keydown", (event) => this.key(event));
+      if (window.ResizeObserver) new ResizeObserver(() => this.spec && this.draw(this.spec)).observe(this.frame);
+    }
+
+    draw(spec) {
+      this.spec = spec;
+      this.caption.replaceChildren(page.h("b", {}, spec.title[0]), " " + spec.title[1]);
+      this.frame.setAttribute("aria-label", spec.title.join(" ") + ". " + (spec.note || "") + " Arrow keys read it place by place.");
+      const width = this.frame.clientWidth;
+      if (width < 80) return; // hidden: drawn when it comes into view
+      this.width = width;
+      this.right = width - 14 - 13 * new Set([...(spec.lines || []), ...(spec.dots || [])].map((own) => own.lane)).size; // room for "1, 2, 3"
+      const { x, y } = spec, span = y.max - y.min || 1;
+      const low = x.min === undefined ? 0 : x.min - 0.5, high = x.min === undefined ? x.max || 1 : x.max + 0.5; // whole places: half a place around
+      this.px = (value) => LEFT + ((value - low) / (high - low)) * (this.right - LEFT);
+      this.placeOf = (pixels) => low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
+      this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
+      const svg = draw("svg", null, { width, height: HEIGHT, "aria-hidden": "true" });
+      this.axes(svg);
+      const labels = [];
+      this.lines(svg, labels);
+      this.dots(svg, labels);
+      spread(labels, TOP + 4, HEIGHT - BOTTOM);
+      for (const label of labels) {
+        draw("text", svg, { x: label.x, y: label.y + 4, class: "chart-label", "text-anchor": label.anchor || "start" }, label.text);
+      }
+      this.hair = draw("line", svg, { y1: TOP, y2: HEIGHT - BOTTOM, class: "chart-hair", visibility: "hidden" });
+      this.frame.replaceChildren(svg);
+      this.read(this.at ?? null);
+    }
+
+    axes(svg) {
+      const { x, y, guide } = this.spec, bottom = HEIGHT - BOTTOM;
+      for (const [value, text] of ticks(y.min, y.max, 4)) {
+        draw("line", svg, { x1: LEFT, x2: this.right, y1: this.py(value), y2: this.py(value), class: "chart-grid" });
+        draw("text", svg, { x: LEFT - 6, y: this.py(value) + 4, class: "chart-tick", "text-anchor": "end" }, text);
+      }
+      draw("line", svg, { x1: LEFT, x2: this.right, y1: bottom, y2: bottom, class: "chart-axis" });
+      for (const [value, text] of ticks(x.min || 0, x.max || 1, this.width < 420 ? 4 : 8, x.whole)) {
+        draw("text", svg, { x: this.px(value), y: bottom + 15, class: "chart-tick", "text-anchor": "middle" }, text);
+      }
+      draw("text", svg, { x: (LEFT + this.right) / 2, y: bottom + 31, class: "chart-tick", "text-anchor": "middle" }, x.words);
+      if (!guide || guide.x > x.max) return;
+      const left = this.px(guide.x) > this.width / 2;
+      draw("line", svg, { x1: this.px(guide.x), x2: this.px(guide.x), y1: TOP - 4, y2: bottom, class: "chart-guide" });
+      draw("text", svg, { x: this.px(guide.x) + (left ? -5 : 5), y: TOP - 6, class: "chart-tick", "text-anchor": left ? "end" : "start" },
+        guide.text);
+    }
+
+    lines(svg, labels) {
+      const { marks, dashes } = this.palette.lane, ends = new Map();
+      for (const line of this.spec.lines || []) {
+        const points = line.points.filter((point) => point[1] !== null);
+        if (!points.length) continue;
+        let path = "", pen = false;
+        for (const [vx, vy] of line.points) {
+          if (vy === null) pen = false;
+          else {
+            const at = this.px(vx).toFixed(1), high = this.py(vy).toFixed(1);
+            path += !pen ? `M${at} ${high}` : line.stairs ? `H${at}V${high}` : `L${at} ${high}`;
+            pen = true;
+          }
+        }
+        draw("path", svg, { d: path, class: "chart-line" + (line.soft ? " soft" : ""), "data-index": line.index,
+          "stroke-dasharray": line.soft ? "1 3" : DASHES[dashes[line.index % dashes.length]] });
+        const [ex, ey] = points[points.length - 1], place = [Math.round(this.px(ex)), Math.round(this.py(ey))].join();
+        if (line.soft) continue;
+        draw("path", svg, { d: SHAPES[marks[line.index % marks.length]](3.4), class: "chart-mark", "data-index": line.index,
+          transform: `translate(${this.px(ex)} ${this.py(ey)})` });
+        if (ends.has(place)) ends.get(place).text += ", " + line.lane;
+        else ends.set(place, { x: this.px(ex) + 8, y: this.py(ey), text: String(line.lane) });
+      }
+      labels.push(...ends.values());
+    }
+
+    dots(svg, labels) {
+      const { marks } = this.palette.lane, met = [];
+      for (const dot of this.spec.dots || []) {
+        if (dot.x === null || dot.y === null) continue;
+        const x = this.px(dot.x), y = this.py(dot.y);
+        const mark = { d: SHAPES[marks[dot.index % marks.length]](6), transform: `translate(${x} ${y})`, class: "chart-mark open", "data-index": dot.index };
+        draw("path", svg, mark);
+        const near = met.find((other) => Math.hypot(other.at[0] - x, other.at[1] - y) < 12);
+        if (near) near.label.text += ", " + dot.lane;
+        else met.push({ at: [x, y], label: { x: x + 12, y, text: String(dot.lane) } });
+      }
+      labels.push(...met.map((entry) => entry.label));
+    }
+
+    // What stands at a place, in words; null: nothing is pointed at.
+    read(value) {
+      const { read, x } = this.spec;
+      this.at = value;
+      this.hair.setAttribute("visibility", value === null || !read ? "hidden" : "visible");
+      if (value === null || !read) {
+        this.readout.textContent = this.spec.note || "";
+        return;
+      }
+      const place = this.px(Math.min(value, x.max));
+      this.hair.setAttribute("x1", place);
+      this.hair.setAttribute("x2", place);
+      this.readout.textContent = read(value);
+    }
+
+    point(pixels) {
+      const { x, read } = this.spec || {};
+      if (!read || !this.px) return;
+      const value = Math.max(x.min || 0, Math.min(x.max, this.placeOf(pixels)));
+      this.read(x.whole ? Math.round(value) : value);
+    }
+
+    key(event) {
+      const { x, read } = this.spec || {}, step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!read || !step) return;
+      event.preventDefault();
+      const by = x.whole ? 1 : x.max / 40, from = this.at ?? (step > 0 ? (x.min || 0) - by : x.max + by);
+      this.read(Math.max(x.min || 0, Math.min(x.max, from + step * by)));
+    }
+  };
+})(window.ExplorerPage);
