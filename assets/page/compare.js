@@ -36,8 +36,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.comparison = new page.Comparison(app.data.palette);
       this.badges = new Map(); // lane -> its badge
       this.sentence = h("span", { class: "compare-sentence" });
-      this.cost = h("output", { class: "equal-cost" });
-      this.status = h("output", { class: "equal-cost" });
+      this.cost = h("span", { class: "equal-cost" });
+      this.status = h("span", { class: "equal-cost" });
       this.button = h("button", { type: "button", class: "compare-open", "aria-controls": "explorer-comparison", onclick: () => this.open(this.body.hidden, true) },
         h("span", { "aria-hidden": "true" }), "Compare");
       this.body = h("div", { id: "explorer-comparison" }, this.cost, this.comparison.element);

@@ -80,6 +80,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       const charge = page.choice("Cost counted in", words.map(([key, text]) => [key, SHORT[key] || text, "Cost in " + text]), this.charge,
         (key) => { this.charge = key; this.draw(); });
       const likely = page.choice("Log-probability", LIKELIHOOD, this.likely, (key) => { this.likely = key; this.draw(); });
+      // Names of their own: the slider's units and the table's columns have the same words.
+      charge.element.querySelectorAll("button").forEach((button) => button.setAttribute("aria-label", button.title));
+      likely.element.querySelectorAll("button").forEach((button) => button.setAttribute("aria-label", "Log-probability " + button.textContent));
       this.charges.replaceChildren(h("span", { class: "soft" }, "cost in"), charge.element, h("span", { class: "soft" }, "log-probability"), likely.element);
     }
 
@@ -224,7 +227,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         const order = this.sort && this.sort.column === column ? (this.sort.down ? "descending" : "ascending") : "none";
         const listed = column >= 0 && rows.some((row) => Array.isArray(row.cells[column].value));
         const glyph = { descending: " ▾", ascending: " ▴", none: "" }[order];
-        const inner = listed ? h("span", { title }, text.replace(/_/g, "_\u200b")) : h("button", { type: "button", "data-column": String(column), title, onclick: () => this.sortBy(column) },
+        const inner = listed ? h("span", { title }, text.replace(/_/g, "_\u200b")) : h("button", { type: "button", "data-column": String(column), title, "aria-label": "Sort by " + text, onclick: () => this.sortBy(column) },
           text.replace("log p", "log\u00a0p").replace(" / ", "\u00a0/ ").replace(/_/g, "_\u200b") + glyph);
         return h("th", { scope: "col", "aria-sort": listed ? null : order, title }, inner);
       };
