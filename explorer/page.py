@@ -12,7 +12,7 @@ from dataclasses import asdict
 import gradio as gr
 
 from decoders.registry import strategies
-from explorer import assets, branching, comparing, endpoints, methods, model_calls, stored
+from explorer import assets, branching, comparing, endpoints, lessons, methods, model_calls, stored
 from explorer.inspect_node import inspect
 from explorer.loading import Loader
 from explorer.page_data import page_data
@@ -131,5 +131,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-    parts = (branching, comparing, methods, model_calls)
+    parts = (branching, comparing, lessons, methods, model_calls)
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]
