@@ -41,12 +41,14 @@ def start(lanes: Lanes, lane: int = 1) -> Place | None:
     """The first committed token."""
     own = lanes[lane]
     firsts = {n: other.tokens[0].node for n, other in lanes.items() if other.tokens}
-    return Place(lane, own.born[own.tokens[0].node], firsts)
+    return Place(lane, own.born[firsts[lane]], firsts) if lane in firsts else None
 
 
 @place
-def end(lanes: Lanes, lane: int = 1) -> Place:
-    """The last step of the longest lane."""
+def end(lanes: Lanes, lane: int = 1) -> Place | None:
+    """The last step of the longest lane, if every lane has written something."""
+    if not all(own.tokens for own in lanes.values()):
+        return None
     return Place(lane, max(own.last for own in lanes.values()))
 
 

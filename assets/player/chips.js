@@ -74,10 +74,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return this.marksAt(step).length;
     }
 
+    // Outlines the chips of a node; null: those that are kept.
     highlight(node) {
+      const wanted = node ?? this.kept ?? null;
       for (const { element, mark } of this.made?.values() || []) {
-        element.classList.toggle("dp-outlined", node !== null && node !== undefined && mark.node === node);
+        element.classList.toggle("dp-outlined", wanted !== null && mark.node === wanted);
       }
+    }
+
+    // From now on the chips of a node are outlined wherever nothing is pointed at; null: none.
+    keep(node) {
+      this.kept = node;
+      this.highlight(null);
     }
 
     markOf(target) {
@@ -103,6 +111,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.order = order;
       if (elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
       else this.root.replaceChildren(...this.groups(elements));
+      if (this.kept !== null && this.kept !== undefined) this.highlight(null);
     }
 
     groups(elements) {

@@ -116,7 +116,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     scene.card = null;
     if (!scene.hovered) return;
     scene.hovered = null;
-    player.outline(scene, []);
+    player.outline(scene, scene.keptMarks());
     if (!quiet) scene.options.onHover(null);
   };
 
@@ -126,7 +126,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (same) player.showCard(scene, same, scene.touched);
     else {
       player.hideCard(scene);
-      player.outline(scene, []);
+      player.outline(scene, scene.keptMarks());
     }
   };
 

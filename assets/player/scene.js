@@ -160,9 +160,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return this.history.marks(Math.min(step ?? this.shown, this.history.last));
     }
 
-    // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null clears.
+    // Outlines the marks that show a node of the trace (hovered elsewhere in the lane); null: those that are kept.
     highlight(node) {
-      player.outline(this, node === null || node === undefined ? [] : this.drawn.filter((m) => m.node === node));
+      player.outline(this, node === null || node === undefined ? this.keptMarks() : this.drawn.filter((m) => m.node === node));
+    }
+
+    // From now on the marks of a node are outlined wherever nothing is pointed at; null: none.
+    keep(node) {
+      this.kept = node;
+      if (!this.hovered) this.highlight(null);
+    }
+
+    keptMarks() {
+      return this.kept === null || this.kept === undefined ? [] : this.drawn.filter((m) => m.node === this.kept);
     }
 
     schedule() {

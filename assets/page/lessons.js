@@ -1,0 +1,263 @@
+// The Lessons section, and the guide beside the lanes that leads through one: it puts the lesson's setup in place, runs it, and
+// stops where something happened in that very run. What the guide says of a run comes from the server, which reads the traces.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+
+  class Guide {
+    constructor(app) {
+      this.app = app;
+      this.title = h("h2", {});
+      this.where = h("span", { class: "where-in" });
+      this.bar = h("div", { class: "progress", role: "progressbar", "aria-label": "Progress in this lesson", "aria-valuemin": "0" },
+        h("div"));
+      this.body = h("div", { class: "guide-body", "aria-live": "polite" });
+      const button = (text, act, title) => h("button", { type: "button", onclick: act, title }, text);
+      this.back = button("Back", () => this.go(this.index - 1));
+      this.next = button("Next", () => (this.index < this.lesson.stops.length ? this.go(this.index + 1) : this.following()));
+      this.next.classList.add("primary");
+      this.fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", "aria-label": "Show or hide the lesson's text",
+        onclick: () => this.toggle() }, "▾");
+      this.root = h("aside", { class: "guide", role: "region", "aria-label": "Lesson", hidden: true },
+        h("header", {}, this.title, this.fold, h("button", { type: "button", class: "leave", "aria-label": "Leave the lesson",
+          title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
+        h("div", { class: "guide-place" }, this.where, this.bar), this.body,
+        h("div", { class: "guide-foot" }, this.back, this.next,
+          button("Restart", () => this.start(this.lesson), "Brings the lesson's lanes back and decodes them anew")));
+      app.on("run", () => this.told && this.listen());
+      app.on("data", () => this.listen());
+      app.on("state", () => this.listen());
+    }
+
+    // ---- from beginning to end ------------------------------------------------------------------------------------
+
+    start(lesson) {
+      this.lesson = lesson;
+      this.told = null;
+      this.asked = null;
+      this.chosen = new Map();
+      this.index = -1;
+      this.app.applySetup(JSON.parse(JSON.stringify(lesson.setup)));
+      this.home().insertBefore(this.root, this.app.main);
+      this.root.hidden = false;
+      this.home().classList.add("with-guide");
+      this.unit("step");
+      this.draw();
+      window.scrollTo(0, 0);
+      this.next.focus({ preventScroll: true });
+      this.app.press("run");
+    }
+
+    leave() {
+      this.lesson = null;
+      this.root.hidden = true;
+      this.home().classList.remove("with-guide");
+      this.outline({});
+      this.app.bar.prompt.focus({ preventScroll: true });
+    }
+
+    following() {
+      const all = this.app.lessons.list, after = all[(all.indexOf(this.lesson) + 1) % all.length];
+      this.start(after);
+    }
+
+    home() {
+      return this.app.sections.get("decode").element;
+    }
+
+    toggle() {
+      const folded = this.root.classList.toggle("folded");
+      this.fold.setAttribute("aria-expanded", String(!folded));
+      this.fold.textContent = folded ? "▴" : "▾";
+    }
+
+    // ---- the run --------------------------------------------------------------------------------------------------
+
+    // Once the run on screen is over, asks what the lesson says of it. Another run, another telling.
+    async listen() {
+      const run = this.app.run;
+      if (!this.lesson || !run) return;
+      if (this.told && this.asked !== run.id) {
+        this.told = null;
+        this.draw();
+      }
+      if (run.stored || !run.over || this.asked === run.id || this.app.state() === "starting") return;
+      this.asked = run.id;
+      const lesson = this.lesson, told = await page.call("explorer_lesson", { run: run.id, lesson: lesson.name });
+      if (this.lesson !== lesson || this.asked !== run.id) return;
+      this.told = told;
+      if (this.index < 0 || told.error) this.draw();
+      else this.go(this.index);
+    }
+
+    // ---- stops ----------------------------------------------------------------------------------------------------
+
+    go(index) {
+      this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
+      this.draw();
+      const stop = this.lesson.stops[this.index], told = stop && this.told && !this.told.error ? this.told.stops[this.index] : null;
+      this.outline(told ? told.nodes : {});
+      if (!told) return;
+      this.unit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
+      for (const { lane, view } of stop.look) {
+        const pane = this.app.lanes[lane - 1];
+        if (pane && pane.view !== view) pane.showView(view);
+      }
+      this.app.phoneLane = Math.min(stop.look[0].lane, this.app.lanes.length) - 1;
+      this.app.drawLaneButtons();
+      if (told.step !== null) this.seek(told);
+      if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
+    }
+
+    // The slider goes to where the step of the stop is done, in the unit in which it counts.
+    seek(told) {
+      const playback = this.app.playback, lane = this.app.lanes[told.lane - 1];
+      const row = lane.rows[Math.min(told.step, lane.rows.length - 1)];
+      const value = { step: told.step + 1, forwards: row && row.t, seconds: row && row.seconds }[playback.unit];
+      const position = playback.ticks.findIndex((tick) => tick >= value) + 1;
+      playback.seek(position || playback.ticks.length, true);
+    }
+
+    unit(unit) {
+      if (this.app.playback.unit === unit) return;
+      this.app.bar.unit.select(unit);
+      this.app.playback.setUnit(unit);
+    }
+
+    // Outlines the stop's tokens until the next stop.
+    outline(nodes) {
+      this.app.lanes.forEach((lane, index) => {
+        const node = nodes[index + 1] ?? null;
+        for (const drawing of [lane.scene, lane.chips, lane.text]) if (drawing) drawing.keep(node);
+      });
+    }
+
+    // ---- what it says ---------------------------------------------------------------------------------------------
+
+    draw() {
+      const stops = this.lesson.stops, count = stops.length, at = this.index;
+      this.title.textContent = this.lesson.title;
+      this.where.textContent = at < 0 ? "Before you start" : at < count ? "Stop " + (at + 1) + " of " + count : "The end";
+      this.bar.setAttribute("aria-valuemax", String(count));
+      this.bar.setAttribute("aria-valuenow", String(Math.max(0, Math.min(at + 1, count))));
+      this.bar.firstChild.style.width = (100 * Math.max(0, Math.min(at + 1, count))) / count + "%";
+      this.back.disabled = at < 0;
+      this.next.disabled = at < 0 && !this.ready();
+      this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
+      this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
+      this.body.scrollTop = 0;
+    }
+
+    ready() {
+      return Boolean(this.told) && !this.told.error;
+    }
+
+    waiting() {
+      const problem = this.told && this.told.error;
+      return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson goes on when all lanes are done.");
+    }
+
+    opening() {
+      const ready = this.ready() ? h("p", { class: "soft" }, "All lanes are done. Start when you are ready.") : this.waiting();
+      return [h("p", {}, this.lesson.about), ready];
+    }
+
+    closing() {
+      const again = "That was it. The lanes are yours: change a parameter or the seed, press Run, and go back through the stops. "
+        + "The lesson then tells what is so in your own run.";
+      return [h("p", {}, again), h("p", { class: "soft" }, "Other models, prompts and seeds give other numbers.")];
+    }
+
+    stop(stop) {
+      if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
+      const told = this.told.stops[this.index], node = told.nodes[told.lane];
+      const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect",
+        onclick: () => this.app.inspector.show(this.app.lanes[told.lane - 1], node) }, "Inspect this token");
+      const words = [h("h3", {}, stop.title), h("p", { class: told.holds ? null : "not-so" }, told.text)];
+      if (!told.holds) return [...words, inspect].filter(Boolean);
+      return [...words, h("p", { class: "question" }, told.question), ...this.answers(told), inspect].filter(Boolean);
+    }
+
+    // The choices, or one button where there are none; then whether it was right, and the answer.
+    answers(told) {
+      const chosen = this.chosen.get(this.index), open = chosen !== undefined;
+      const choose = (index) => {
+        this.chosen.set(this.index, index);
+        this.draw();
+        const button = this.body.querySelector(".choices [aria-pressed='true'], .inspect") || this.next;
+        button.focus({ preventScroll: true });
+        this.body.querySelector(".answer").scrollIntoView({ block: "nearest" });
+      };
+      const look = (i) => (open ? (told.choices[i].right ? " is-right" : i === chosen ? " is-wrong" : "") : "");
+      const mark = (i) => h("span", { class: "mark", "aria-hidden": "true" }, { "": "", " is-right": "✓", " is-wrong": "✕" }[look(i)]);
+      const buttons = told.choices.map((choice, i) => h("button", { type: "button", class: "option" + look(i),
+        "aria-pressed": String(i === chosen), onclick: () => choose(i) }, mark(i), choice.text));
+      const asks = buttons.length ? h("div", { class: "choices", role: "group", "aria-label": "Answers" }, ...buttons)
+        : open ? null : h("button", { type: "button", onclick: () => choose(0) }, "Think, then look");
+      if (!open) return [asks];
+      const verdict = buttons.length ? h("b", {}, told.choices[chosen].right ? "Right. " : "Not so. ") : null;
+      return [asks, h("p", { class: "answer" }, verdict, told.answer)];
+    }
+  }
+
+  class Lessons {
+    constructor(app) {
+      this.app = app;
+      this.list = [];
+      this.buttons = [];
+      this.status = h("p", { class: "soft", role: "status" }, "Waiting for the app …");
+      this.grid = h("ol", { class: "lesson-list" });
+      this.element = h("section", { class: "section lessons", "aria-label": "Lessons" },
+        h("p", { class: "lead" }, "Each lesson decodes a prompt in the page's own lanes and stops where something happens. "
+          + "It asks, you guess, and the answer is read from the run you see."), this.status, this.grid);
+      app.on("models", () => this.enable());
+    }
+
+    async shown() {
+      if (this.asked) return;
+      this.asked = true;
+      const answer = await page.call("explorer_lessons", {});
+      if (answer.error) {
+        this.asked = false;
+        this.status.textContent = answer.error;
+        return;
+      }
+      this.list = answer.lessons;
+      this.grid.replaceChildren(...this.list.map((lesson, index) => this.card(lesson, index)));
+      this.enable();
+    }
+
+    card(lesson, index) {
+      const lanes = lesson.setup.lanes.map((lane) => (this.app.strategies.get(lane.strategy) || { title: lane.strategy }).title);
+      const button = h("button", { type: "button", class: "primary", "aria-label": "Start lesson " + (index + 1) + ": " + lesson.title,
+        onclick: () => this.app.guide.start(lesson) }, "Start");
+      this.buttons.push({ button, lesson });
+      return h("li", { class: "lesson-card" }, h("h2", {}, index + 1 + ". " + lesson.title), h("p", {}, lesson.about),
+        h("p", { class: "soft" }, [...new Set(lanes)].join(", ") + " · " + lesson.stops.length + " stops"), button);
+    }
+
+    // A lesson can start when its strategies are known and the models that they need are there.
+    enable() {
+      const known = this.app.strategies, here = this.app.data.models, ready = this.app.models.state === "ready";
+      let lacking = null;
+      for (const { button, lesson } of this.buttons) {
+        const strategies = lesson.setup.lanes.map((lane) => known.get(lane.strategy));
+        const role = strategies.flatMap((s) => (s ? s.needs : [])).find((need) => !here[need]);
+        lacking = lacking || role;
+        button.disabled = !ready || strategies.includes(undefined) || Boolean(role);
+        button.title = role ? "Needs a " + role + " model: start the app with one" : "";
+      }
+      if (!this.list.length) return;
+      const some = lacking ? "Some lessons need a " + lacking + " model: start the app with one." : "";
+      this.status.textContent = ready ? some : this.app.models.sentence || "";
+      this.status.hidden = !this.status.textContent;
+    }
+  }
+
+  page.addPart((app) => {
+    app.guide = new Guide(app);
+    app.lessons = new Lessons(app);
+    app.addSection("lessons", "Lessons", app.lessons.element, () => app.lessons.shown());
+  });
+})(window.ExplorerPage);
