@@ -19,6 +19,7 @@ from explorer.inspect_node import inspect
 from explorer.page_data import page_data
 from explorer.runs import Run, Runs, answer
 from explorer.shown import declarations, viewed
+from visualizers.comparison import compare
 from visualizers.cost_table import cost_table
 
 SAVED = page_files.ASSETS / "saved"
@@ -42,12 +43,13 @@ def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
 
 
 def rest(run: Run, declared: dict[str, dict]) -> dict:
-    """What a saved page is asked for after its first picture: every view, every node, the cost table."""
+    """What a saved page is asked for after its first picture: every view, every node, the costs."""
     traces = [record.trace for record in run.records]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
         "nodes": [{str(node): inspect(trace, node) for node in trace.nodes()} for trace in traces],
         "costs": cost_table(traces),
+        "comparison": compare(traces),
     }
 
 

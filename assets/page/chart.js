@@ -1,6 +1,6 @@
 // A small line chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
 //
-// new page.Chart(palette).draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max, write}, lines, dots, guide, read}):
+// chart.draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max}, lines, dots, guide, note, read}):
 //   lines  [{lane, index, points: [[x, y or null]], stairs, soft}]   one a lane; equal ones share one label
 //   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
 //   guide  {x, text}                                                 a dotted vertical
@@ -78,13 +78,16 @@ window.ExplorerPage = window.ExplorerPage || {};
     draw(spec) {
       this.spec = spec;
       this.caption.replaceChildren(page.h("b", {}, spec.title[0]), " " + spec.title[1]);
-      this.frame.setAttribute("aria-label", spec.title.join(" ") + ". " + (spec.note || "") + " Arrow keys read it place by place.");
+      const reads = spec.read ? "Arrow keys read it place by place." : "";
+      this.frame.setAttribute("aria-label", [spec.title.join(" ") + ".", spec.note, reads].filter(Boolean).join(" "));
       const width = this.frame.clientWidth;
       if (width < 80) return; // hidden: drawn when it comes into view
       this.width = width;
-      this.right = width - 14 - 13 * new Set([...(spec.lines || []), ...(spec.dots || [])].map((own) => own.lane)).size; // room for "1, 2, 3"
+      const numbers = new Set([...(spec.lines || []), ...(spec.dots || [])].map((own) => own.lane));
+      this.right = width - 14 - 13 * numbers.size; // room for "1, 2, 3"
       const { x, y } = spec, span = y.max - y.min || 1;
-      const low = x.min === undefined ? 0 : x.min - 0.5, high = x.min === undefined ? x.max || 1 : x.max + 0.5; // whole places: half a place around
+      const places = x.min !== undefined; // whole places: half a place around them
+      const low = places ? x.min - 0.5 : 0, high = places ? x.max + 0.5 : x.max || 1;
       this.px = (value) => LEFT + ((value - low) / (high - low)) * (this.right - LEFT);
       this.placeOf = (pixels) => low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
       this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
@@ -95,7 +98,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.dots(svg, labels);
       spread(labels, TOP + 4, HEIGHT - BOTTOM);
       for (const label of labels) {
-        draw("text", svg, { x: label.x, y: label.y + 4, class: "chart-label", "text-anchor": label.anchor || "start" }, label.text);
+        draw("text", svg, { x: label.x, y: label.y + 4, class: "chart-label" }, label.text);
       }
       this.hair = draw("line", svg, { y1: TOP, y2: HEIGHT - BOTTOM, class: "chart-hair", visibility: "hidden" });
       this.frame.replaceChildren(svg);
@@ -114,10 +117,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       }
       draw("text", svg, { x: (LEFT + this.right) / 2, y: bottom + 31, class: "chart-tick", "text-anchor": "middle" }, x.words);
       if (!guide || guide.x > x.max) return;
-      const left = this.px(guide.x) > this.width / 2;
+      const left = this.px(guide.x) > this.width / 2, anchor = left ? "end" : "start";
       draw("line", svg, { x1: this.px(guide.x), x2: this.px(guide.x), y1: TOP - 4, y2: bottom, class: "chart-guide" });
-      draw("text", svg, { x: this.px(guide.x) + (left ? -5 : 5), y: TOP - 6, class: "chart-tick", "text-anchor": left ? "end" : "start" },
-        guide.text);
+      const at = this.px(guide.x) + (left ? -5 : 5);
+      draw("text", svg, { x: at, y: TOP - 6, class: "chart-tick", "text-anchor": anchor }, guide.text);
     }
 
     lines(svg, labels) {
@@ -151,8 +154,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       for (const dot of this.spec.dots || []) {
         if (dot.x === null || dot.y === null) continue;
         const x = this.px(dot.x), y = this.py(dot.y);
-        const mark = { d: SHAPES[marks[dot.index % marks.length]](6), transform: `translate(${x} ${y})`, class: "chart-mark open", "data-index": dot.index };
-        draw("path", svg, mark);
+        draw("path", svg, { d: SHAPES[marks[dot.index % marks.length]](6), transform: `translate(${x} ${y})`,
+          class: "chart-mark open", "data-index": dot.index });
         const near = met.find((other) => Math.hypot(other.at[0] - x, other.at[1] - y) < 12);
         if (near) near.label.text += ", " + dot.lane;
         else met.push({ at: [x, y], label: { x: x + 12, y, text: String(dot.lane) } });
@@ -162,6 +165,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // What stands at a place, in words; null: nothing is pointed at.
     read(value) {
+      if (!this.hair) return;
       const { read, x } = this.spec;
       this.at = value;
       this.hair.setAttribute("visibility", value === null || !read ? "hidden" : "visible");

@@ -9,6 +9,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const PHONE = 760;
   const KEPT = "explorer-compare"; // whether it is open, in this browser
   const UNITS = { step: "step", forwards: "target forwards", target_tokens: "target tokens", seconds: "seconds" };
+  const WHOLE = "What follows is of the whole run, wherever the slider stands."; // in a saved page
 
   // How many tokens a lane's text has where it stands: final ones and those of the best candidate.
   function written(lane) {
@@ -22,9 +23,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     const lanes = app.lanes.map((lane, index) => ({ lane, number: index + 1 })).filter(({ lane }) => lane.rows.length);
     if (value === undefined || !lanes.length) return "";
     const where = unit === "step" ? `After step ${value}` : `At ${unit === "seconds" ? value.toFixed(2) : value} ${UNITS[unit]}`;
-    const more = app.run && !app.run.over;
     const parts = lanes.map(({ lane, number }, i) => {
-      const last = lane.rows.length, over = lane.shown === last && lane.answerState.ended && app.playback.valueOf(lane, last) < value && !more;
+      const last = lane.rows.length, atEnd = lane.shown === last && lane.answerState.ended;
+      const over = atEnd && app.playback.valueOf(lane, last) < value;
       return `lane ${number} ${i ? "" : "has "}${written(lane)}${i ? "" : " tokens"}${over ? " (ended)" : ""}`;
     });
     return where + ": " + parts.join(", ") + ".";
@@ -38,9 +39,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.sentence = h("span", { class: "compare-sentence" });
       this.cost = h("span", { class: "equal-cost" });
       this.status = h("span", { class: "equal-cost" });
-      this.button = h("button", { type: "button", class: "compare-open", "aria-controls": "explorer-comparison", onclick: () => this.open(this.body.hidden, true) },
-        h("span", { "aria-hidden": "true" }), "Compare");
-      this.body = h("div", { id: "explorer-comparison" }, this.cost, this.comparison.element);
+      this.button = h("button", { type: "button", class: "compare-open", "aria-controls": "explorer-comparison",
+        onclick: () => this.open(this.body.hidden, true) }, h("span", { "aria-hidden": "true" }), "Compare");
+      const whole = h("p", { class: "soft", hidden: !app.data.saved }, WHOLE);
+      this.body = h("div", { id: "explorer-comparison" }, this.cost, whole, this.comparison.element);
       this.element = h("section", { class: "compare", role: "region", "aria-label": "Compare" },
         h("div", { class: "compare-bar" }, this.button, this.sentence), this.body);
       app.below.append(this.element);
@@ -72,7 +74,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Something may be different: the sentence at once, the comparison soon.
     changed() {
-      if (this.app.section === "decode" || !this.app.section) this.cost.textContent = this.status.textContent = atSlider(this.app);
+      this.cost.textContent = this.status.textContent = atSlider(this.app);
       clearTimeout(this.timer);
       const watched = this.seen && !this.body.hidden;
       const wait = watched ? Math.max(0, (this.asked || 0) + OFTEN - performance.now()) : REST;
@@ -80,7 +82,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     request() {
-      const lanes = this.app.lanes.map((lane, index) => ({ lane: lane.runIndex, number: index + 1, shown: lane.shown, rows: lane.rows.length }));
+      const saved = this.app.data.saved, lanes = this.app.lanes.map((lane, i) =>
+        ({ lane: lane.runIndex, number: i + 1, shown: saved ? lane.rows.length : lane.shown, rows: lane.rows.length }));
       return { run: this.app.run && this.app.run.id, lanes: lanes.filter((lane) => lane.lane !== null && lane.rows) };
     }
 
@@ -107,7 +110,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         const number = index + 1, own = found && found.groups.find((group) => group.lanes.includes(number));
         let parting = null;
         if (own) {
-          const others = found.groups.filter((group) => group !== own).map((group) => `lane ${group.lanes.join(", ")} ${group.token}`);
+          const rest = found.groups.filter((group) => group !== own);
+          const others = rest.map((group) => `lane ${group.lanes.join(", ")} ${group.token}`);
           const words = `Token ${found.position}, the first difference: ${others.join("; ")}`;
           parting = { node: own.nodes[own.lanes.indexOf(number)], words };
         }

@@ -38,6 +38,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       const { nodes } = await blob("rest");
       return nodes[request.lane][request.node] || { error: "This mark is no token of the trace; click on a token." };
     },
+    async explorer_compare() {
+      return (await blob("rest")).comparison;
+    },
     async explorer_trace(request) {
       return (await blob("run")).traces[request.lane];
     },
