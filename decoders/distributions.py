@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 import torch
 from transformers.generation import logits_process
 
+from decoders.stages import WITH_HISTORY, stages
+
 TOP_K = 8  # tokens that a Distribution event names; the rest is one number
 
 
@@ -54,50 +56,50 @@ def acceptance(p: float, q: float) -> float:
     return 1.0 if p >= q else p / q
 
 
-Processors = Callable[[torch.Tensor, Iterable[list[int]]], torch.Tensor]
+Processors = Callable[..., torch.Tensor]
+# How a stage's processor is made of its parameter's value and the vocabulary.
+MAKERS: dict[str, Callable] = {
+    "repetition_penalty": lambda value, v: logits_process.RepetitionPenaltyLogitsProcessor(value),
+    "no_repeat_ngram_size": lambda value, v: logits_process.NoRepeatNGramLogitsProcessor(value),
+    "temperature": lambda value, v: logits_process.TemperatureLogitsWarper(float(value)),
+    "top_k": lambda value, v: logits_process.TopKLogitsWarper(min(value, v)),
+    "top_p": lambda value, v: logits_process.TopPLogitsWarper(float(value)),
+    "min_p": lambda value, v: logits_process.MinPLogitsWarper(float(value)),
+    "typical_p": lambda value, v: logits_process.TypicalLogitsWarper(float(value)),
+    "epsilon_cutoff": lambda value, v: logits_process.EpsilonLogitsWarper(float(value)),
+    "eta_cutoff": lambda value, v: logits_process.EtaLogitsWarper(float(value), device="cpu"),
+}
 
 
 def processors(parameters: dict, vocabulary: int) -> Processors | None:
     """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change
     nothing.
 
-    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]. Removed tokens
-    are -inf. Order as in transformers' `_get_logits_processor`: repetition penalty, n-grams, temperature,
-    top-k, top-p, min-p, typical, epsilon, eta. Temperature 0 stands for greedy and is not a division: it
-    leaves the logits alone here.
+    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]; removed tokens
+    are -inf. `hear(name, scores)`, if given, is told of every stage but the last. See stages.py for the
+    order.
     """
-    get = parameters.get
-    with_history, plain = [], []
-    if get("repetition_penalty", 1.0) != 1.0:
-        with_history.append(logits_process.RepetitionPenaltyLogitsProcessor(get("repetition_penalty")))
-    if get("no_repeat_ngram_size", 0) > 0:
-        with_history.append(logits_process.NoRepeatNGramLogitsProcessor(get("no_repeat_ngram_size")))
-    if get("temperature", 1.0) not in (0.0, 1.0):
-        plain.append(logits_process.TemperatureLogitsWarper(float(get("temperature"))))
-    if get("temperature", 1.0) != 0.0:
-        if get("top_k", 0) > 0:
-            plain.append(logits_process.TopKLogitsWarper(min(get("top_k"), vocabulary)))
-        if get("top_p", 1.0) < 1.0:
-            plain.append(logits_process.TopPLogitsWarper(float(get("top_p"))))
-        if get("min_p", 0.0) > 0.0:
-            plain.append(logits_process.MinPLogitsWarper(float(get("min_p"))))
-        if get("typical_p", 1.0) < 1.0:
-            plain.append(logits_process.TypicalLogitsWarper(float(get("typical_p"))))
-        if get("epsilon_cutoff", 0.0) > 0.0:
-            plain.append(logits_process.EpsilonLogitsWarper(float(get("epsilon_cutoff"))))
-        if get("eta_cutoff", 0.0) > 0.0:
-            plain.append(logits_process.EtaLogitsWarper(float(get("eta_cutoff")), device="cpu"))
-    if not with_history and not plain:
+    names = stages(parameters)
+    if not names:
         return None
+    made = {name: MAKERS[name](parameters[name], vocabulary) for name in names}
 
-    def process(logits: torch.Tensor, paths: Iterable[list[int]]) -> torch.Tensor:
-        scores = logits.clone()
-        for row, path in enumerate(paths if with_history else []):  # read only where it matters
-            ids = torch.tensor([path], device=logits.device)
-            for processor in with_history:
-                scores[row : row + 1] = processor(ids, scores[row : row + 1])
-        for processor in plain:
-            scores = processor(None, scores)
+    def process(
+        logits: torch.Tensor,
+        paths: Iterable[list[int]],
+        hear: Callable[[str, torch.Tensor], None] | None = None,
+    ) -> torch.Tensor:
+        scores, texts = logits.clone(), None
+        for name, processor in made.items():
+            if name in WITH_HISTORY:  # paths are read only where it matters
+                texts = list(paths) if texts is None else texts
+                for row, path in enumerate(texts):
+                    ids = torch.tensor([path], device=logits.device)
+                    scores[row : row + 1] = processor(ids, scores[row : row + 1])
+            else:
+                scores = processor(None, scores)
+            if hear is not None and name != names[-1]:
+                hear(name, scores)
         return scores
 
     return process

@@ -5,6 +5,7 @@ It gives a strategy its tree, its scorers, its chooser and the verbs with which 
 pictures.
 """
 
+import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -212,25 +213,36 @@ class Lane:
             self._events.append(forward)
         return logits
 
-    def process(self, logits: torch.Tensor, nodes: list[int]) -> torch.Tensor:
+    def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
         """Logits [N, V] after the processors that the parameters ask for, each row with its own node's
-        prefix.
+        prefix. With `tell`, what each of them but the last has left is recorded.
         """
         vocabulary = logits.shape[-1]
         if vocabulary not in self._processors:
             self._processors[vocabulary] = processors(self.parameters, vocabulary)
         stack = self._processors[vocabulary]
-        return logits if stack is None else stack(logits, (self.tree.text(n) for n in nodes))
+        if stack is None:
+            return logits
+
+        def hear(name: str, scores: torch.Tensor) -> None:
+            self.distribution(nodes, scores, "processed", name)
+
+        return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
 
     # ---- what a strategy tells
     # -------------------------------------------------------------------------------------
 
-    def distribution(self, nodes: list[int], logits: torch.Tensor, view: str = "target") -> torch.Tensor:
+    def distribution(
+        self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
+    ) -> torch.Tensor:
         """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
         logprobs = log_softmax(logits)
-        for node, (top, rest, entropy) in zip(nodes, summarise(logprobs), strict=True):
+        counts = [logprobs.shape[-1]] * len(nodes)
+        if view != "target":  # processors may have removed some
+            counts = (logprobs > -math.inf).sum(-1).tolist()
+        for node, (top, rest, entropy), among in zip(nodes, summarise(logprobs), counts, strict=True):
             self._meet(token for token, _ in top)
-            self._events.append(trace.Distribution(node, view, top, rest, entropy))
+            self._events.append(trace.Distribution(node, view, top, rest, entropy, level, among))
         return logprobs
 
     def propose(

@@ -107,7 +107,8 @@ class Distribution:
     top: list[list[float]]
     rest: float
     entropy: float  # nats, over the whole vocabulary
-    level: str | None = None
+    level: str | None = None  # which stage, if not the last: the name of the processor that ran
+    among: int | None = None  # how many tokens share the mass: those that no processor has removed
 
 
 @dataclass(slots=True)

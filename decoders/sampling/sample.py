@@ -27,7 +27,7 @@ def sample(lane: Lane) -> Iterator[None]:
     2. Processors reshape the scores: temperature makes them flatter or sharper, top-k, top-p and others
        remove the tail.
     3. One uniform number u decides: `x_t ~ softmax(processors(z))`. It is kept as the score "draw" of the
-       token, and lanes with one seed use the same numbers.
+       token, with the running sums between which it fell; lanes with one seed use the same numbers.
 
     Temperature 0 takes the likeliest processed token and draws nothing.
     """
@@ -35,7 +35,7 @@ def sample(lane: Lane) -> Iterator[None]:
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target = lane.distribution([lane.tip], logits)[0]
-        processed = lane.process(logits, [lane.tip])
+        processed = lane.process(logits, [lane.tip], tell=True)
         offered = target
         if processed is not logits:
             if not processed.isfinite().any():
@@ -46,9 +46,11 @@ def sample(lane: Lane) -> Iterator[None]:
             token, u = int(processed[0].argmax()), None
         else:
             position = lane.tree.depths[lane.tip] + 1
-            token, u = lane.chooser.categorical(probabilities(processed)[0], ("sample", position))
+            law = probabilities(processed)[0]  # [V]
+            token, u = lane.chooser.categorical(law, ("sample", position))
         node = lane.propose(lane.tip, token, float(offered[token]))
         if u is not None:
-            lane.rank(node, "draw", u)
+            low = float(law[:token].sum())
+            lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
         lane.commit([node], [float(target[token])])
         yield

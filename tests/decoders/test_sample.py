@@ -9,6 +9,7 @@ from decoders import models
 from decoders.chooser import Exhaustive, Script, invert
 from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits
+from decoders.stages import stages
 from decoders.tables import TableModel, exact_law
 from decoders.trace import Commit, Distribution, Propose, Score
 from tests import tiny
@@ -67,7 +68,12 @@ def test_the_recorded_number_explains_every_draw(tiny_model):
         p = probabilities(stack(logits, [text]))[0]
         assert 0.0 <= draw.total < 1.0
         assert invert(p, draw.total) == token
-        assert [d.view for d in step.of(Distribution)] == ["target", "processed"]
+        assert draw.parts["low"] == pytest.approx(float(p[:token].sum()), abs=1e-6)
+        assert draw.parts["low"] <= draw.total < draw.parts["high"]
+        told = [(d.view, d.level) for d in step.of(Distribution)]
+        before = [("processed", name) for name in stages(parameters)[:-1]]
+        assert told == [("target", None), *before, ("processed", None)]
+        assert step.of(Distribution)[-1].among == int((p > 0).sum())
         raw = torch.log_softmax(logits[0], -1)
         assert step.of(Distribution)[0].top[0][1] == pytest.approx(raw.max().item(), abs=1e-4)
         text.append(token)

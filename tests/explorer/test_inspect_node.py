@@ -1,11 +1,15 @@
 """The inspector's facts are those of the events, and the mass on offer is always accounted for."""
 
+import json
 import math
 
 import pytest
 
+from decoders.lane import Lane, Limits
 from decoders.trace import Commit, Distribution, Propose, Score, Step, Trace, Verdict
-from explorer.inspect_node import PATH, ROWS, inspect
+from decoders.trace import event_from_json as trace_event
+from explorer.inspect_node import PATH, ROWS, Facts, inspect, inspect_cell
+from tests import tiny
 
 
 def made() -> Trace:
@@ -14,11 +18,11 @@ def made() -> Trace:
     trace = Trace("any", "Any", {}, 0, {"target": "t"}, [0, 1], vocabulary)
     events = [
         Propose(2, 1, 2, math.log(0.5), "draft"),
-        Distribution(1, "draft", [[2, math.log(0.5)], [3, math.log(0.25)]], 0.25, 1.0),
-        Distribution(1, "target", [[3, math.log(0.75)], [2, math.log(0.125)]], 0.125, 0.5),
+        Distribution(1, "draft", [[2, math.log(0.5)], [3, math.log(0.25)]], 0.25, 1.0, among=4),
+        Distribution(1, "target", [[3, math.log(0.75)], [2, math.log(0.125)]], 0.125, 0.5, among=4),
         Verdict(2, "rejected", 0.125, 0.5, 0.9, "The draw is above p / q."),
         Propose(3, 1, 3, math.log(0.75), "target"),
-        Verdict(3, "resampled", 0.75, reason="Drawn from the residual."),
+        Verdict(3, "resampled", 0.8, u=0.3, reason="Drawn from the residual."),
         Score(3, "sum_logprob", -0.3, rank=1),
         Commit([3], [math.log(0.75)]),
     ]
@@ -26,44 +30,151 @@ def made() -> Trace:
     return trace
 
 
+@pytest.fixture(scope="module")
+def models():
+    return {"target": tiny.make(endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
+
+
+def decoded(models, strategy: str, **parameters) -> Trace:
+    prompt = models["target"].encode("the cat sat on a mat; the cat")
+    return Lane(strategy, prompt, models, parameters, 3, Limits(max_new_tokens=24)).run()
+
+
 def test_a_rejected_token_is_explained_by_its_numbers_and_its_successor():
     found = inspect(made(), 2)
-    assert (found["token"], found["path"], found["born"], found["source"]) == ("<i>", ["a", "␣b"], 1, "draft")
-    assert found["verdicts"] == [
-        {
-            "step": 1,
-            "status": "rejected",
-            "p": 0.125,
-            "q": 0.5,
-            "u": 0.9,
-            "reason": "The draw is above p / q.",
-        }
-    ]
-    assert [(s["text"], s["status"], s["p"]) for s in found["siblings"]] == [("↵", "resampled", 0.75)]
-    assert [o["view"] for o in found["offers"]] == ["target", "draft"]
-    rows = [(r["text"], round(r["p"], 6), r["here"]) for r in found["offers"][0]["rows"]]
-    assert rows == [("↵", 0.75, False), ("<i>", 0.125, True)]
-    assert found["offers"][0]["rest"] == 0.125 and found["offers"][0]["entropy"] == 0.5
+    assert (found["token"], found["id"], found["born"], found["source"]) == ("<i>", 2, 1, "draft")
+    assert found["path"] == [{"node": 0, "text": "a"}, {"node": 1, "text": "␣b"}]
+    assert found["state"] == "rejected" and found["position"] == 1
+    (verdict,) = found["verdicts"]
+    assert verdict == {
+        "step": 1, "status": "rejected", "p": 0.125, "q": 0.5, "u": 0.9, "reason": "The draw is above p / q."
+    }  # fmt: skip
+    told = [(s["text"], s["status"], s["p"], s["here"]) for s in found["siblings"]]
+    assert told == [("<i>", "rejected", 0.125, True), ("↵", "resampled", 0.8, False)]
+    model, draft = found["stages"]
+    assert [(r["text"], round(r["p"], 6), r["here"]) for r in model["rows"]] == [
+        ("↵", 0.75, False), ("<i>", 0.125, True)
+    ]  # fmt: skip
+    assert model["entropy"] == 0.5 / math.log(2) and model["rest"] == pytest.approx(0.125)
+    assert (model["rank"], model["p"], model["more"]) == (2, pytest.approx(0.125), 2)
+    assert (draft["title"], draft["rank"]) == ("draft", 1)
+
+
+def test_an_attempt_says_p_q_acceptance_the_draw_and_what_is_left_over():
+    (attempt,) = inspect(made(), 2)["attempts"]
+    assert attempt["accept"] == 0.25 and attempt["u"] == 0.9 and attempt["status"] == "rejected"
+    rows = {r["text"]: r for r in attempt["rows"]}
+    assert (rows["<i>"]["p"], rows["<i>"]["q"], rows["<i>"]["left"]) == (0.125, 0.5, 0.0)
+    assert rows["<i>"]["mark"] == "tested" and rows["↵"]["mark"] == "own"
+    # what the target drew from was recorded for the token that it drew: .8 of what is left
+    assert rows["↵"]["left"] == pytest.approx(0.8) and attempt["residual"] == "all"
+    assert attempt["rest"] == {"p": pytest.approx(0.125), "q": pytest.approx(0.25)}
+    assert inspect(made(), 3)["attempts"] == [attempt]
+    assert inspect(made(), 3)["draw"] == {"u": 0.3, "low": None, "high": None}
+
+
+def test_several_siblings_are_several_attempts_with_the_numbers_of_each(models):
+    trace = decoded(models, "speculative_tree", widths="3,2", temperature=1.0)
+    facts, several = Facts(trace), 0
+    for node in facts.births:
+        blocks = facts.of(node)["attempts"]
+        several += len(blocks) > 1
+        for block in blocks:
+            row = next(r for r in block["rows"] if r["mark"] == "tested")
+            assert (row["p"], row["q"]) == (block["p"], block["q"])
+            assert block["accept"] == pytest.approx(min(1.0, block["p"] / block["q"]))
+            assert (block["u"] < block["accept"]) == (block["status"] == "accepted")
+            for side in ("p", "q"):
+                whole = math.fsum(r[side] or 0.0 for r in block["rows"]) + block["rest"][side]
+                assert whole == pytest.approx(1.0, abs=1e-6)
+            assert math.fsum(r["left"] or 0.0 for r in block["rows"]) <= 1 + 1e-6
+        for before, after in zip(blocks, blocks[1:], strict=False):  # what is left is the next attempt's p
+            left = {r["id"]: r["left"] for r in before["rows"] if r["left"] is not None}
+            for row in after["rows"]:
+                if row["id"] in left:
+                    assert row["p"] == pytest.approx(left[row["id"]], abs=1e-9)
+    assert several > 3
+
+
+def test_derived_numbers_are_those_that_the_verifier_used(models):
+    """p and q of a second attempt come out of the first one's, without a look at the second verdict."""
+    from explorer.attempts import known, struck
+
+    trace = decoded(models, "speculative_tree", widths="4", temperature=1.0)
+    facts, seen = Facts(trace), 0
+    for parent, offers in facts.offers.items():
+        tried = [n for n in facts.children.get(parent, []) if facts.births[n][1].source == "draft"]
+        judged = [facts.verdicts[n][0][1] for n in tried]
+        if len(tried) < 2 or judged[0].status != "rejected" or judged[1].p is None:
+            continue
+        q = known(offers["draft", None]) | {facts.token[tried[0]]: judged[0].q}
+        later = struck(q, facts.token[tried[0]], "sampled without replacement")
+        if facts.token[tried[1]] in later:
+            assert later[facts.token[tried[1]]] == pytest.approx(judged[1].q, rel=1e-4)
+            seen += 1
+    assert seen
+
+
+def test_a_sampled_token_shows_every_stage_its_rank_and_where_the_draw_fell(models):
+    trace = decoded(models, "sample", temperature=0.7, top_k=6, top_p=0.9)
+    facts = Facts(trace)
+    for node in facts.births:
+        found = facts.of(node)
+        assert [s["title"] for s in found["stages"]] == ["model", "temperature 0.7", "top_k 6", "top_p 0.9"]
+        for stage in found["stages"]:
+            assert math.fsum(r["p"] for r in stage["rows"]) + stage["rest"] == pytest.approx(1, abs=1e-6)
+            assert stage["rank"] is None or stage["rows"][stage["rank"] - 1]["here"]
+        model, cooled, cut, last = found["stages"]
+        assert model["removed"] is None and cooled["removed"] is None
+        kept = {r["id"] for r in cut["rows"]}
+        assert len(kept) == 6 and cut["more"] == 0
+        share = math.fsum(r["p"] for r in cooled["rows"] if r["id"] in kept)
+        assert cut["removed"] == pytest.approx(1 - share, abs=1e-4)
+        draw = found["draw"]
+        assert draw["low"] <= draw["u"] < draw["high"]
+        assert draw["high"] - draw["low"] == pytest.approx(last["p"], abs=1e-5)
+
+
+def test_raw_events_are_those_that_name_the_node():
+    lines = [json.loads(line["json"]) for line in inspect(made(), 3)["events"]]
+    assert [line["type"] for line in lines] == ["Propose", "Verdict", "Score", "Commit"]
+    assert trace_event(lines[1]) == Verdict(3, "resampled", 0.8, u=0.3, reason="Drawn from the residual.")
 
 
 def test_scores_belong_to_their_node():
-    assert inspect(made(), 3)["scores"] == [{"step": 1, "name": "sum_logprob", "total": -0.3, "rank": 1}]
+    (score,) = inspect(made(), 3)["scores"]
+    assert score == {"step": 1, "name": "sum_logprob", "total": -0.3, "rank": 1, "parts": {}}
     assert inspect(made(), 2)["scores"] == []
+
+
+def test_a_walk_along_the_tree_is_possible():
+    found = inspect(made(), 1)
+    assert (found["parent"], found["child"], found["siblings"]) == (0, 3, [])
+    assert inspect(made(), 3)["child"] is None
 
 
 def test_the_prompt_was_given():
     found = inspect(made(), 0)
-    assert (
-        found["source"] == "prompt"
-        and found["born"] is None
-        and found["path"] == []
-        and found["offers"] == []
-    )
+    assert (found["source"], found["state"], found["born"]) == ("prompt", "prompt", None)
+    assert found["path"] == [] and found["stages"] == [] and found["attempts"] == []
 
 
 def test_an_unknown_node_is_one_sentence():
     with pytest.raises(ValueError, match="no token of the trace"):
         inspect(made(), 99)
+
+
+def test_a_cell_is_explained_by_what_stood_in_its_place(models):
+    trace = decoded(models, "jacobi", block_size=6)
+    position = len(trace.prompt) + 3
+    first = inspect_cell(trace, position, 0)
+    assert first["cell"]["state"] == "guess" and first["position"] == 4
+    assert first["id"] == trace.output()[3]  # the token that became final there
+    history = first["cell"]["history"]
+    assert [c["iteration"] for c in history] == sorted(c["iteration"] for c in history)
+    assert history[-1]["state"] == "settled" and history[-1]["token"] == first["token"]
+    with pytest.raises(ValueError, match="Nothing stood"):
+        inspect_cell(trace, position, 999)
 
 
 def test_long_lists_are_cut_but_keep_the_token_itself_and_all_mass():
@@ -73,13 +184,24 @@ def test_long_lists_are_cut_but_keep_the_token_itself_and_all_mass():
     share = 0.9 / count
     top = [[t, math.log(share)] for t in range(count)]
     proposed = Propose(tip + 1, tip, count - 1, math.log(share), "target")
-    trace.append(Step(0, [Distribution(tip, "target", top, 0.1, 3.0), proposed], 0.1))
+    trace.append(
+        Step(0, [Distribution(tip, "target", top, 0.1, 3.0), proposed, Commit([tip + 1], [0.0])], 0.1)
+    )
     found = inspect(trace, tip + 1)
-    offer = found["offers"][0]
-    assert len(found["path"]) == PATH and found["path"][-1] == f"x{tip}"
-    assert len(offer["rows"]) == ROWS + 1 and offer["rows"][-1] == {
+    (stage,) = found["stages"]
+    assert len(found["path"]) == PATH and found["path"][-1]["text"] == f"x{tip}"
+    assert len(stage["rows"]) == ROWS and stage["rank"] == count
+    assert stage["rows"][-1] == {
         "text": f"x{count - 1}",
+        "id": count - 1,
         "p": pytest.approx(share),
         "here": True,
     }
-    assert sum(r["p"] for r in offer["rows"]) + offer["rest"] == pytest.approx(1)
+    assert sum(r["p"] for r in stage["rows"]) + stage["rest"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("strategy", ["greedy", "beam", "contrastive_search", "prompt_lookup", "speculative"])
+def test_every_node_of_a_trace_can_be_inspected(strategy, models):
+    facts = Facts(decoded(models, strategy))
+    for node in facts.token:
+        json.dumps(facts.of(node), allow_nan=False)

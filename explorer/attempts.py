@@ -1,0 +1,118 @@
+"""The tests of drafted tokens in one place, one block an attempt: p and q of that attempt, and what was left.
+
+What later attempts were held against is not recorded but follows from p, q and the tokens that were tried:
+R = norm(max(R - D, 0)), D without the tried token. Such numbers are marked as derived. Knows no strategy.
+"""
+
+import math
+
+from decoders.trace import Distribution
+
+ROWS = 9  # tokens shown of each attempt
+COMPLETE = 1e-6  # with less mass than this left out, a token that is not listed has none
+
+
+def attempts(facts, node: int) -> list[dict]:
+    """The tests in the node's place in the order in which they were made; empty if nothing was tested.
+
+    Each `{node, id, text, step, status, p, q, u, accept, reason, rows, rest, derived, residual}`; `rows` are
+    `{id, text, p, q, left, mark}`, None where it is not known. `accept` is min(1, p / q) where a number was
+    drawn for the test. `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
+    """
+    place = facts.children.get(facts.parent[node], [])
+    tested = []
+    for order, child in enumerate(place):
+        for step, verdict in facts.verdicts.get(child, []):
+            if verdict.status in ("accepted", "rejected") and verdict.p is not None:
+                tested.append((step, order, child, verdict))
+                break
+    tested = [t for t in sorted(tested, key=lambda t: t[:2]) if facts.births[t[2]][1].source != "guess"]
+    own = next((n for n in place if status(facts, n) == "resampled"), None)
+    offers = facts.offers.get(facts.parent[node], {})
+    p, q = law(offers, tested[0]) if tested else {}, known(offers.get(("draft", None)))
+    found = []
+    for i, (step, _, child, verdict) in enumerate(tested):
+        token = facts.token[child]
+        p[token], q[token] = verdict.p, verdict.q
+        drawn = verdict.u is not None and verdict.q is not None
+        following = tested[i + 1] if i + 1 < len(tested) else None
+        left, share = {}, None
+        if drawn and verdict.status == "rejected":
+            left, share = residual(facts, p, q, following, own)
+        found.append({
+            "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
+            "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
+            "accept": min(1.0, verdict.p / verdict.q) if drawn and verdict.q > 0 else None,
+            "derived": i > 0 and drawn, "residual": share,
+            **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
+        })  # fmt: skip
+        if drawn and following:
+            p, q = left, struck(q, token, facts.births[child][1].fill)
+    return found
+
+
+def status(facts, node: int) -> str | None:
+    """The last verdict's status."""
+    return facts.verdicts[node][-1][1].status if node in facts.verdicts else None
+
+
+def known(offer: Distribution | None) -> dict[int, float]:
+    """Token -> probability, as far as recorded."""
+    return {int(t): math.exp(logprob) for t, logprob in offer.top} if offer else {}
+
+
+def law(offers: dict, first: tuple) -> dict[int, float]:
+    """The target's law that the first test used: after the processors if its p is from there."""
+    _, _, _, verdict = first
+    for key in (("processed", None), ("target", None)):
+        found = known(offers.get(key))
+        if any(abs(p - verdict.p) <= 1e-5 * verdict.p for p in found.values()):
+            return found
+    return known(offers.get(("processed", None)) or offers.get(("target", None)))
+
+
+def residual(facts, p: dict, q: dict, following: tuple | None, own: int | None) -> tuple[dict, str | None]:
+    """(token -> share of max(0, p - q), "all" or "shown") for the tokens whose p and q are known.
+
+    The whole sum is known if the next probability out of it was recorded; else shares are of the shown ones.
+    """
+    left = {t: max(0.0, p[t] - q[t]) for t in p if q.get(t) is not None and p[t] is not None}
+    told = (facts.token[following[2]], following[3].p) if following else None
+    if told is None and own is not None:
+        told = (facts.token[own], facts.verdicts[own][-1][1].p)
+    if told and told[1] and left.get(told[0]):
+        return {t: x * told[1] / left[told[0]] for t, x in left.items()}, "all"
+    total = math.fsum(left.values())
+    if told and told[1] and told[0] not in left:
+        return {**{t: 0.0 for t, x in left.items() if x == 0.0}, told[0]: told[1]}, "all"
+    return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else ({}, None)
+
+
+def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
+    """The draft's law once `token` was tried: without it, unless it may be drawn again."""
+    if fill == "sampled with replacement":
+        return dict(q)
+    rest = 1.0 - q[token]
+    return {t: 0.0 if t == token else x / rest for t, x in q.items() if x is not None} if rest > 0 else {}
+
+
+def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> dict:
+    """The tokens to show, likeliest first, and what is left out of p and q."""
+    must = [t for t in (token, own) if t is not None and (t in p or t in left or t in q)]
+    size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)  # noqa: E731
+    others = sorted((t for t in {**p, **q, **left} if t not in must), key=size, reverse=True)
+    shown = sorted([*must, *others[: ROWS - len(must)]], key=lambda t: (-(p.get(t) or 0.0), -size(t)))
+    marks = {token: "tested"} | ({own: "own"} if own is not None else {})
+    rows = [
+        {
+            "id": t,
+            "text": facts.shown(t),
+            "p": p.get(t),
+            "q": q.get(t),
+            "left": left.get(t),
+            "mark": marks.get(t),
+        }
+        for t in shown
+    ]
+    rest = {k: max(0.0, 1.0 - math.fsum(r[k] or 0.0 for r in rows)) for k in ("p", "q")}
+    return {"rows": rows, "rest": rest}
