@@ -6,18 +6,19 @@ R = norm(max(R - D, 0)), D without the tried token. Such numbers are marked as d
 
 import math
 
-from decoders.trace import Distribution
+from decoders.speculative.sentences import compared, number
+from decoders.trace import Distribution, Verdict
 
 ROWS = 9  # tokens shown of each attempt
-COMPLETE = 1e-6  # with less mass than this left out, a token that is not listed has none
 
 
 def attempts(facts, node: int) -> list[dict]:
     """The tests in the node's place in the order in which they were made; empty if nothing was tested.
 
-    Each `{node, id, text, step, status, p, q, u, accept, reason, rows, rest, derived, residual}`; `rows` are
-    `{id, text, p, q, left, mark}`, None where it is not known. `accept` is min(1, p / q) where a number was
-    drawn for the test. `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
+    Each `{node, id, text, step, status, p, q, u, accept, shown, reason, rows, rest, derived, residual}`.
+    `accept` is min(1, p / q) where a number was drawn for the test, `shown` are p, q, accept and u as text,
+    `rows` are `{id, text, p, q, left, mark}`, None where it is not known. `residual`: `left` are shares of
+    "all" or of the "shown" tokens; None without.
     """
     place = facts.children.get(facts.parent[node], [])
     tested = []
@@ -29,7 +30,8 @@ def attempts(facts, node: int) -> list[dict]:
     tested = [t for t in sorted(tested, key=lambda t: t[:2]) if facts.births[t[2]][1].source != "guess"]
     own = next((n for n in place if status(facts, n) == "resampled"), None)
     offers = facts.offers.get(facts.parent[node], {})
-    p, q = law(offers, tested[0]) if tested else {}, known(offers.get(("draft", None)))
+    asked, drafted = law(offers, tested[0]) if tested else None, offers.get(("draft", None))
+    p, q = known(asked, drafted), known(drafted, asked)
     found = []
     for i, (step, _, child, verdict) in enumerate(tested):
         token = facts.token[child]
@@ -38,17 +40,29 @@ def attempts(facts, node: int) -> list[dict]:
         following = tested[i + 1] if i + 1 < len(tested) else None
         left, share = {}, None
         if drawn and verdict.status == "rejected":
-            left, share = residual(facts, p, q, following, own)
+            left, share = residual(p, q, drew(facts, following, own))
         found.append({
             "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
             "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
             "accept": min(1.0, verdict.p / verdict.q) if drawn and verdict.q > 0 else None,
-            "derived": i > 0 and drawn, "residual": share,
+            "derived": i > 0 and drawn, "residual": share, "shown": printed(verdict),
             **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
         })  # fmt: skip
         if drawn and following:
-            p, q = left, struck(q, token, facts.births[child][1].fill)
+            certain = {t: x for t, x in left.items() if share == "all" or x == 0.0}
+            p, q = certain, struck(q, token, facts.births[child][1].fill)
     return found
+
+
+def printed(verdict: Verdict) -> dict[str, str]:
+    """p, q, min(1, p / q) and u as text: dividing what is printed gives what is printed."""
+    p, q, u = verdict.p, verdict.q, verdict.u
+    if q is None or not 0.0 < p < q:
+        passes = None if q is None else 0.0 if p <= 0.0 else 1.0
+        texts = [None if x is None else number(x) for x in (p, q, passes, u)]
+    else:
+        texts = list(compared(p, q, u))
+    return {name: text for name, text in zip(("p", "q", "accept", "u"), texts, strict=True) if text}
 
 
 def status(facts, node: int) -> str | None:
@@ -56,36 +70,46 @@ def status(facts, node: int) -> str | None:
     return facts.verdicts[node][-1][1].status if node in facts.verdicts else None
 
 
-def known(offer: Distribution | None) -> dict[int, float]:
-    """Token -> probability, as far as recorded."""
-    return {int(t): math.exp(logprob) for t, logprob in offer.top} if offer else {}
+def known(offer: Distribution | None, other: Distribution | None = None) -> dict[int, float]:
+    """Token -> probability, as far as recorded; 0 for those of `other` if all that have any are listed."""
+    if offer is None:
+        return {}
+    whole = offer.among is not None and offer.among <= len(offer.top)
+    none = {int(t): 0.0 for t, _ in other.top} if whole and other else {}
+    return none | {int(t): math.exp(logprob) for t, logprob in offer.top}
 
 
-def law(offers: dict, first: tuple) -> dict[int, float]:
+def law(offers: dict, first: tuple) -> Distribution | None:
     """The target's law that the first test used: after the processors if its p is from there."""
     _, _, _, verdict = first
-    for key in (("processed", None), ("target", None)):
-        found = known(offers.get(key))
-        if any(abs(p - verdict.p) <= 1e-5 * verdict.p for p in found.values()):
-            return found
-    return known(offers.get(("processed", None)) or offers.get(("target", None)))
+    processed, target = offers.get(("processed", None)), offers.get(("target", None))
+    for offer in (processed, target):
+        if any(abs(p - verdict.p) <= 1e-5 * verdict.p for p in known(offer).values()):
+            return offer
+    return processed or target
 
 
-def residual(facts, p: dict, q: dict, following: tuple | None, own: int | None) -> tuple[dict, str | None]:
+def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] | None:
+    """(token, its recorded probability) under what was left after a rejection: that of the next test, or of
+    the target's own draw.
+    """
+    if following is not None:
+        return facts.token[following[2]], following[3].p
+    if own is None or facts.verdicts[own][-1][1].p is None:
+        return None
+    return facts.token[own], facts.verdicts[own][-1][1].p
+
+
+def residual(p: dict, q: dict, told: tuple[int, float] | None) -> tuple[dict, str | None]:
     """(token -> share of max(0, p - q), "all" or "shown") for the tokens whose p and q are known.
 
-    The whole sum is known if the next probability out of it was recorded; else shares are of the shown ones.
+    The whole sum is known if one share, `told`, was recorded for such a token; else shares are of the shown.
     """
-    left = {t: max(0.0, p[t] - q[t]) for t in p if q.get(t) is not None and p[t] is not None}
-    told = (facts.token[following[2]], following[3].p) if following else None
-    if told is None and own is not None:
-        told = (facts.token[own], facts.verdicts[own][-1][1].p)
+    left = {t: max(0.0, p[t] - q[t]) for t in p if t in q}
+    total = math.fsum(left.values())
     if told and told[1] and left.get(told[0]):
         return {t: x * told[1] / left[told[0]] for t, x in left.items()}, "all"
-    total = math.fsum(left.values())
-    if told and told[1] and told[0] not in left:
-        return {**{t: 0.0 for t, x in left.items() if x == 0.0}, told[0]: told[1]}, "all"
-    return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else ({}, None)
+    return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else (left, None)
 
 
 def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:

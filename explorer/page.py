@@ -13,7 +13,7 @@ import gradio as gr
 
 from decoders.registry import strategies
 from explorer import assets, branching, comparing, endpoints, lessons, methods, model_calls, stored
-from explorer.inspect_node import inspect
+from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
 from explorer.page_data import page_data
 from explorer.requests import check, check_models, number, said
@@ -122,10 +122,12 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(trace())
 
     async def explorer_inspect(request: dict) -> str:
-        """What the trace knows of one node, `{run, lane, node}`: see explorer.inspect_node."""
+        """What the trace knows of one token, `{run, lane, node | cell}`: see explorer.inspect_node."""
 
         async def found() -> dict:
             record = runs.find(request.get("run")).records[int(number(request["lane"]))]
+            if "cell" in request:
+                return inspect_cell(record.trace, *(int(number(place)) for place in request["cell"]))
             return inspect(record.trace, int(number(request["node"])))
 
         return await said(found())

@@ -88,13 +88,35 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.emit("run", run);
     }
 
+    // A lane has come to the run, a branch of `parent`: `answer` is the server's, {run, lane, setup}.
+    grow(answer, parent) {
+      const unchanged = this.runKey === this.settingsKey(), paused = this.run.state === "paused";
+      const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
+      const run = new page.Run(this, answer.run, paused ? "paused" : "running");
+      run.count = Math.max(this.run.count, answer.lane + 1);
+      this.run = run; // what the run before still answers is too late
+      this.lanes.push(lane);
+      lane.makeDrawings();
+      lane.empty(answer.lane);
+      if (unchanged) this.runKey = this.settingsKey();
+      this.phoneLane = this.lanes.length - 1;
+      this.arrange();
+      this.playback.catchUp();
+      run.follow();
+      this.measure();
+      this.emit("run", run);
+      this.status();
+      lane.element.scrollIntoView({ block: "nearest" });
+    }
+
     // ---- settings -------------------------------------------------------------------------------------------------
 
     request() {
       const tokens = this.bar.tokens.value.trim();
       return {
         prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
-        lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed })),
+        lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed,
+          ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })),
       };
     }
 

@@ -1,80 +1,212 @@
-// The inspector: why this token here. A panel with what was on offer at a place, what became of the token, and the reason,
-// all as the trace recorded it. Tokens are only ever set as text.
+// The inspector: why this token here. What was on offer at a place, what became of the token and the reason, as the trace
+// recorded it; and the way from there: another token in this place, in a lane of its own. Tokens are only ever set as text.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
+  const WIDE = 1300; // from here on, beside one or two lanes, the inspector is a column of its own
+  const SCORES = 8; // the newest scores that are listed
+  const WALK = { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: "before", ArrowDown: "after" };
 
-  // .0352, never 0 for something that is not nothing.
-  function probability(p) {
-    if (p === null || p === undefined) return "—";
-    if (p > 0 && p < 0.0001) return "< .0001";
-    return p >= 0.9995 ? "1.00" : p.toPrecision(3).replace(/^0/, "").slice(0, 6);
-  }
+  const token = (text) => h("span", { class: "token" }, text);
 
-  function verdict(v) {
-    const numbers = [["p", v.p], ["q", v.q], ["u", v.u]].filter(([, value]) => typeof value === "number")
-      .map(([name, value]) => name + " " + probability(value)).join(", ");
-    return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status),
-      " in step " + v.step + (numbers ? ": " + numbers + "." : "."), v.reason ? " " + v.reason : "");
-  }
-
-  function offer(o, merged) {
-    const most = Math.max(...o.rows.map((row) => Math.max(row.p, merged ? merged(row.text) || 0 : 0)), 1e-9);
-    const bar = (p, kind) => {
-      const made = h("span", { class: "bar " + kind });
-      made.style.width = (100 * (p || 0)) / most + "%";
-      return made;
-    };
-    return h("section", { class: "offer" },
-      h("h3", {}, o.view + " ", h("span", {}, "entropy " + (o.entropy / Math.LN2).toFixed(2) + " bits")),
-      ...o.rows.map((row) => h("div", { class: "offer-row" + (row.here ? " here" : "") },
-        h("span", { class: "token" }, row.text),
-        h("span", { class: "bars-of" }, bar(row.p, "p"), merged ? bar(merged(row.text), "q") : null),
-        h("span", { class: "number" }, probability(row.p) + (merged ? " / " + probability(merged(row.text)) : "")))),
-      o.rest > 0.00005 ? h("p", { class: "rest" }, "and all other tokens: " + probability(o.rest)) : null);
-  }
-
-  // Target and draft side by side where both were recorded: p filled, q outlined.
-  function offers(list) {
-    const target = list.find((o) => o.view === "target"), draft = list.find((o) => o.view === "draft");
-    if (!target || !draft) return list.map((o) => offer(o));
-    const q = new Map(draft.rows.map((row) => [row.text, row.p]));
-    const both = offer({ ...target, view: "■ p target  □ q draft" }, (text) => q.get(text));
-    return [both, ...list.filter((o) => o !== target && o !== draft).map((o) => offer(o))];
-  }
-
-  page.buildInspector = function (app) {
-    const title = h("h2", {}), body = h("div", { class: "inspector-body" });
-    const close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)", onclick: () => hide() }, "×");
-    const root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true }, h("header", {}, title, close), body);
-    function hide() {
-      root.hidden = true;
+  class Inspector {
+    constructor(app) {
+      this.app = app;
+      this.title = h("h2", { tabindex: "-1" });
+      this.body = h("div", { class: "inspector-body" });
+      this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)", onclick: () => this.hide() }, "×");
+      this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
+        h("header", {}, this.title, this.close), this.body);
+      document.addEventListener("keydown", (event) => {
+        if (event.key === "Escape" && !this.root.hidden) this.hide();
+      });
+      this.root.addEventListener("keydown", (event) => this.key(event));
+      window.addEventListener("resize", () => this.place());
+      window.addEventListener("scroll", () => this.place(), { passive: true });
+      app.on("lanes", () => this.place());
+      app.on("theme", () => this.paint());
     }
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") hide();
-    });
 
-    async function show(lane, node) {
-      const run = app.run, number = app.lanes.indexOf(lane) + 1;
+    hide() {
+      if (this.root.hidden) return;
+      const held = this.root.contains(document.activeElement);
+      this.root.hidden = true;
+      this.place();
+      if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
+      this.back = null;
+    }
+
+    // A column beside one or two lanes where there is room, else over the page.
+    place() {
+      const column = !this.root.hidden && window.innerWidth >= WIDE && this.app.lanes.length <= 2;
+      this.app.root.classList.toggle("inspector-column", column);
+      const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
+      this.root.style.setProperty("--under-bars", Math.round(under) + "px");
+    }
+
+    paint() {
+      if (window.DecodingPlayer) DecodingPlayer.paint(this.root, DecodingPlayer.resolve(this.app.data.palette, this.app.theme));
+    }
+
+    // `what`: {node} of the lane's trace, or {cell: [position, iteration]} of a parallel decoder.
+    async show(lane, what) {
+      const run = this.app.run;
       if (!run || lane.runIndex === null) return;
-      const found = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, node });
-      if (app.run !== run) return;
-      if (found.error) return app.fail(found.error);
-      title.replaceChildren("Lane " + number + (found.born ? ", step " + found.born : ", prompt") + ": ", h("span", { class: "token" }, found.token));
-      const score = found.scores[found.scores.length - 1];
-      body.replaceChildren(...[
-        h("p", { class: "path" }, ...found.path.map((text) => h("span", { class: "token" }, text)), h("span", { class: "token here" }, found.token)),
-        ...(found.verdicts.length ? found.verdicts.map(verdict) : [h("p", {}, found.source === "prompt" ? "Given, not decoded." : "From the " + found.source + "; nothing was tested.")]),
-        score ? h("p", {}, score.name + " " + score.total.toFixed(2) + (score.rank ? ", rank " + score.rank : "") + " in step " + score.step + ".") : null,
-        ...offers(found.offers),
-        found.siblings.length ? h("section", { class: "siblings" }, h("h3", {}, "Also tried here"), ...found.siblings.map((s) =>
-          h("div", {}, h("span", { class: "token" }, s.text), " ", s.status || "still in play", typeof s.p === "number" ? ", p " + probability(s.p) : "",
-            typeof s.q === "number" ? ", q " + probability(s.q) : ""))) : null,
-      ].filter(Boolean));
-      root.hidden = false;
-      body.scrollTop = 0;
+      const found = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
+      if (this.app.run !== run) return;
+      if (found.error) return this.app.fail(found.error);
+      this.lane = lane;
+      this.found = found;
+      if (this.root.hidden) this.back = document.activeElement;
+      this.root.hidden = false;
+      this.paint();
+      this.draw();
+      this.place();
+      this.body.scrollTop = 0;
+      this.title.focus({ preventScroll: true });
     }
-    return { root, show, hide };
+
+    key(event) {
+      const step = WALK[event.key];
+      if (!step || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      event.preventDefault();
+      const row = this.found.siblings, at = row.findIndex((sibling) => sibling.here);
+      const near = { before: row[at - 1], after: row[at + 1] }[step];
+      const node = step === "parent" || step === "child" ? this.found[step] : near && near.node;
+      if (node !== null && node !== undefined) this.show(this.lane, { node });
+    }
+
+    // ---- what is written --------------------------------------------------------------------------------------
+
+    draw() {
+      const found = this.found, number = this.app.lanes.indexOf(this.lane) + 1;
+      const where = found.source === "prompt" ? ", prompt" : ", position " + found.position + (found.born ? ", step " + found.born : "");
+      this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
+      this.said = h("p", { class: "said", role: "status" });
+      this.body.replaceChildren(...[
+        this.path(), ...this.verdicts(), this.cell(), this.actions(), this.said, ...this.pictures(), this.scores(), this.siblings(), this.raw(),
+      ].filter(Boolean));
+    }
+
+    // Any other token of this lane, one click away.
+    jump(node, text, className) {
+      return h("button", { type: "button", class: "token jump " + (className || ""), onclick: () => this.show(this.lane, { node }) }, text);
+    }
+
+    path() {
+      return h("p", { class: "path" }, ...this.found.path.map((at) => this.jump(at.node, at.text)), h("span", { class: "token here" }, this.found.token));
+    }
+
+    verdicts() {
+      const found = this.found, tested = new Set(found.attempts.filter((a) => a.node === found.node).map((a) => a.reason));
+      if (!found.verdicts.length) return [h("p", { class: "verdict" }, ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
+      return found.verdicts.map((v) => {
+        const numbers = [["p", v.p], ["q", v.q], ["u", v.u]].filter(([, value]) => typeof value === "number" && !tested.has(v.reason))
+          .map(([name, value]) => name + " " + page.probability(value)).join(", ");
+        return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status), " in step " + v.step + (numbers ? ": " + numbers + "." : "."),
+          v.reason && !tested.has(v.reason) ? " " + v.reason : "");
+      });
+    }
+
+    cell() {
+      const cell = this.found.cell;
+      if (!cell) return null;
+      const said = (c) => "iteration " + c.iteration + ": " + c.state + (c.confidence === null ? "" : ", p " + page.probability(c.confidence));
+      return h("section", {}, h("h3", {}, "What stood here"), ...cell.history.map((c) =>
+        h("div", { class: c.iteration === cell.iteration ? "stood here" : "stood" }, token(c.token), " " + said(c))),
+      cell.waits.length ? h("p", { class: "rest" }, "waited for position" + (cell.waits.length > 1 ? "s " : " ") + cell.waits.join(", ")) : null);
+    }
+
+    pictures() {
+      const { stages, attempts, draw } = this.found, tools = { branch: (row) => this.branchButton(row) };
+      if (attempts.length) {
+        return [...attempts.map((attempt, i) => page.attemptPicture(attempt, i + 1, attempts.length, tools)), ...stages.map(page.stageLine)];
+      }
+      const sampler = stages.filter((stage) => stage.view !== "draft"), draft = stages.find((stage) => stage.view === "draft");
+      const shown = sampler.length > 1 ? [page.samplerPicture(sampler, draw, tools), ...sampler.map(page.stageLine)]
+        : sampler.map((stage) => page.offerPicture(stage, tools));
+      return draft ? [...shown, page.offerPicture(draft, tools)] : shown;
+    }
+
+    scores() {
+      const scores = this.found.scores;
+      if (!scores.length) return null;
+      return h("section", {}, h("h3", {}, "Scores"), ...scores.slice(-SCORES).map((score) => h("div", {},
+        "step " + score.step + ": " + score.name + " " + score.total.toFixed(3).replace("-", "−") + (score.rank ? ", rank " + score.rank : ""),
+        h("span", { class: "rest" }, Object.entries(score.parts).map(([name, value]) => " · " + name + " " + value.toFixed(3).replace("-", "−")).join("")))));
+    }
+
+    siblings() {
+      const others = this.found.siblings.filter((sibling) => !sibling.here);
+      if (!others.length) return null;
+      return h("section", { class: "siblings" }, h("h3", {}, "Also tried here"), ...others.map((s) => h("div", {}, this.jump(s.node, s.text, "is-" + s.state),
+        " " + (s.status || s.state) + (typeof s.p === "number" ? ", p " + page.probability(s.p) : "") + (typeof s.q === "number" ? ", q " + page.probability(s.q) : ""))));
+    }
+
+    raw() {
+      const { events, more_events: more } = this.found;
+      if (!events.length) return null;
+      return h("details", {}, h("summary", {}, "Raw events (" + (events.length + more) + ")"),
+        ...events.map((event) => h("pre", {}, "step " + event.step + "  " + event.json)), more ? h("p", { class: "rest" }, "and " + more + " more") : null);
+    }
+
+    // ---- another token in this place ----------------------------------------------------------------------------
+
+    actions() {
+      const { node, source, token: text, id } = this.found;
+      if (this.app.data.saved || source === "prompt" || node === null || node === undefined) return null;
+      const edit = h("input", { type: "text", "aria-label": "Text to put here", placeholder: "other text for this place", autocomplete: "off", spellcheck: "false" });
+      const form = h("form", { class: "edit", onsubmit: (event) => {
+        event.preventDefault();
+        this.branch({ text: edit.value });
+      } }, edit, h("button", { type: "submit", title: "A new lane with the typed text in the place of this token, as it stands after the token before" }, "Edit"));
+      return h("div", { class: "actions" },
+        h("button", { type: "button", class: "branch-here", title: "A new lane: the text before, this token by force, then the same strategy and seed",
+          onclick: () => this.branch({ token: id }) }, "Branch here"), h("span", { class: "with" }, "with ", token(text)), form);
+    }
+
+    branchButton(row) {
+      if (this.app.data.saved || this.found.source === "prompt" || this.found.node === null) return null;
+      return h("button", { type: "button", class: "branch", "aria-label": "Branch here with " + row.text,
+        title: "Branch here: force " + row.text + " in a new lane", onclick: () => this.branch({ token: row.id }) }, "⚑");
+    }
+
+    async branch(what) {
+      if (this.busy) return;
+      this.busy = true;
+      this.say("Branching …");
+      const problem = await page.branch(this.app, this.lane, this.found.node, what);
+      this.busy = false;
+      if (problem) return this.say(problem, true);
+      this.say("Lane " + this.app.lanes.length + " goes on from here.");
+      if (!this.app.root.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
+    }
+
+    say(sentence, wrong) {
+      this.said.textContent = sentence;
+      this.said.classList.toggle("wrong", Boolean(wrong));
+    }
+  }
+
+  const ORIGIN = {
+    prompt: "Given, not decoded.", copied: "Copied from the lane that this one branched off.", person: "Put here by a person.",
+    target: "The target's own token; nothing was tested.", guess: "A guess of the parallel decoder; not final.",
   };
+
+  // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible.
+  page.branch = async function (app, lane, node, what) {
+    const run = app.run, most = app.data.limits.lanes;
+    if (app.lanes.length >= most) return "There are " + most + " lanes already: remove one with ×, then branch again.";
+    const used = new Set(app.lanes.map((pane) => pane.runIndex));
+    const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
+    const answer = await page.call("explorer_branch", {
+      run: run.id, lane: lane.runIndex, node, ...what, max_new_tokens: JSON.parse(app.runKey).max_new_tokens, session: app.session, replace: free ?? null,
+    });
+    if (answer.error) return answer.error;
+    if (app.run === run) app.grow(answer, lane);
+    return null;
+  };
+
+  page.buildInspector = (app) => new Inspector(app);
 })(window.ExplorerPage);

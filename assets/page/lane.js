@@ -50,7 +50,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     makeDrawings() {
       if (this.scene) return;
       const pick = (mark) => {
-        if (mark && mark.node !== undefined) this.app.inspector.show(this, mark.node);
+        if (mark && mark.node !== undefined) this.app.inspector.show(this, { node: mark.node });
+        else if (mark && mark.cell) this.app.inspector.show(this, { cell: mark.cell });
       };
       const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
       const node = (mark) => (mark && mark.node !== undefined ? mark.node : null);
@@ -89,13 +90,17 @@ window.ExplorerPage = window.ExplorerPage || {};
       const shown = notable.length ? notable : declared.slice(0, 2);
       const words = shown.map((p) => p.name + " " + (p.name in given ? given[p.name] : p.default));
       if (this.setup.seed !== 0) words.push("seed " + this.setup.seed);
+      const begin = this.setup.begin;
+      if (begin) words.push("⚑ begins with " + begin.tokens.length + (begin.tokens.length > 1 ? " tokens" : " token"));
       this.line.textContent = words.join(" · ");
       this.line.title = this.line.textContent;
-      this.panel.replaceChildren(
+      this.panel.replaceChildren(...[
         h("p", { class: "summary" }, this.declaration().summary || ""),
         ...declared.map((p) => this.field(p)),
         this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with one seed share their luck." }, true),
-        h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"));
+        this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
+        h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
+      ].filter(Boolean));
     }
 
     field(p, seed) {
@@ -139,8 +144,17 @@ window.ExplorerPage = window.ExplorerPage || {};
       } else this.gear.focus({ preventScroll: true });
     }
 
+    // What was copied and forced is left out at the next run.
+    beginAtPrompt() {
+      delete this.setup.begin;
+      this.openParameters(false);
+      this.describeParameters();
+      this.app.edited();
+    }
+
     choose(strategy) {
-      this.setup = { strategy, parameters: {}, seed: this.setup.seed };
+      const { seed, begin } = this.setup;
+      this.setup = { strategy, parameters: {}, seed, ...(begin ? { begin } : {}) };
       if (!this.trace) this.view = this.declaration().views[0];
       this.wanted = this.declaration().views[0];
       this.describe();
@@ -198,7 +212,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     key() {
-      return JSON.stringify([this.setup.strategy, this.setup.parameters, this.setup.seed]);
+      return JSON.stringify([this.setup.strategy, this.setup.parameters, this.setup.seed, this.setup.begin]);
     }
 
     // Whether what is drawn was decoded with other settings than those that are chosen now.

@@ -1,0 +1,167 @@
+// The inspector's pictures: tokens on offer as bars, a test of p against q, the stages of a sampler. HTML made from facts;
+// tokens are only ever set as text. Knows nothing of runs; `tools.branch(row)` makes the button that forces a row's token.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+  const MANY_STAGES = 5; // with more, those that change nothing are left out and named
+
+  const digits = (text) => text.replace(/^(-?)0\./, "$1.");
+
+  // .0352: three significant digits, never 0 for something that is not nothing; — for what is not known.
+  page.probability = function (p) {
+    if (p === null || p === undefined) return "—";
+    if (p === 0) return "0";
+    if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");
+    return p >= 0.9995 ? "1.00" : digits(p.toPrecision(3).replace(/^(0\.0*\d{3}).*/, "$1"));
+  };
+
+  // 23 %, 6.7 %, .04 %
+  page.percent = function (p) {
+    if (p === null || p === undefined) return "—";
+    const share = 100 * p;
+    if (share < 1e-3) return share > 0 ? "< .001 %" : "0 %";
+    return (share >= 9.95 ? share.toFixed(0) : digits(share >= 0.0995 ? share.toFixed(1) : share.toPrecision(1))) + " %";
+  };
+
+  const token = (text) => h("span", { class: "token", title: text }, text);
+
+  function bar(kind, share) {
+    const made = h("span", { class: "bar " + kind, hidden: !share });
+    made.style.width = 100 * Math.min(1, share) + "%";
+    return made;
+  }
+
+  // Whatever is not listed, so that all is accounted for.
+  function rest(words, more) {
+    return h("p", { class: "rest" }, more > 0 ? "and " + more.toLocaleString("en") + " more: " + words : "all others: " + words);
+  }
+
+  // One distribution: bars in order, the entropy, where the chosen token stands.
+  page.offerPicture = function (stage, tools) {
+    const most = Math.max(...stage.rows.map((row) => row.p), 1e-9);
+    return h("section", { class: "offer" }, page.stageLine(stage), ...stage.rows.map((row) =>
+      h("div", { class: "offer-row" + (row.here ? " here" : "") }, token(row.text),
+        h("span", { class: "bars-of" }, bar("p", row.p / most)), h("span", { class: "number" }, page.probability(row.p)), tools.branch(row))),
+    stage.rest > 0.00005 ? rest(page.percent(stage.rest), stage.more) : null);
+  };
+
+  // "model: entropy 2.31 bits, the token is number 3 with .0651".
+  page.stageLine = function (stage) {
+    const place = stage.rank ? "rank " + stage.rank : stage.p === 0 ? "removed" : stage.p === null ? "" : "below the likeliest";
+    return h("h3", { class: "fact" }, stage.title + " ", h("span", {}, [
+      "entropy " + stage.entropy.toFixed(2) + " bits", place, stage.p ? "p " + page.probability(stage.p) : ""].filter(Boolean).join(" · ")));
+  };
+
+  // ---- a test: p filled, q outlined, what is left over, the bar with the draw -----------------------------------
+
+  page.attemptPicture = function (attempt, number, count, tools) {
+    const residual = attempt.residual !== null;
+    const most = Math.max(...attempt.rows.map((row) => Math.max(row.p || 0, row.q || 0)), 1e-9);
+    const mostLeft = Math.max(...attempt.rows.map((row) => row.left || 0), 1e-9);
+    const drafted = attempt.rows.some((row) => row.q !== null);
+    const head = h("div", { class: "attempt-head" }, h("span", {}, drafted ? "■ p target  □ q draft" : "■ p target"),
+      residual ? h("span", { class: "left-title", title: residualTitle(attempt) }, "residual") : null);
+    const rows = attempt.rows.map((row) => {
+      const look = row.mark === "tested" ? " here is-" + attempt.status : row.mark === "own" ? " is-resampled" : "";
+      return h("div", { class: "offer-row attempt-row" + (residual ? " with-left" : "") + look }, token(row.text),
+        h("span", { class: "bars-of" }, bar("p", (row.p || 0) / most), drafted ? bar("q", (row.q || 0) / most) : null),
+        h("span", { class: "number" }, pair(attempt, row, drafted)),
+        residual ? h("span", { class: "left" }, bar("left-bar", (row.left || 0) / mostLeft),
+          h("span", {}, row.left ? page.probability(row.left) : row.left === 0 ? "" : "?")) : null,
+        tools.branch(row));
+    });
+    const left = ["p", "q"].filter((side) => side === "p" || drafted).map((side) => side + " " + page.percent(attempt.rest[side])).join(", ");
+    return h("section", { class: "attempt", "aria-label": "Test " + number },
+      count > 1 ? h("h3", {}, "Attempt " + number + " of " + count + ": ", token(attempt.text), h("span", {}, " " + attempt.status)) : null,
+      head, ...rows, rest(left), residual ? h("p", { class: "rest" }, residualTitle(attempt)) : null,
+      attempt.derived ? h("p", { class: "rest" }, "derived: p and q of this attempt are what the attempt before left, apart from those that were tested") : null,
+      attempt.accept !== null ? testBar(attempt) : null,
+      attempt.reason ? h("p", { class: "why" }, attempt.reason) : null);
+  };
+
+  function residualTitle(attempt) {
+    return "residual: max(0, p − q), derived, as a share of " + (attempt.residual === "all" ? "all that is left" : "what is left of the tokens shown");
+  }
+
+  function pair(attempt, row, drafted) {
+    const tested = row.mark === "tested", p = tested && attempt.shown.p || page.probability(row.p);
+    return drafted ? p + " / " + (tested && attempt.shown.q || page.probability(row.q)) : p;
+  }
+
+  function testBar(attempt) {
+    const share = 100 * attempt.accept, accepted = attempt.status === "accepted";
+    const fill = h("span", { class: "test-fill" }), words = "accept if u < " + attempt.shown.accept;
+    fill.style.width = share + "%";
+    const box = h("div", { class: "test-box" }, fill);
+    const said = h("span", { class: "test-words" }, words);
+    const line = h("div", { class: "test" + (accepted ? " is-accepted" : " is-rejected"), role: "img",
+      "aria-label": words + ", u " + attempt.shown.u + ": " + attempt.status }, box);
+    if (attempt.u !== null) {
+      const tick = h("span", { class: "test-tick" }), label = h("span", { class: "test-u" }, "u " + attempt.shown.u);
+      tick.style.left = label.style.left = 100 * attempt.u + "%";
+      if (attempt.u > 0.85) label.classList.add("at-end");
+      else if (attempt.u < 0.1) label.classList.add("at-start");
+      line.append(label, tick);
+    }
+    return h("div", { class: "test-block" }, line, h("div", { class: "test-foot" }, said, share < 99.95 ? h("span", {}, "else reject") : null));
+  }
+
+  // ---- a sampler: one column a stage, one row a token -----------------------------------------------------------
+
+  page.samplerPicture = function (stages, draw, tools) {
+    const silent = stages.length > MANY_STAGES ? stages.filter((stage, i) => i > 0 && i < stages.length - 1 && same(stage, stages[i - 1])) : [];
+    const shown = stages.filter((stage) => !silent.includes(stage)), first = stages[0], last = stages[stages.length - 1];
+    const listed = new Map(stages.flatMap((stage) => stage.rows).map((row) => [row.id, row]));
+    const order = [...first.rows, ...[...listed.values()].filter((row) => !first.rows.some((other) => other.id === row.id))].slice(0, 9);
+    const most = Math.max(...shown.flatMap((stage) => stage.rows.map((row) => row.p)), 1e-9);
+    const grid = h("div", { class: "sampler" });
+    grid.style.setProperty("--stages", String(shown.length));
+    grid.append(h("span", {}), ...shown.map((stage) => h("div", { class: "stage-title", title: stage.title }, h("b", {}, stage.title),
+      h("span", { class: "removed" }, stage.removed ? "removed " + page.percent(stage.removed) : ""))), h("span", {}));
+    for (const row of order) {
+      const gone = new Set(), here = row.here ? " here" : "";
+      grid.append(h("span", { class: "stage-token" + here }, token(row.text)), ...shown.map((stage, i) => {
+        const found = stage.rows.find((other) => other.id === row.id), before = i ? shown[i - 1].rows.find((other) => other.id === row.id) : null;
+        if (found) return h("span", { class: "stage-cell" + here }, bar("p", found.p / most), h("span", { class: "number" }, page.percent(found.p)));
+        const removed = stage.more === 0 || stage.rest < 1e-6;
+        if (!removed || gone.has(row.id)) return h("span", { class: "stage-cell" + here, title: removed ? "removed before" : "not among the recorded tokens" }, removed ? "" : "·");
+        gone.add(row.id);
+        const outline = bar("gone", before ? before.p / most : 0);
+        return h("span", { class: "stage-cell" + here, title: "removed by " + stage.title }, outline, h("span", { class: "cross" }, "✕"));
+      }), tools.branch(row));
+    }
+    const facts = shown.map((stage) => stage.entropy.toFixed(2));
+    return h("section", { class: "offer" },
+      h("h3", {}, "What each processor left ", h("span", {}, "entropy " + facts.join(" → ") + " bits")), grid,
+      rest(shown.map((stage) => stage.title + " " + page.percent(stage.rest)).join(", "), null),
+      silent.length ? h("p", { class: "rest" }, "changed nothing: " + silent.map((stage) => stage.title).join(", ")) : null,
+      draw ? drawPicture(draw, last) : null);
+  };
+
+  const same = (a, b) => a.rows.length === b.rows.length && a.rows.every((row, i) => row.id === b.rows[i].id && Math.abs(row.p - b.rows[i].p) < 1e-9);
+
+  // One random number on the running sums of the probabilities, tokens in the vocabulary's order.
+  function drawPicture(draw, stage) {
+    const box = h("div", { class: "draw-box" }), whole = stage.more === 0 && stage.rest < 1e-6;
+    const chosen = stage.rows.find((row) => row.here), name = chosen ? chosen.text : "";
+    const piece = (low, high, row) => {
+      const made = h("span", { class: "draw-piece" + (row.here ? " here" : ""), title: row.text + " " + page.percent(high - low) }, row.text);
+      made.style.left = 100 * low + "%";
+      made.style.width = 100 * (high - low) + "%";
+      return made;
+    };
+    if (whole) {
+      let low = 0;
+      for (const row of [...stage.rows].sort((a, b) => a.id - b.id)) box.append(piece(low, (low += row.p), row));
+    } else if (draw.low !== null && chosen) box.append(piece(draw.low, draw.high, chosen));
+    const tick = h("span", { class: "draw-tick" });
+    tick.style.left = 100 * draw.u + "%";
+    box.append(tick);
+    const u = digits(draw.u.toFixed(4));
+    return h("div", { class: "draw", role: "img", "aria-label": "u = " + u + " falls on " + name },
+      h("p", { class: "rest" }, "the draw: u = " + u + " falls on ", token(name),
+        draw.low !== null ? " (" + digits(draw.low.toFixed(4)) + " to " + digits(draw.high.toFixed(4)) + ")" : ""),
+      box, h("p", { class: "rest" }, "one random number on the running sum of the probabilities, tokens in the vocabulary's order"));
+  }
+})(window.ExplorerPage);
