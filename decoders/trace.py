@@ -103,11 +103,11 @@ class Distribution:
     """
 
     node: int
-    view: str  # "target" (before processors), "processed", "draft"
+    view: str  # "target" (before processors), "processed", "draft", "residual" (what a rejection left)
     top: list[list[float]]
     rest: float
     entropy: float  # nats, over the whole vocabulary
-    level: str | None = None  # which stage, if not the last: the name of the processor that ran
+    level: str | None = None  # which stage: the processor that ran if others ran later, "after test 1"
     among: int | None = None  # how many tokens share the mass: those that no processor has removed
 
 

@@ -1,7 +1,8 @@
 """The tests of drafted tokens in one place, one block an attempt: p and q of that attempt, and what was left.
 
-What later attempts were held against is not recorded but follows from p, q and the tokens that were tried:
-R = norm(max(R - D, 0)), D without the tried token. Such numbers are marked as derived. Knows no strategy.
+Later attempts are held against what the earlier ones left: R = norm(max(R - D, 0)) is recorded, D is the
+draft without the tried tokens. Where a token was not among the recorded ones its number is derived from p and
+q, and traces that recorded no residual have derived ones only. Knows no strategy.
 """
 
 import math
@@ -40,7 +41,13 @@ def attempts(facts, node: int) -> list[dict]:
         following = tested[i + 1] if i + 1 < len(tested) else None
         left, share = {}, None
         if drawn and verdict.status == "rejected":
-            left, share = residual(p, q, drew(facts, following, own))
+            recorded = known(offers.get(("residual", f"after test {i + 1}")))
+            both = [(t, x) for t, x in recorded.items() if t in p and t in q]
+            left, share = residual(
+                p, q, max(both, key=lambda pair: pair[1], default=drew(facts, following, own))
+            )
+            if recorded:
+                left, share = sure(left, share) | recorded, "all"
         found.append({
             "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
             "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
@@ -49,8 +56,7 @@ def attempts(facts, node: int) -> list[dict]:
             **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
         })  # fmt: skip
         if drawn and following:
-            certain = {t: x for t, x in left.items() if share == "all" or x == 0.0}
-            p, q = certain, struck(q, token, facts.births[child][1].fill)
+            p, q = sure(left, share), struck(q, token, facts.births[child][1].fill)
     return found
 
 
@@ -112,6 +118,11 @@ def residual(p: dict, q: dict, told: tuple[int, float] | None) -> tuple[dict, st
     return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else (left, None)
 
 
+def sure(left: dict, share: str | None) -> dict[int, float]:
+    """Those shares of `left` that are shares of everything."""
+    return {t: x for t, x in left.items() if share == "all" or x == 0.0}
+
+
 def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
     """The draft's law once `token` was tried: without it, unless it may be drawn again."""
     if fill == "sampled with replacement":
@@ -138,5 +149,5 @@ def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> 
         }
         for t in shown
     ]
-    rest = {k: max(0.0, 1.0 - math.fsum(r[k] or 0.0 for r in rows)) for k in ("p", "q")}
+    rest = {k: max(0.0, 1.0 - math.fsum(r[k] or 0.0 for r in rows)) for k in ("p", "q", "left")}
     return {"rows": rows, "rest": rest}

@@ -11,6 +11,7 @@ from decoders.trace import Trace
 from explorer.loading import Loader
 from explorer.requests import MAX_NEW_TOKENS, new_tokens, number, said
 from explorer.runs import Run, Runs
+from explorer.sessions import session_of
 
 MAX_TYPED = 2000  # characters
 
@@ -47,7 +48,7 @@ def branch(runs: Runs, loader: Loader, request: dict) -> dict:
         chosen.lanes.add(lane)
         return lane
 
-    mine = own(runs, run, str(request.get("session", ""))[:64] or "page")
+    mine = own(runs, run, session_of(request))
     index = runs.add_lane(mine, make, None if replace is None else int(number(replace)))
     return {"run": mine.id, "lane": index, "setup": setup(trace, begin)}
 

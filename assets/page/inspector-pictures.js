@@ -81,7 +81,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
 
   function residualTitle(attempt) {
-    return "residual: max(0, p − q), derived, as a share of " + (attempt.residual === "all" ? "all that is left" : "what is left of the tokens shown");
+    return attempt.residual === "all" ? "residual: max(0, p − q) as a share of all that is left; its others: " + page.percent(attempt.rest.left)
+      : "residual: max(0, p − q), derived, as a share of what is left of the tokens shown";
   }
 
   function pair(attempt, row, drafted) {

@@ -46,7 +46,7 @@ class Draft:
 @dataclass
 class Test:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
-    there is none.
+    there is none. `left` [V] is what the target still wants after a rejection, if the draft decided with.
     """
 
     node: int
@@ -55,6 +55,7 @@ class Test:
     q: float | None = None
     u: float | None = None
     reason: str | None = None
+    left: torch.Tensor | None = field(default=None, compare=False)
 
 
 @dataclass

@@ -44,7 +44,7 @@ def walk(question: Question, replacement: bool = False) -> Walk:
             rest = residual(left, drafted)
             if rest is None:
                 found.note = "Target and draft agree to the last digit; the target draws the next token."
-            left = left if rest is None else rest
+            left = found.tests[-1].left = left if rest is None else rest
             drafted = drafted if replacement else without(drafted, token)
         if match is None:
             found.token, found.u = question.chooser.categorical(left, ("sample", depth))

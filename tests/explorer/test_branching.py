@@ -15,6 +15,7 @@ from explorer.runs import Runs
 from tests import tiny
 
 LANES = [{"strategy": "greedy"}, {"strategy": "sample", "parameters": {"temperature": 0.9}, "seed": 5}]
+ME, YOU = "me" * 12, "you" * 8  # sessions are secrets, so they are long
 REQUEST = {"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}
 
 
@@ -42,14 +43,14 @@ def finish(runs: Runs, run) -> None:
 
 @pytest.fixture
 def run(runs):
-    made = runs.start(REQUEST, "me")
+    made = runs.start(REQUEST, ME)
     finish(runs, made)
     return made
 
 
 def ask(runs, loader, run, **request) -> dict:
     """What the page is told."""
-    request = {"run": run.id, "lane": 0, "max_new_tokens": 8, "session": "me", **request}
+    request = {"run": run.id, "lane": 0, "max_new_tokens": 8, "session": ME, **request}
     return json.loads(asyncio.run(functions(runs, loader)[0](request)))
 
 
@@ -100,7 +101,7 @@ def test_typed_text_is_cut_into_tokens_and_stands_in_the_place_of_the_token(runs
 def test_a_saved_setup_with_a_branch_runs_again(runs, loader, run):
     answer = ask(runs, loader, run, node=output_nodes(run.records[0].trace)[3], token=65)
     finish(runs, run)
-    again = runs.start({**REQUEST, "lanes": [answer["setup"]]}, "me")
+    again = runs.start({**REQUEST, "lanes": [answer["setup"]]}, ME)
     finish(runs, again)
     assert again.records[0].trace.output() == run.records[2].trace.output()
 
@@ -108,11 +109,11 @@ def test_a_saved_setup_with_a_branch_runs_again(runs, loader, run):
 def test_a_stored_run_is_copied_first(runs, loader, run):
     traces = [from_json(record.trace.to_json()) for record in run.records]
     stored = runs.show(traces, run_id="example")
-    answer = ask(runs, loader, stored, node=output_nodes(traces[0])[3], token=65, session="you")
+    answer = ask(runs, loader, stored, node=output_nodes(traces[0])[3], token=65, session=YOU)
     assert answer["run"] != "example" and len(stored.records) == 2
     mine = runs.find(answer["run"])
     finish(runs, mine)
-    assert mine.session == "you" and len(mine.records) == 3 and mine.records[2].trace.output()[3] == 65
+    assert mine.session == YOU and len(mine.records) == 3 and mine.records[2].trace.output()[3] == 65
 
 
 def test_four_lanes_are_the_most_and_one_can_be_replaced(runs, loader, run):
@@ -152,12 +153,12 @@ def test_what_cannot_be_is_said_in_one_sentence(request_, says, runs, loader, ru
 def test_a_trace_of_other_models_cannot_be_branched_and_says_which(runs, loader, run):
     record = run.records[0].trace.to_json()
     record["models"] = {"target": "another"}
-    other = runs.show([from_json(record)], "me")
+    other = runs.show([from_json(record)], ME)
     answer = ask(runs, loader, other, node=output_nodes(run.records[0].trace)[1], token=65)
     assert "decoded with the target model another" in answer["error"]
 
 
-@pytest.mark.parametrize("given", [7, {"tokens": "x"}, {"tokens": [1], "forced": [1]}, {"tokens": [1] * 300}])
+@pytest.mark.parametrize("given", [7, {"tokens": "x"}, {"tokens": [1], "forced": [1]}, {"tokens": [1] * 600}])
 def test_a_setups_begin_is_checked(given):
     with pytest.raises(ValueError, match="Lane 1: "):
         check({**REQUEST, "lanes": [{"strategy": "greedy", "begin": given}]})

@@ -68,7 +68,7 @@ def test_an_attempt_says_p_q_acceptance_the_draw_and_what_is_left_over():
     assert rows["<i>"]["mark"] == "tested" and rows["↵"]["mark"] == "own"
     # what the target drew from was recorded for the token that it drew: .8 of what is left
     assert rows["↵"]["left"] == pytest.approx(0.8) and attempt["residual"] == "all"
-    assert attempt["rest"] == {"p": pytest.approx(0.125), "q": pytest.approx(0.25)}
+    assert attempt["rest"] == pytest.approx({"p": 0.125, "q": 0.25, "left": 0.2})
     assert inspect(made(), 3)["attempts"] == [attempt]
     assert inspect(made(), 3)["draw"] == {"u": 0.3, "low": None, "high": None}
 
@@ -84,13 +84,14 @@ def test_several_siblings_are_several_attempts_with_the_numbers_of_each(models):
             assert (row["p"], row["q"]) == (block["p"], block["q"])
             assert block["accept"] == pytest.approx(min(1.0, block["p"] / block["q"]))
             assert (block["u"] < block["accept"]) == (block["status"] == "accepted")
-            for side in ("p", "q"):
+            rejected = block["status"] == "rejected"
+            assert block["residual"] == ("all" if rejected else None)
+            for side in ("p", "q", "left") if rejected else ("p", "q"):
                 whole = math.fsum(r[side] or 0.0 for r in block["rows"]) + block["rest"][side]
                 assert whole == pytest.approx(1.0, abs=1e-6)
             assert math.fsum(r["left"] or 0.0 for r in block["rows"]) <= 1 + 1e-6
         for before, after in zip(blocks, blocks[1:], strict=False):  # what is left is the next attempt's p
-            exact = before["residual"] == "all"
-            left = {r["id"]: r["left"] for r in before["rows"] if exact and r["left"] is not None}
+            left = {r["id"]: r["left"] for r in before["rows"] if r["left"] is not None}
             for row in after["rows"]:
                 if row["id"] in left:
                     assert row["p"] == pytest.approx(left[row["id"]], abs=1e-9)

@@ -1,0 +1,214 @@
+"""The inspector in a real browser: it prints what the trace says, and a branch is a lane of its own."""
+
+import math
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import HOSTILE
+from tests.browser.test_page import events, finished, press, ready, run, trace
+
+pytestmark = pytest.mark.browser
+
+
+def panel(page):
+    return page.get_by_role("complementary", name="Inspector")
+
+
+def lane(page, number: int):
+    return page.get_by_role("region", name=f"Lane {number}")
+
+
+def with_lanes(page, *setups: dict, tokens: int = 12) -> None:
+    """Runs these lanes to the end."""
+    ready(page)
+    page.evaluate("lanes => decodingExplorer.app.applySetup({lanes})", list(setups))
+    run(page, tokens=tokens)
+
+
+def inspect(page, number: int, node: int) -> dict:
+    """Opens the inspector on a node and gives the facts it shows."""
+    page.evaluate(
+        "([lane, node]) => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[lane], {node})",
+        [number - 1, node],
+    )
+    return page.evaluate("decodingExplorer.app.inspector.found")
+
+
+def committed(page, number: int) -> list[int]:
+    return [n for e in events(trace(page, number - 1), "Commit") for n in e["nodes"]]
+
+
+def bits(nats: float) -> str:
+    return f"entropy {nats / math.log(2):.2f} bits"
+
+
+def test_a_click_on_a_chip_and_on_a_mark_opens_it_beside_the_lanes(visit):
+    page = visit()
+    run(page)
+    before = lane(page, 1).bounding_box()
+    lane(page, 1).locator(".chips-row .dp-chip").nth(-3).click()
+    expect(panel(page)).to_contain_text("Lane 1, position 10, step")
+    node = committed(page, 1)[9]
+    entropy = next(
+        e["entropy"] for e in events(trace(page, 0), "Distribution") if e["node"] == node - 1 or True
+    )
+    assert "entropy" in panel(page).inner_text() and entropy >= 0
+    box, beside = panel(page).bounding_box(), lane(page, 1).bounding_box()
+    assert beside["x"] + beside["width"] <= box["x"] and beside["width"] < before["width"]
+    page.keyboard.press("Escape")
+    expect(panel(page)).to_be_hidden()
+    assert lane(page, 1).bounding_box() == before
+    page.wait_for_timeout(300)
+    scene = lane(page, 1).locator(".scene .dp-frame, .scene > *").first
+    scene.focus()
+    page.keyboard.press("Enter")  # the newest mark
+    page.keyboard.press("Enter")
+    expect(panel(page)).to_be_visible()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('.scene') !== null")
+
+
+def test_numbers_are_those_of_the_trace(visit):
+    page = visit()
+    with_lanes(page, {"strategy": "speculative", "parameters": {"temperature": 1.0}, "seed": 2}, tokens=16)
+    told = trace(page, 0)
+    rejected = [v for v in events(told, "Verdict") if v["status"] == "rejected"]
+    assert rejected
+    for verdict in rejected[:2]:
+        found = inspect(page, 1, verdict["node"])
+        (attempt,) = [a for a in found["attempts"] if a["node"] == verdict["node"]]
+        assert (attempt["p"], attempt["q"], attempt["u"]) == (verdict["p"], verdict["q"], verdict["u"])
+        text = panel(page).inner_text()
+        assert verdict["reason"] in text and "accept if u < " + attempt["shown"]["accept"] in text
+        p, q, ratio = (float(attempt["shown"][k]) for k in ("p", "q", "accept"))
+        digits = len(attempt["shown"]["accept"].lstrip(".0"))
+        assert float(f"{p / q:.{digits}g}") == pytest.approx(ratio)  # what is printed agrees with itself
+        tick = panel(page).locator(".test-tick").first.bounding_box()
+        bar = panel(page).locator(".test-box").first.bounding_box()
+        assert (tick["x"] + 1.5 - bar["x"]) / bar["width"] == pytest.approx(verdict["u"], abs=0.01)
+        parent = next(e["parent"] for e in events(told, "Propose") if e["node"] == verdict["node"])
+        model = next(e for e in events(told, "Distribution") if e["node"] == parent and e["view"] == "target")
+        assert bits(model["entropy"]) in text
+        panel(page).get_by_text(re.compile(r"Raw events")).click()
+        assert f'"reason":"{verdict["reason"]}"' in panel(page).locator("details").inner_text()
+
+
+def test_a_sampler_shows_its_stages_and_where_the_draw_fell(visit):
+    page = visit()
+    shaped = {"temperature": 0.7, "top_k": 5, "top_p": 0.95}
+    with_lanes(page, {"strategy": "sample", "parameters": shaped, "seed": 3})
+    node = committed(page, 1)[4]
+    found = inspect(page, 1, node)
+    text = panel(page).inner_text()
+    for title in ("model", "temperature 0.7", "top_k 5", "top_p 0.95"):
+        assert title in text
+    (draw,) = [e for e in events(trace(page, 0), "Score") if e["node"] == node and e["name"] == "draw"]
+    assert f"u = {draw['total']:.4f}".replace("0.", ".") in text
+    tick, box = (panel(page).locator(s).bounding_box() for s in (".draw-tick", ".draw-box"))
+    assert (tick["x"] + 1.5 - box["x"]) / box["width"] == pytest.approx(draw["total"], abs=0.01)
+    here = panel(page).locator(".draw-piece.here").bounding_box()
+    assert here["x"] - 1 <= tick["x"] + 1.5 <= here["x"] + here["width"] + 1
+    assert panel(page).locator(".cross").count() >= len(found["stages"][0]["rows"]) - 5
+
+
+def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
+    page = visit()
+    with_lanes(page, {"strategy": "greedy"}, {"strategy": "sample", "seed": 4})
+    parent = trace(page, 1)
+    nodes = committed(page, 2)
+    found = inspect(page, 2, nodes[5])
+    other = next(row for row in found["stages"][0]["rows"] if not row["here"])
+    panel(page).get_by_role("button", name="Branch here with " + other["text"], exact=True).click()
+    expect(lane(page, 3)).to_be_visible()
+    finished(page)
+    expect(lane(page, 3).locator(".chips-row .is-forced")).to_have_count(1)
+    assert lane(page, 3).locator(".chips-row .is-forced").inner_text().startswith(other["text"])
+    made = trace(page, 2)
+    by_node = {e["node"]: e["token"] for e in events(parent, "Propose")}
+    first = [e["token"] for e in made["steps"][0]["events"] if e["type"] == "Propose"]
+    assert first == [*(by_node[n] for n in nodes[:5]), other["id"]]
+    assert (made["strategy"], made["seed"], made["prompt"]) == ("sample", 4, parent["prompt"])
+    assert page.evaluate(
+        "decodingExplorer.app.status() || decodingExplorer.app.bar.status.textContent"
+    ).startswith("Done")
+    press(page, "Run")  # the same setup anew: the branch begins as before
+    page.wait_for_function("decodingExplorer.run && decodingExplorer.lanes[2].count > 0")
+    finished(page)
+    assert [e["token"] for e in events(trace(page, 2), "Propose")] == [
+        e["token"] for e in events(made, "Propose")
+    ]
+
+
+def test_typed_text_takes_a_tokens_place(visit):
+    page = visit()
+    with_lanes(page, {"strategy": "greedy"})
+    inspect(page, 1, committed(page, 1)[3])
+    panel(page).get_by_label("Text to put here").fill(" <b>a")
+    panel(page).get_by_role("button", name="Edit").click()
+    expect(lane(page, 2)).to_be_visible()
+    finished(page)
+    forced = lane(page, 2).locator(".chips-row .is-forced").all_inner_texts()
+    assert "".join(text.removesuffix("⚑").strip() for text in forced).replace("␣", " ") == " <b>a"
+    expect(panel(page)).to_contain_text("Lane 2 goes on from here.")
+    panel(page).get_by_role("button", name="Edit").click()
+    expect(panel(page).get_by_role("status")).to_contain_text("Lane 3 goes on from here.")
+
+
+def test_four_lanes_are_the_most(visit):
+    page = visit()
+    with_lanes(page, *({"strategy": "greedy"} for _ in range(4)), tokens=6)
+    inspect(page, 1, committed(page, 1)[2])
+    panel(page).get_by_role("button", name="Branch here", exact=True).click()
+    expect(panel(page)).to_contain_text("There are 4 lanes already: remove one with ×, then branch again.")
+    lane(page, 4).get_by_role("button", name="Remove lane").click()
+    panel(page).get_by_role("button", name="Branch here", exact=True).click()
+    expect(lane(page, 4).locator(".chips-row .is-forced")).to_have_count(1)
+    finished(page)
+
+
+def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(visit):
+    page = visit()
+    with_lanes(page, {"strategy": "greedy"}, {"strategy": "jacobi", "parameters": {"block_size": 4}})
+    nodes = committed(page, 1)
+    inspect(page, 1, nodes[4])
+    for key, node in (("ArrowLeft", nodes[3]), ("ArrowRight", nodes[4]), ("ArrowRight", nodes[5])):
+        page.keyboard.press(key)
+        page.wait_for_function(f"decodingExplorer.app.inspector.found.node === {node}")
+    cell = page.evaluate("decodingExplorer.lanes[1].scene.marksAt().find(m => m.cell && m.cell[1] === 1)")
+    page.evaluate(
+        "cell => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[1], {cell})", cell["cell"]
+    )
+    expect(panel(page)).to_contain_text("What stood here")
+    expect(panel(page).locator(".stood.here")).to_contain_text("iteration 1")
+
+
+def test_on_a_phone_it_is_a_sheet_with_large_targets(visit):
+    page = visit(390, 844, has_touch=True)
+    run(page)
+    page.get_by_role("navigation", name="Lanes").get_by_role("button").nth(1).click()
+    lane(page, 2).locator(".chips-row .dp-chip").nth(-2).click()
+    box = panel(page).bounding_box()
+    assert box["x"] == 0 and box["width"] == 390 and box["y"] + box["height"] == 844
+    for button in panel(page).get_by_role("button").all():
+        size = button.bounding_box()
+        assert size["height"] >= 32 and size["width"] >= 32, button.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    panel(page).get_by_role("button", name="Branch here", exact=True).click()
+    expect(lane(page, 3).locator(".chips-row .is-forced")).to_have_count(1)
+    expect(panel(page)).to_be_hidden()
+    finished(page)
+
+
+def test_hostile_tokens_are_text_here_too(visit):
+    page = visit()
+    lane(page, 2).get_by_role("button", name="Remove lane").click()
+    run(page, "scripted", 8)
+    for node in (1, 4):
+        inspect(page, 1, node)
+        expect(panel(page)).to_contain_text(HOSTILE)
+    assert panel(page).locator("img, script").count() == 0
+    panel(page).get_by_role("button", name="Branch here", exact=True).click()
+    expect(panel(page)).to_contain_text("decoded with the target model script")
+    assert page.evaluate("window.hacked") is None
