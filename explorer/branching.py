@@ -38,6 +38,11 @@ def branch(runs: Runs, loader: Loader, request: dict) -> dict:
     models = models_of(trace, chosen.wait())
     before = text_before(trace, int(number(request["node"])))
     begin = put(trace, before, wanted(trace, before, models["target"], request))
+    if len(begin["tokens"]) >= limit:
+        raise ValueError(
+            f"Nothing would be left to decode: the lane may write {limit} tokens and would begin with "
+            f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
+        )
     replace = request.get("replace")
 
     def make():

@@ -84,7 +84,7 @@ class Entropy:
         ops = self._grow(max(bits or 0.0, surprisal or 0.0))
         if bits is not None:
             ops.append(mark(f"{key}-step", "step", panel="bits", x=x, y=round(bits, 4), node=node))
-            ops += bars(key, x, top)
+            ops += self._bars(key, x, top, node)
             if bits > self.fork_bits and len(top) > 1 and math.exp(top[1][1]) > self.fork_second:
                 ops += self._fork(key, x, top, bits, token)
         look = {"glyph": "dot" if likeliest else "diamond", "role": "ink", **said}
@@ -104,6 +104,17 @@ class Entropy:
             ]
         look |= {"text": self._shown(token), **said}
         return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
+
+    def _bars(self, key: str, x: int, top: list, node: int) -> list[Op]:
+        """The stacked likeliest tokens of one column; `top`: [token, log-probability], likeliest first."""
+        ops, low = [], 0.0
+        for rank, (token, logprob) in enumerate(top):
+            high = low + math.exp(logprob)
+            place = {"panel": "mass", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
+            said = f"{self._shown(token)}: p {probability(high - low)}, number {rank + 1} of the likeliest"
+            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[said]))
+            low = high
+        return ops
 
     def _grow(self, bits: float) -> list[Op]:
         """A change of the bits panel when `bits` no longer fits under its ceiling."""
@@ -178,17 +189,6 @@ def ticks(ceiling: int) -> list:
     """[value, text] pairs at even bits, at most five of them."""
     every = 2 * math.ceil(ceiling / 8)
     return [[value, str(value)] for value in range(0, ceiling + 1, every)]
-
-
-def bars(key: str, x: int, top: list) -> list[Op]:
-    """The stacked likeliest tokens of one column; `top` holds [token, log-probability], likeliest first."""
-    ops, low = [], 0.0
-    for rank, (_, logprob) in enumerate(top):
-        high = low + math.exp(logprob)
-        ends = {"y0": round(low, 4), "y1": round(high, 4)}
-        ops.append(mark(f"{key}-bar{rank}", "bar", panel="mass", x=x, w=0.84, rank=rank, **ends))
-        low = high
-    return ops
 
 
 def share_height(token: int, top: list) -> float:

@@ -5,6 +5,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
   const MANY_STAGES = 5; // with more, those that change nothing are left out and named
+  const DERIVED = "p is what the attempt before left; q is derived: the draft without what was tried";
+  const MOST_ROWS = 9; // tokens shown; the rest is one sum
 
   const digits = (text) => text.replace(/^(-?)0\./, "$1.");
 
@@ -40,17 +42,18 @@ window.ExplorerPage = window.ExplorerPage || {};
   // One distribution: bars in order, the entropy, where the chosen token stands.
   page.offerPicture = function (stage, tools) {
     const most = Math.max(...stage.rows.map((row) => row.p), 1e-9);
-    return h("section", { class: "offer" }, page.stageLine(stage), ...stage.rows.map((row) =>
-      h("div", { class: "offer-row" + (row.here ? " here" : "") }, token(row.text),
-        h("span", { class: "bars-of" }, bar("p", row.p / most)), h("span", { class: "number" }, page.probability(row.p)), tools.branch(row))),
-    stage.rest > 0.00005 ? rest(page.percent(stage.rest), stage.more) : null);
+    const rows = stage.rows.map((row) => h("div", { class: "offer-row" + (row.here ? " here" : "") }, token(row.text),
+      h("span", { class: "bars-of" }, bar("p", row.p / most)), h("span", { class: "number" }, page.probability(row.p)),
+      tools.branch(row)));
+    return h("section", { class: "offer" }, page.stageLine(stage), ...rows,
+      stage.rest > 0.00005 ? rest(page.percent(stage.rest), stage.more) : null);
   };
 
   // "model: entropy 2.31 bits, the token is number 3 with .0651".
   page.stageLine = function (stage) {
     const place = stage.rank ? "rank " + stage.rank : stage.p === 0 ? "removed" : stage.p === null ? "" : "below the likeliest";
-    return h("h3", { class: "fact" }, stage.title + " ", h("span", {}, [
-      "entropy " + stage.entropy.toFixed(2) + " bits", place, stage.p ? "p " + page.probability(stage.p) : ""].filter(Boolean).join(" · ")));
+    const words = ["entropy " + stage.entropy.toFixed(2) + " bits", place, stage.p ? "p " + page.probability(stage.p) : ""];
+    return h("h3", { class: "fact" }, stage.title + " ", h("span", {}, words.filter(Boolean).join(" · ")));
   };
 
   // ---- a test: p filled, q outlined, what is left over, the bar with the draw -----------------------------------
@@ -71,18 +74,19 @@ window.ExplorerPage = window.ExplorerPage || {};
           h("span", {}, row.left ? page.probability(row.left) : row.left === 0 ? "" : "?")) : null,
         tools.branch(row));
     });
-    const left = ["p", "q"].filter((side) => side === "p" || drafted).map((side) => side + " " + page.percent(attempt.rest[side])).join(", ");
-    return h("section", { class: "attempt", "aria-label": "Test " + number },
-      count > 1 ? h("h3", {}, "Attempt " + number + " of " + count + ": ", token(attempt.text), h("span", {}, " " + attempt.status)) : null,
-      head, ...rows, rest(left), residual ? h("p", { class: "rest" }, residualTitle(attempt)) : null,
-      attempt.derived ? h("p", { class: "rest" }, "derived: p and q of this attempt are what the attempt before left, apart from those that were tested") : null,
-      attempt.accept !== null ? testBar(attempt) : null,
-      attempt.reason ? h("p", { class: "why" }, attempt.reason) : null);
+    const left = (drafted ? ["p", "q"] : ["p"]).map((side) => side + " " + page.percent(attempt.rest[side])).join(", ");
+    const which = "Attempt " + number + " of " + count + ": ";
+    const title = h("h3", {}, which, token(attempt.text), h("span", {}, " " + attempt.status));
+    return h("section", { class: "attempt", "aria-label": "Test " + number }, ...[
+      count > 1 ? title : null, head, ...rows, rest(left), residual ? h("p", { class: "rest" }, residualTitle(attempt)) : null,
+      attempt.derived ? h("p", { class: "rest" }, DERIVED) : null,
+      attempt.accept !== null ? testBar(attempt) : null, attempt.reason ? h("p", { class: "why" }, attempt.reason) : null,
+    ].filter(Boolean));
   };
 
   function residualTitle(attempt) {
-    return attempt.residual === "all" ? "residual: max(0, p − q) as a share of all that is left; its others: " + page.percent(attempt.rest.left)
-      : "residual: max(0, p − q), derived, as a share of what is left of the tokens shown";
+    if (attempt.residual !== "all") return "residual: max(0, p − q), derived, as a share of what is left of the tokens shown";
+    return "residual: max(0, p − q) as a share of all that is left; all others: " + page.percent(attempt.rest.left);
   }
 
   function pair(attempt, row, drafted) {
@@ -105,49 +109,67 @@ window.ExplorerPage = window.ExplorerPage || {};
       else if (attempt.u < 0.1) label.classList.add("at-start");
       line.append(label, tick);
     }
-    return h("div", { class: "test-block" }, line, h("div", { class: "test-foot" }, said, share < 99.95 ? h("span", {}, "else reject") : null));
+    const foot = h("div", { class: "test-foot" }, said, share < 99.95 ? h("span", {}, "else reject") : null);
+    return h("div", { class: "test-block" }, line, foot);
   }
 
   // ---- a sampler: one column a stage, one row a token -----------------------------------------------------------
 
   page.samplerPicture = function (stages, draw, tools) {
-    const silent = stages.length > MANY_STAGES ? stages.filter((stage, i) => i > 0 && i < stages.length - 1 && same(stage, stages[i - 1])) : [];
+    const still = (stage, i) => i > 0 && i < stages.length - 1 && same(stage, stages[i - 1]);
+    const silent = stages.length > MANY_STAGES ? stages.filter(still) : [];
     const shown = stages.filter((stage) => !silent.includes(stage)), first = stages[0], last = stages[stages.length - 1];
-    const listed = new Map(stages.flatMap((stage) => stage.rows).map((row) => [row.id, row]));
-    const order = [...first.rows, ...[...listed.values()].filter((row) => !first.rows.some((other) => other.id === row.id))].slice(0, 9);
+    const others = stages.flatMap((stage) => stage.rows).filter((row) => !first.rows.some((other) => other.id === row.id));
+    const order = [...new Map([...first.rows, ...others].map((row) => [row.id, row])).values()].slice(0, MOST_ROWS);
     const most = Math.max(...shown.flatMap((stage) => stage.rows.map((row) => row.p)), 1e-9);
     const grid = h("div", { class: "sampler" });
     grid.style.setProperty("--stages", String(shown.length));
-    grid.append(h("span", {}), ...shown.map((stage) => h("div", { class: "stage-title", title: stage.title }, h("b", {}, stage.title),
-      h("span", { class: "removed" }, stage.removed ? "removed " + page.percent(stage.removed) : ""))), h("span", {}));
+    const removed = (stage) => h("span", { class: "removed" }, stage.removed ? "removed " + page.percent(stage.removed) : "");
+    const titles = shown.map((stage) =>
+      h("div", { class: "stage-title", title: stage.title }, h("b", {}, stage.title), removed(stage)));
+    grid.append(h("span", {}), ...titles, h("span", {}));
     for (const row of order) {
-      const gone = new Set(), here = row.here ? " here" : "";
-      grid.append(h("span", { class: "stage-token" + here }, token(row.text)), ...shown.map((stage, i) => {
-        const found = stage.rows.find((other) => other.id === row.id), before = i ? shown[i - 1].rows.find((other) => other.id === row.id) : null;
-        if (found) return h("span", { class: "stage-cell" + here }, bar("p", found.p / most), h("span", { class: "number" }, page.percent(found.p)));
-        const removed = stage.more === 0 || stage.rest < 1e-6;
-        if (!removed || gone.has(row.id)) return h("span", { class: "stage-cell" + here, title: removed ? "removed before" : "not among the recorded tokens" }, removed ? "" : "·");
-        gone.add(row.id);
-        const outline = bar("gone", before ? before.p / most : 0);
-        return h("span", { class: "stage-cell" + here, title: "removed by " + stage.title }, outline, h("span", { class: "cross" }, "✕"));
-      }), tools.branch(row));
+      const name = h("span", { class: "stage-token" + (row.here ? " here" : "") }, token(row.text));
+      grid.append(name, ...stageCells(row, shown, most), tools.branch(row) || h("span", {}));
     }
-    const facts = shown.map((stage) => stage.entropy.toFixed(2));
-    return h("section", { class: "offer" },
-      h("h3", {}, "What each processor left ", h("span", {}, "entropy " + facts.join(" → ") + " bits")), grid,
+    const entropies = shown.map((stage) => stage.entropy.toFixed(2)).join(" → ");
+    return h("section", { class: "offer" }, ...[
+      h("h3", {}, "What each processor left ", h("span", {}, "entropy " + entropies + " bits")), grid,
       rest(shown.map((stage) => stage.title + " " + page.percent(stage.rest)).join(", "), null),
       silent.length ? h("p", { class: "rest" }, "changed nothing: " + silent.map((stage) => stage.title).join(", ")) : null,
-      draw ? drawPicture(draw, last) : null);
+      draw ? drawPicture(draw, last) : null,
+    ].filter(Boolean));
   };
 
-  const same = (a, b) => a.rows.length === b.rows.length && a.rows.every((row, i) => row.id === b.rows[i].id && Math.abs(row.p - b.rows[i].p) < 1e-9);
+  // One token's cells: its bar in each stage, a dotted outline with ✕ where it was removed, nothing after that.
+  function stageCells(row, stages, most) {
+    const here = row.here ? " here" : "";
+    let before = null, gone = false;
+    return stages.map((stage) => {
+      const found = stage.rows.find((other) => other.id === row.id);
+      if (found) {
+        before = found;
+        return h("span", { class: "stage-cell" + here }, bar("p", found.p / most),
+          h("span", { class: "number" }, page.percent(found.p)));
+      }
+      if (gone) return h("span", { class: "stage-cell" + here });
+      gone = stage.more === 0 || stage.rest < 1e-6;
+      if (!gone) return h("span", { class: "stage-cell" + here, title: "not among the recorded tokens" }, "·");
+      return h("span", { class: "stage-cell" + here, title: "removed by " + stage.title },
+        bar("gone", before ? before.p / most : 1e-9), h("span", { class: "cross" }, "✕"));
+    });
+  }
+
+  const same = (a, b) => a.rows.length === b.rows.length
+    && a.rows.every((row, i) => row.id === b.rows[i].id && Math.abs(row.p - b.rows[i].p) < 1e-9);
 
   // One random number on the running sums of the probabilities, tokens in the vocabulary's order.
   function drawPicture(draw, stage) {
     const box = h("div", { class: "draw-box" }), whole = stage.more === 0 && stage.rest < 1e-6;
     const chosen = stage.rows.find((row) => row.here), name = chosen ? chosen.text : "";
     const piece = (low, high, row) => {
-      const made = h("span", { class: "draw-piece" + (row.here ? " here" : ""), title: row.text + " " + page.percent(high - low) }, row.text);
+      const title = row.text + " " + page.percent(high - low);
+      const made = h("span", { class: "draw-piece" + (row.here ? " here" : ""), title }, row.text);
       made.style.left = 100 * low + "%";
       made.style.width = 100 * (high - low) + "%";
       return made;
@@ -163,6 +185,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     return h("div", { class: "draw", role: "img", "aria-label": "u = " + u + " falls on " + name },
       h("p", { class: "rest" }, "the draw: u = " + u + " falls on ", token(name),
         draw.low !== null ? " (" + digits(draw.low.toFixed(4)) + " to " + digits(draw.high.toFixed(4)) + ")" : ""),
-      box, h("p", { class: "rest" }, "one random number on the running sum of the probabilities, tokens in the vocabulary's order"));
+      box, h("p", { class: "rest" }, "one random number on the running sum of the probabilities, in the vocabulary's order"));
   }
 })(window.ExplorerPage);

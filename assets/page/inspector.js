@@ -15,7 +15,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.app = app;
       this.title = h("h2", { tabindex: "-1" });
       this.body = h("div", { class: "inspector-body" });
-      this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)", onclick: () => this.hide() }, "×");
+      this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)",
+        onclick: () => this.hide() }, "×");
       this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
         h("header", {}, this.title, this.close), this.body);
       document.addEventListener("keydown", (event) => {
@@ -81,74 +82,90 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     draw() {
       const found = this.found, number = this.app.lanes.indexOf(this.lane) + 1;
-      const where = found.source === "prompt" ? ", prompt" : ", position " + found.position + (found.born ? ", step " + found.born : "");
+      const step = found.born ? ", step " + found.born : "";
+      const where = found.source === "prompt" ? ", prompt" : ", position " + found.position + step;
       this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
       this.said = h("p", { class: "said", role: "status" });
       this.body.replaceChildren(...[
-        this.path(), ...this.verdicts(), this.cell(), this.actions(), this.said, ...this.pictures(), this.scores(), this.siblings(), this.raw(),
+        this.path(), ...this.verdicts(), this.cell(), this.actions(), this.said, ...this.pictures(),
+        this.scores(), this.siblings(), this.raw(),
       ].filter(Boolean));
     }
 
     // Any other token of this lane, one click away.
     jump(node, text, className) {
-      return h("button", { type: "button", class: "token jump " + (className || ""), onclick: () => this.show(this.lane, { node }) }, text);
+      return h("button", { type: "button", class: "token jump " + (className || ""),
+        onclick: () => this.show(this.lane, { node }) }, text);
     }
 
     path() {
-      return h("p", { class: "path" }, ...this.found.path.map((at) => this.jump(at.node, at.text)), h("span", { class: "token here" }, this.found.token));
+      return h("p", { class: "path" }, ...this.found.path.map((at) => this.jump(at.node, at.text)),
+        h("span", { class: "token here" }, this.found.token));
     }
 
+    // What became of the token. Numbers and reasons that a test's picture shows are not said twice.
     verdicts() {
-      const found = this.found, tested = new Set(found.attempts.filter((a) => a.node === found.node).map((a) => a.reason));
-      if (!found.verdicts.length) return [h("p", { class: "verdict" }, ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
+      const found = this.found, pictured = new Set(found.attempts.filter((a) => a.node === found.node).map((a) => a.reason));
+      if (!found.verdicts.length) {
+        return [h("p", { class: "verdict" }, ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
+      }
       return found.verdicts.map((v) => {
-        const numbers = [["p", v.p], ["q", v.q], ["u", v.u]].filter(([, value]) => typeof value === "number" && !tested.has(v.reason))
-          .map(([name, value]) => name + " " + page.probability(value)).join(", ");
-        return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status), " in step " + v.step + (numbers ? ": " + numbers + "." : "."),
-          v.reason && !tested.has(v.reason) ? " " + v.reason : "");
+        const told = pictured.has(v.reason);
+        const numbers = told ? "" : ["p", "q", "u"].filter((name) => typeof v[name] === "number")
+          .map((name) => name + " " + page.probability(v[name])).join(", ");
+        return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status), " in step " + v.step,
+          numbers ? ": " + numbers + "." : ".", v.reason && !told ? " " + v.reason : "");
       });
     }
 
     cell() {
       const cell = this.found.cell;
       if (!cell) return null;
-      const said = (c) => "iteration " + c.iteration + ": " + c.state + (c.confidence === null ? "" : ", p " + page.probability(c.confidence));
-      return h("section", {}, h("h3", {}, "What stood here"), ...cell.history.map((c) =>
-        h("div", { class: c.iteration === cell.iteration ? "stood here" : "stood" }, token(c.token), " " + said(c))),
-      cell.waits.length ? h("p", { class: "rest" }, "waited for position" + (cell.waits.length > 1 ? "s " : " ") + cell.waits.join(", ")) : null);
+      const sure = (c) => (c.confidence === null ? "" : ", p " + page.probability(c.confidence));
+      return h("section", {}, h("h3", {}, "What stood here"),
+        ...cell.history.map((c) => h("div", { class: c.iteration === cell.iteration ? "stood here" : "stood" },
+          token(c.token), " iteration " + c.iteration + ": " + c.state + sure(c))),
+        cell.waits.length ? h("p", { class: "rest" }, "waited for: position " + cell.waits.join(", ")) : null);
     }
 
     pictures() {
       const { stages, attempts, draw } = this.found, tools = { branch: (row) => this.branchButton(row) };
       if (attempts.length) {
-        return [...attempts.map((attempt, i) => page.attemptPicture(attempt, i + 1, attempts.length, tools)), ...stages.map(page.stageLine)];
+        const pictures = attempts.map((attempt, i) => page.attemptPicture(attempt, i + 1, attempts.length, tools));
+        return [...pictures, ...stages.map(page.stageLine)];
       }
-      const sampler = stages.filter((stage) => stage.view !== "draft"), draft = stages.find((stage) => stage.view === "draft");
-      const shown = sampler.length > 1 ? [page.samplerPicture(sampler, draw, tools), ...sampler.map(page.stageLine)]
-        : sampler.map((stage) => page.offerPicture(stage, tools));
+      const target = stages.filter((stage) => stage.view !== "draft"), draft = stages.find((stage) => stage.view === "draft");
+      const shown = target.length > 1 ? [page.samplerPicture(target, draw, tools), ...target.map(page.stageLine)]
+        : target.map((stage) => page.offerPicture(stage, tools));
       return draft ? [...shown, page.offerPicture(draft, tools)] : shown;
     }
 
     scores() {
       const scores = this.found.scores;
       if (!scores.length) return null;
-      return h("section", {}, h("h3", {}, "Scores"), ...scores.slice(-SCORES).map((score) => h("div", {},
-        "step " + score.step + ": " + score.name + " " + score.total.toFixed(3).replace("-", "−") + (score.rank ? ", rank " + score.rank : ""),
-        h("span", { class: "rest" }, Object.entries(score.parts).map(([name, value]) => " · " + name + " " + value.toFixed(3).replace("-", "−")).join("")))));
+      const number = (value) => value.toFixed(3).replace("-", "−");
+      return h("section", {}, h("h3", {}, "Scores"), ...scores.slice(-SCORES).map((score) => {
+        const parts = Object.entries(score.parts).map(([name, value]) => " · " + name + " " + number(value)).join("");
+        return h("div", {}, "step " + score.step + ": " + score.name + " " + number(score.total),
+          score.rank ? ", rank " + score.rank : "", h("span", { class: "rest" }, parts));
+      }));
     }
 
     siblings() {
       const others = this.found.siblings.filter((sibling) => !sibling.here);
       if (!others.length) return null;
-      return h("section", { class: "siblings" }, h("h3", {}, "Also tried here"), ...others.map((s) => h("div", {}, this.jump(s.node, s.text, "is-" + s.state),
-        " " + (s.status || s.state) + (typeof s.p === "number" ? ", p " + page.probability(s.p) : "") + (typeof s.q === "number" ? ", q " + page.probability(s.q) : ""))));
+      const number = (name, value) => (typeof value === "number" ? ", " + name + " " + page.probability(value) : "");
+      return h("section", { class: "siblings" }, h("h3", {}, "Also tried here"), ...others.map((other) =>
+        h("div", {}, this.jump(other.node, other.text),
+          (other.status || other.state) + number("p", other.p) + number("q", other.q))));
     }
 
     raw() {
       const { events, more_events: more } = this.found;
       if (!events.length) return null;
       return h("details", {}, h("summary", {}, "Raw events (" + (events.length + more) + ")"),
-        ...events.map((event) => h("pre", {}, "step " + event.step + "  " + event.json)), more ? h("p", { class: "rest" }, "and " + more + " more") : null);
+        ...events.map((event) => h("pre", {}, "step " + event.step + "  " + event.json)),
+        more ? h("p", { class: "rest" }, "and " + more + " more") : null);
     }
 
     // ---- another token in this place ----------------------------------------------------------------------------
@@ -156,14 +173,16 @@ window.ExplorerPage = window.ExplorerPage || {};
     actions() {
       const { node, source, token: text, id } = this.found;
       if (this.app.data.saved || source === "prompt" || node === null || node === undefined) return null;
-      const edit = h("input", { type: "text", "aria-label": "Text to put here", placeholder: "other text for this place", autocomplete: "off", spellcheck: "false" });
+      const edit = h("input", { type: "text", "aria-label": "Text to put here", placeholder: "other text for this place",
+        autocomplete: "off", spellcheck: "false" });
       const form = h("form", { class: "edit", onsubmit: (event) => {
         event.preventDefault();
         this.branch({ text: edit.value });
-      } }, edit, h("button", { type: "submit", title: "A new lane with the typed text in the place of this token, as it stands after the token before" }, "Edit"));
+      } }, edit, h("button", { type: "submit", title: "A new lane with the typed text in the place of this token" }, "Edit"));
       return h("div", { class: "actions" },
-        h("button", { type: "button", class: "branch-here", title: "A new lane: the text before, this token by force, then the same strategy and seed",
-          onclick: () => this.branch({ token: id }) }, "Branch here"), h("span", { class: "with" }, "with ", token(text)), form);
+        h("button", { type: "button", title: "A new lane: the text before, this token by force, then the same strategy and seed",
+          onclick: () => this.branch({ token: id }) }, "Branch here"),
+        h("span", { class: "with" }, "with ", token(text)), form);
     }
 
     branchButton(row) {
@@ -201,7 +220,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const used = new Set(app.lanes.map((pane) => pane.runIndex));
     const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
     const answer = await page.call("explorer_branch", {
-      run: run.id, lane: lane.runIndex, node, ...what, max_new_tokens: JSON.parse(app.runKey).max_new_tokens, session: app.session, replace: free ?? null,
+      run: run.id, lane: lane.runIndex, node, ...what, replace: free ?? null,
+      max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
     });
     if (answer.error) return answer.error;
     if (app.run === run) app.grow(answer, lane);

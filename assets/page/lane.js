@@ -256,7 +256,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.dirty = false;
       const { badge, ended, problem } = this.answerState;
       this.badge.hidden = !badge;
-      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + badge : "";
+      const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
+      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + badge + after : "";
       this.badge.title = (this.app.data.badges || {})[badge] || "";
       this.ended.textContent = problem || (count === this.rows.length && ended) || "";
       this.ended.title = this.ended.textContent;
