@@ -34,6 +34,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     return made;
   }
 
+  // A bar in a space of its own, so that the number behind it takes nothing of its scale.
+  const track = (kind, share) => h("span", { class: "track" }, bar(kind, share));
+
   // Whatever is not listed, so that all is accounted for.
   function rest(words, more) {
     return h("p", { class: "rest" }, more > 0 ? "and " + more.toLocaleString("en") + " more: " + words : "all others: " + words);
@@ -70,7 +73,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       return h("div", { class: "offer-row attempt-row" + (residual ? " with-left" : "") + look }, token(row.text),
         h("span", { class: "bars-of" }, bar("p", (row.p || 0) / most), drafted ? bar("q", (row.q || 0) / most) : null),
         h("span", { class: "number" }, pair(attempt, row, drafted)),
-        residual ? h("span", { class: "left" }, bar("left-bar", (row.left || 0) / mostLeft),
+        residual ? h("span", { class: "left" }, track("left-bar", (row.left || 0) / mostLeft),
           h("span", {}, row.left ? page.probability(row.left) : row.left === 0 ? "" : "?")) : null,
         tools.branch(row));
     });
@@ -149,7 +152,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const found = stage.rows.find((other) => other.id === row.id);
       if (found) {
         before = found;
-        return h("span", { class: "stage-cell" + here }, bar("p", found.p / most),
+        return h("span", { class: "stage-cell" + here }, track("p", found.p / most),
           h("span", { class: "number" }, page.percent(found.p)));
       }
       if (gone) return h("span", { class: "stage-cell" + here });
