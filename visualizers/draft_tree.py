@@ -6,7 +6,8 @@ path and its tried siblings are the whole story and need no edges. Serves any st
 judge; knows none by name.
 """
 
-from visualizers.scene import STATES, Header, Nodes, Op, probability, three_digits, view
+from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view
+from visualizers.sentences import drafting
 
 CELL, SIBLING, RINGS = (
     0.78,
@@ -83,7 +84,7 @@ class DraftTree:
             "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
             "label_y": top + CELL / 2, "from": self.start, "to": max(columns),
         }  # fmt: skip
-        said = {"say": self._sentence(drafted, verdicts, commits)}
+        said = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]
 
     # ---- one round ---------------------------------------------------------------------------
@@ -210,20 +211,6 @@ class DraftTree:
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
         second = verdict.reason or ("same place: " + ", ".join(words) if words else "")
         return [first, second] if second else [first]
-
-    def _sentence(self, drafted, verdicts, commits) -> str:
-        accepted = sum(1 for e in drafted if e.node in verdicts and verdicts[e.node].status == "accepted")
-        said = f"Round {self.rounds}: {accepted} of {len(drafted)} drafted tokens accepted"
-        lost = next((v for v in verdicts.values() if v.status == "rejected"), None)
-        if lost is not None:
-            said += f", {self.nodes.text(lost.node)} rejected"
-            if lost.p is not None and lost.q is not None:
-                said += f", p {probability(lost.p)} against q {probability(lost.q)}"
-        last = verdicts.get(commits[-1]) if commits else None
-        if last is not None and last.status in ("resampled", "bonus"):
-            how = "instead" if last.status == "resampled" else "on top"
-            said += f", {self.nodes.text(last.node)} drawn {how}"
-        return said + "."
 
     def _text(self, commits, verdicts) -> list[Op]:
         forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}

@@ -8,6 +8,7 @@ anew where it changes.
 import math
 
 from visualizers.scene import STATES, Header, Nodes, Op, probability, view
+from visualizers.sentences import Sentences
 
 SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
 
@@ -18,6 +19,7 @@ class Text:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
+        self.sentences = Sentences(self.nodes)
         self.source: dict[int, str] = {}
         self.logprob: dict[int, float | None] = {}
         self.entropy: dict[int, float] = {}  # of the target's distribution after a node
@@ -49,7 +51,7 @@ class Text:
         }
 
     def feed(self, step) -> list[Op]:
-        """New chips, chips that are now final, and the live tail where it changed."""
+        """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
         commits, ranked = [], None
         for event in step.events:
             match type(event).__name__:
@@ -67,7 +69,7 @@ class Text:
                 case "Commit":
                     commits += list(zip(event.nodes, event.logprobs, strict=False))
         ops = self._commit(commits)
-        return ops + self._retail(ranked)
+        return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
 
     def _commit(self, commits) -> list[Op]:
         ops = []

@@ -240,9 +240,7 @@ def test_two_browsers_do_not_see_each_others_runs(visit, app):
     run(theirs, "Something else", 6)
     mine = ours.evaluate("decodingExplorer.run")
     assert mine != theirs.evaluate("decodingExplorer.run") and mine not in theirs.content()
-    said = theirs.evaluate(
-        "id => decodingExplorer.call('explorer_trace', {run: id, lane: 0})", mine + "x"
-    )
+    said = theirs.evaluate("id => decodingExplorer.call('explorer_trace', {run: id, lane: 0})", mine + "x")
     assert "is gone" in said["error"]
     text = json.dumps(theirs.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))"))
     assert "secret" not in text.replace('", "', "")

@@ -20,7 +20,7 @@ def chips(steps: list[list]) -> list[dict]:
             if "kind" in op:
                 assert op["id"] not in marks
                 marks[op["id"]] = dict(op)
-            else:
+            elif "set" in op:
                 marks[op["id"]].update(op["set"])
     return [m for m in list(marks.values())[2:] if not m.get("gone")]
 
