@@ -72,7 +72,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         until = time.monotonic() + LOADING_WAIT
         while loader.state == "loading" and time.monotonic() < until:
             await asyncio.sleep(0.05)
-        hello = {"state": loader.state, "sentence": loader.sentence}
+        hello = {"mcp": endpoints.speaks_mcp(), "state": loader.state, "sentence": loader.sentence}
         if loader.state == "ready":
             hello["strategies"] = [s.declaration() for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}

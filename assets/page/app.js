@@ -23,37 +23,45 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.latencies = [];
       this.phoneLane = 0;
       this.build();
+      this.followSystem();
     }
 
     build() {
       this.bar = page.buildBar(this);
-      this.main = h("main", { class: "lanes" });
+      this.main = h("div", { class: "lanes" });
+      this.content = h("main", { id: "explorer-main" });
       this.below = h("div", { class: "below" });
       this.inspector = page.buildInspector(this);
       this.sections = new Map();
       this.addSection("decode", "Decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
       for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
+      this.root.replaceChildren(this.bar.root, this.content, this.inspector.root);
       for (const build of page.parts) build(this);
-      this.root.replaceChildren(this.bar.root, ...[...this.sections.values()].map((section) => section.element), this.inspector.root);
+      page.rove(this.bar.sections, "[role=tab]", (button) => {
+        button.focus();
+        button.click();
+      });
       this.showSection("decode");
       this.arrange();
-      document.addEventListener("keydown", (event) => this.key(event));
       this.status();
     }
 
     // A section of the page with its button at the top; `shown` is called whenever it comes on screen.
     addSection(name, title, element, shown) {
-      const button = h("button", { type: "button", onclick: () => this.showSection(name) }, title);
+      const names = { tab: "explorer-tab-" + name, panel: "explorer-section-" + name };
+      const button = h("button", { type: "button", role: "tab", id: names.tab, "aria-controls": names.panel, onclick: () => this.showSection(name) }, title);
+      for (const [key, value] of Object.entries({ id: names.panel, role: "tabpanel", "aria-labelledby": names.tab })) element.setAttribute(key, value);
       this.sections.set(name, { element, button, shown });
       this.bar.sections.append(button);
+      this.content.append(element);
     }
 
     showSection(name) {
       this.section = name;
       for (const [other, section] of this.sections) {
         section.element.hidden = other !== name;
-        if (other === name) section.button.setAttribute("aria-current", "page");
-        else section.button.removeAttribute("aria-current");
+        section.button.setAttribute("aria-selected", String(other === name));
+        section.button.tabIndex = other === name ? 0 : -1;
       }
       const shown = this.sections.get(name).shown;
       if (shown) shown();
@@ -200,9 +208,22 @@ window.ExplorerPage = window.ExplorerPage || {};
     setTheme(theme) {
       this.theme = theme;
       document.documentElement.dataset.theme = theme;
-      try { localStorage.setItem("explorer-theme", theme); } catch { /* private windows may refuse: the choice lasts for this page */ }
       this.lanes.forEach((lane) => lane.theme(theme));
       this.emit("theme");
+    }
+
+    // A theme chosen by hand stays; until then the system's is followed.
+    chooseTheme(theme) {
+      this.themeChosen = true;
+      try { localStorage.setItem("explorer-theme", theme); } catch { /* private windows may refuse: the choice lasts for this page */ }
+      this.setTheme(theme);
+    }
+
+    followSystem() {
+      try { this.themeChosen = Boolean(localStorage.getItem("explorer-theme")); } catch { /* nothing was chosen */ }
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
+        if (!this.themeChosen) this.setTheme(event.matches ? "dark" : "light");
+      });
     }
 
     setColour(colour) {
@@ -287,19 +308,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.emit("state");
     }
 
-    key(event) {
-      const target = event.target, tag = target.tagName;
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (/^(INPUT|TEXTAREA|SELECT)$/.test(tag) || target.isContentEditable) return;
-      if (event.key === " " && tag !== "BUTTON") {
-        event.preventDefault();
-        this.press(this.state() === "running" ? "pause" : "run");
-      } else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
-        event.preventDefault();
-        this.playback.seek(this.playback.position + (event.key === "ArrowRight" ? 1 : -1), true);
-      }
-    }
-
     // From a step on the server to its pixels here, in milliseconds; both clocks are the epoch's.
     measure() {
       const run = this.run, seen = new Map(), offset = Date.now() - performance.now();
@@ -381,6 +389,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (home.moveBefore && root.isConnected) home.moveBefore(root, null);
     else home.append(root);
     if (focused && root.contains(focused)) focused.focus({ preventScroll: true });
+    const around = root.parentElement.closest("main"); // a page has one main part, and it is ours
+    if (around) around.setAttribute("role", "none");
     document.documentElement.classList.add("explorer-home-ready");
     page.connect(functions);
     page.app.greet();

@@ -56,13 +56,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       onchange: () => app.setColour(bar.colour.value) }, ...COLOURS.map(([value, text]) => h("option", { value }, text)));
     bar.add = h("button", { type: "button", title: "Add a lane with another strategy", onclick: () => app.addLane() }, "+ Lane");
     bar.theme = h("button", { type: "button", class: "theme", "aria-label": "Switch between light and dark", title: "Light or dark",
-      onclick: () => app.setTheme(app.theme === "dark" ? "light" : "dark") }, "◐");
+      onclick: () => app.chooseTheme(app.theme === "dark" ? "light" : "dark") }, "◐");
 
     bar.status = h("div", { class: "status-text", role: "status" });
     bar.alert = h("div", { class: "alert", role: "alert" });
     bar.laneButtons = h("nav", { class: "lane-buttons", "aria-label": "Lanes" });
 
-    bar.sections = h("nav", { class: "sections", "aria-label": "Sections" });
+    bar.sections = h("div", { class: "sections", role: "tablist", "aria-label": "Sections" });
     bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, bar.theme);
     bar.controls = h("div", { class: "bars" },
       h("div", { class: "bar first" }, bar.prompt,

@@ -33,6 +33,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     return { element: page.h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
   };
 
+  // A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
+  page.rove = function (row, selector, reach) {
+    row.addEventListener("keydown", (event) => {
+      const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+      if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      reach(all[(to + all.length) % all.length]);
+    });
+  };
+
   // A control with its name in front.
   page.labelled = function (text, control, className) {
     return page.h("label", { class: "field " + (className || "") }, page.h("span", {}, text), control);

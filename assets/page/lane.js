@@ -34,6 +34,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         onclick: () => this.app.removeLane(this) }, "×");
       this.chipsElement = h("div", { class: "chips-row" });
       this.tabs = h("div", { class: "tabs", role: "tablist", "aria-label": "Views" });
+      page.rove(this.tabs, "[role=tab]", (tab) => tab.click());
       this.sceneElement = h("div", { class: "scene" });
       this.textElement = h("div", { class: "text-view", hidden: true });
       this.hint = h("div", { class: "hint", hidden: true }, h("span"));
@@ -164,9 +165,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     drawTabs() {
       const shown = this.trace || this.declaration();
       if (!shown.views.includes(this.view)) this.view = shown.views[0];
-      this.tabs.replaceChildren(...shown.views.map((name) =>
-        h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view), onclick: () => this.showView(name) },
-          this.app.data.views[name] || name)));
+      const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
+      this.tabs.replaceChildren(...shown.views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
+        tabindex: name === this.view ? "0" : "-1", onclick: () => this.showView(name) }, title(name))));
+      this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
+      if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
     }
 
     showView(name) {

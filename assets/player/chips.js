@@ -8,6 +8,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const MARKS = { resampled: "◆", bonus: "★", forced: "⚑" };
   const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt" };
 
+  let made = 0; // lists on this page, so that every token has an id of its own
+
   // What a screen reader says: "␣the, accepted, p .63".
   function spoken(mark) {
     const words = [mark.text, WORDS[mark.state] || mark.state];
@@ -20,7 +22,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
       this.root = element;
       element.classList.add("dp-chips", this.options.oneLine ? "dp-chips-line" : "dp-chips-wrap");
-      element.setAttribute("role", "list");
+      element.setAttribute("role", "listbox");
+      element.setAttribute("aria-label", "Text, token by token");
+      element.tabIndex = 0;
+      this.number = made += 1;
       this.by = "source";
       this.shown = Infinity;
       this.theme(this.options.theme);
@@ -28,6 +33,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(element);
       element.addEventListener("pointerover", (event) => this.options.onHover(this.markOf(event.target)));
       element.addEventListener("pointerleave", () => this.options.onHover(null));
+      element.addEventListener("keydown", (event) => this.key(event));
+      element.addEventListener("blur", () => this.point(null));
       element.addEventListener("click", (event) => {
         const mark = this.markOf(event.target);
         if (mark) this.options.onPick(mark);
@@ -93,6 +100,36 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return element ? this.made.get(element.dataset.id)?.mark || null : null;
     }
 
+    // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
+    key(event) {
+      const all = [...this.root.querySelectorAll(".dp-chip:not([hidden])")].filter((chip) => !this.options.oneLine || chip.offsetLeft >= 0);
+      const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
+      if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
+      if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
+      else if (event.key === "Enter") this.point(all[last]);
+      else if (event.key === "Escape" && at >= 0) this.point(null);
+      else {
+        const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: last }[event.key];
+        if (at < 0 || to === undefined) return;
+        this.point(all[Math.max(0, Math.min(to, last))]);
+      }
+      event.preventDefault();
+      event.stopPropagation();
+    }
+
+    // The token that the keys stand at; null for none.
+    point(element) {
+      if (this.pointed) this.pointed.classList.remove("dp-pointed");
+      this.pointed = element;
+      if (!element) this.root.removeAttribute("aria-activedescendant");
+      else {
+        element.classList.add("dp-pointed");
+        this.root.setAttribute("aria-activedescendant", element.id);
+        if (!this.options.oneLine) element.scrollIntoView({ block: "nearest" });
+      }
+      this.options.onHover(element ? this.markOf(element) : null);
+    }
+
     schedule() {
       if (this.waiting || !this.history) return;
       this.waiting = requestAnimationFrame(() => {
@@ -131,7 +168,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       let entry = this.made.get(mark.id);
       if (!entry) {
         const element = document.createElement("span");
-        element.setAttribute("role", "listitem");
+        element.setAttribute("role", "option");
+        element.id = "dp-" + this.number + "-" + mark.id;
         element.dataset.id = mark.id;
         entry = { element, look: "" };
         this.made.set(mark.id, entry);

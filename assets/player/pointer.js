@@ -166,8 +166,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     scene.schedule();
   }
 
-  // The nearest hoverable mark in a direction, for the arrow keys.
+  // In a tree: the parent, or the child nearest in height.
+  function relative(scene, from, dx) {
+    if (dx < 0) return scene.drawn.find((mark) => mark.hover && mark.id === from.parent) || null;
+    const away = (mark) => Math.abs((mark.y ?? mark.y0) - (from.y ?? from.y0));
+    return scene.drawn.filter((mark) => mark.hover && mark.parent === from.id).sort((a, b) => away(a) - away(b))[0] || null;
+  }
+
+  // The mark an arrow key leads to: parent or child in a tree, else the nearest one in that direction.
   function neighbour(scene, from, dx, dy) {
+    const near = dx ? relative(scene, from, dx) : null;
+    if (near) return near;
     let best = null, least = Infinity;
     const [ax, ay] = boxOf(from, scene.view);
     for (const mark of scene.drawn) {
@@ -179,16 +188,22 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return best;
   }
 
+  function stand(scene, mark) {
+    player.showCard(scene, mark);
+    scene.voice.textContent = mark.hover.join(". ");
+  }
+
   function key(scene, event) {
     const moves = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-    if (event.key === "Escape") player.hideCard(scene);
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target !== scene.frame) return;
+    if (event.key === "Escape" && scene.hovered) player.hideCard(scene);
     else if (event.key === "Enter" && scene.hovered) scene.options.onPick?.(scene.hovered);
     else if (event.key === "Enter") {
       const front = scene.drawn.filter((m) => m.hover && (m.kind === "node" || m.kind === "cell")).pop();
-      if (front) player.showCard(scene, front);
+      if (front) stand(scene, front);
     } else if (moves[event.key] && scene.hovered) {
       const next = neighbour(scene, scene.hovered, ...moves[event.key]);
-      if (next) player.showCard(scene, next);
+      if (next) stand(scene, next);
     } else return;
     event.preventDefault();
     event.stopPropagation();

@@ -78,7 +78,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.head = {};
       this.overview = new player.Overview(this);
       this.legend = player.element("div", "dp-legend", element);
-      this.frame.setAttribute("role", "img");
+      this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
+      this.frame.setAttribute("aria-roledescription", "picture");
+      for (const part of [this.plot, this.gutters, this.overlay]) part.setAttribute("aria-hidden", "true");
+      this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
+      this.voice.setAttribute("role", "status");
       this.shown = Infinity;
       this.lastPaint = 0;
       this.paintedStep = -1;

@@ -1,0 +1,223 @@
+"""For everyone: keys reach all, every picture is told in words, contrast and names hold, nothing jumps."""
+
+import re
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from tests.browser.test_page import finished, press, ready, start
+
+pytestmark = pytest.mark.browser
+
+SIZES = ((1400, 900), (390, 844))
+SECTIONS = "[...decodingExplorer.app.sections.keys()]"
+SMALL = """() => {
+  const kinds = '#explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
+  const sizes = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);
+  return sizes.filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 31.5)
+    .map(([e]) => (e.getAttribute('aria-label') || e.textContent) + ' ' + e.className);
+}"""  # noqa: E501
+WHERE = """() => {
+  const e = document.activeElement;
+  return e.getAttribute('aria-label') || e.textContent.slice(0, 20);
+}"""
+SHIFTS = """() => {
+  window.shifts = [];
+  new PerformanceObserver((list) => list.getEntries().forEach((e) => e.hadRecentInput || shifts.push(
+    [e.value, e.sources.map((s) => s.node && (s.node.className || s.node.nodeName)).join()])))
+    .observe({ type: 'layout-shift' });
+}"""
+BOXES = (
+    "[...document.querySelectorAll('.lane, .lane .view, .bars, .bar, .lane-foot, .tabs')]"
+    ".map(e => JSON.stringify(e.getBoundingClientRect())).join()"
+)
+
+
+def violations(page) -> list[str]:
+    """What the accessibility engine finds serious or critical, with the first places."""
+    found = (
+        Axe().run(page, context="#explorer", options={"resultTypes": ["violations"]}).response["violations"]
+    )
+    bad = [v for v in found if v["impact"] in ("serious", "critical")]
+    return [f"{v['id']}: {[n['target'] for n in v['nodes'][:4]]}" for v in bad]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "phone"])
+def test_the_engine_finds_nothing_serious_in_any_section(visit, size, scheme):
+    page = visit(*size, color_scheme=scheme)
+    ready(page)
+    for section in page.evaluate(SECTIONS):
+        page.evaluate("name => decodingExplorer.app.showSection(name)", section)
+        page.wait_for_timeout(200)
+        assert violations(page) == [], section
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), section
+    page.evaluate("decodingExplorer.app.showSection('decode')")
+    page.evaluate("decodingExplorer.lanes[0] && decodingExplorer.app.lanes[0].steps.toggle()")
+    press(page, "Help")
+    assert violations(page) == []
+    if size[0] < 400:
+        page.keyboard.press("Escape")
+        assert page.evaluate(SMALL) == []
+
+
+def test_all_controls_of_a_lane_are_reached_with_tab_and_views_with_arrows(visit):
+    page = visit()
+    ready(page)
+    page.keyboard.press("Tab")
+    seen = []
+    for _ in range(45):
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(WHERE))
+    names = [
+        "Prompt",
+        "Run",
+        "Step position",
+        "Strategy",
+        "Parameters",
+        "Steps as text",
+        "Text, token by token",
+        "Beam tree",
+    ]
+    at = [seen.index(name) for name in names]
+    assert at == sorted(at) and "Entropy" not in seen  # one tab stop for all views of a lane
+    lane = page.get_by_role("region", name="Lane 1", exact=True)
+    lane.get_by_role("tab", name="Beam tree").focus()
+    page.keyboard.press("ArrowRight")
+    expect(lane.get_by_role("tab", name="Entropy")).to_be_focused()
+    page.wait_for_function("decodingExplorer.lanes[0].view === 'entropy'")
+    page.keyboard.press("End")
+    expect(lane.get_by_role("tab", name="Text")).to_be_focused()
+    page.get_by_role("tab", name="Decode").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "false")
+    page.keyboard.press("Home")
+    expect(page.get_by_role("tab", name="Decode")).to_be_focused()
+
+
+def test_keys_work_everywhere_but_in_fields_and_can_be_switched_off(visit):
+    page = visit()
+    ready(page)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the lanes")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Lane 1", exact=True)).to_be_focused()
+    page.keyboard.press("]")
+    expect(page.get_by_role("region", name="Lane 2", exact=True)).to_be_focused()
+    page.keyboard.press("1")
+    expect(page.get_by_role("region", name="Lane 1", exact=True)).to_be_focused()
+    position = "decodingExplorer.app.playback.position"
+    page.keyboard.press("Home")
+    assert page.evaluate(position) == 0
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(position) == 39
+    prompt = page.get_by_role("textbox", name="Prompt")
+    prompt.fill("")
+    prompt.press_sequentially("s? [1]")
+    prompt.press("Home")
+    assert prompt.input_value() == "s? [1]" and page.evaluate(position) == 39
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    help_panel = page.get_by_role("dialog", name="Help")
+    expect(help_panel).to_contain_text("/strategies, /run and /trace")
+    help_panel.get_by_role("checkbox").uncheck()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Home")
+    assert page.evaluate(position) == 39
+
+
+def test_marks_and_tokens_are_walked_with_arrows_and_say_what_they_are(visit):
+    page = visit()
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 1", exact=True)
+    picture = lane.get_by_role("application")
+    assert re.match(r"Beam tree: Step 40: ", picture.get_attribute("aria-label"))
+    picture.focus()
+    page.keyboard.press("Enter")
+    hovered = "decodingExplorer.lanes[0].scene.hovered"
+    before = page.evaluate(
+        f"({{id: {hovered}.id, parent: {hovered}.parent, says: {hovered}.hover.join('. ')}})"
+    )
+    assert lane.locator(".dp-unseen").inner_text() == before["says"]
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(f"{hovered}.id") == before["parent"]
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(f"{hovered}.parent") == before["parent"]
+    page.keyboard.press("Escape")
+    assert page.evaluate(hovered) is None
+    text = lane.get_by_role("listbox").first
+    text.focus()
+    page.keyboard.press("Enter")
+    last = text.get_by_role("option").last
+    assert text.get_attribute("aria-activedescendant") == last.get_attribute("id")
+    page.keyboard.press("ArrowLeft")
+    assert text.get_attribute("aria-activedescendant") != last.get_attribute("id")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("complementary", name="Inspector")).to_be_visible()
+
+
+def test_steps_as_text_tell_every_step_and_mark_the_one_on_show(visit):
+    page = visit()
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 2", exact=True)
+    lane.get_by_role("button", name="Steps as text").click()
+    steps = page.get_by_role("region", name="Steps of lane 2").get_by_role("listitem")
+    expect(steps).to_have_count(page.evaluate("decodingExplorer.lanes[1].count"))
+    expect(steps.first).to_contain_text(re.compile(r"^Round 1: \d of \d drafted tokens accepted"))
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    expect(steps.first).to_have_attribute("aria-current", "step")
+    said = page.locator("#explorer > .unseen")
+    expect(said).to_contain_text("Lane 1, Step 1: ")
+    expect(said).to_contain_text("Lane 2, Round 1: ")
+    page.keyboard.press("t")
+    expect(steps.first).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["wide", "phone"])
+def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
+    page = visit(*size, reduced_motion="reduce")
+    start(page, "Once", 40)
+    page.evaluate("""() => {
+      window.told = 0;
+      const region = document.querySelector('#explorer > .unseen');
+      new MutationObserver(() => (told += 1)).observe(region, { childList: true, subtree: true });
+    }""")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.lanes[0].count > 0")
+    page.wait_for_timeout(300)
+    before, began = page.evaluate(BOXES), page.evaluate("performance.now()")
+    page.evaluate(SHIFTS)
+    finished(page)
+    page.wait_for_timeout(300)
+    assert page.evaluate(BOXES) == before
+    assert page.evaluate("shifts") == []
+    assert page.evaluate("told") <= 2 + (page.evaluate("performance.now()") - began) / 1000
+
+
+def test_zoom_and_a_lying_phone_keep_everything_in_reach(visit):
+    for width, height in ((700, 450), (844, 390)):  # 1400 x 900 at 200 %; a phone on its side
+        page = visit(width, height)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.get_by_role("button", name="Run", exact=True).scroll_into_view_if_needed()
+        expect(page.get_by_role("button", name="Run", exact=True)).to_be_in_viewport()
+        last = page.locator(".lane.current, .lane").first.locator(".lane-foot")
+        last.scroll_into_view_if_needed()
+        expect(last).to_be_in_viewport()
+        place = page.locator(".bars").evaluate("e => getComputedStyle(e).position")
+        assert place == "static", "bars that stay leave no room for the pictures"
+
+
+def test_high_contrast_shows_what_is_chosen_and_the_theme_follows_the_system(visit):
+    page = visit(forced_colors="active", color_scheme="dark")
+    tab = page.get_by_role("tab", name="Beam tree")
+    assert tab.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    press(page, "Switch between light and dark")
+    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"  # chosen by hand: it stays
