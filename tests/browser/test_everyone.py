@@ -140,7 +140,7 @@ def test_marks_and_tokens_are_walked_with_arrows_and_say_what_they_are(visit):
     before = page.evaluate(
         f"({{id: {hovered}.id, parent: {hovered}.parent, says: {hovered}.hover.join('. ')}})"
     )
-    assert lane.locator(".dp-unseen").inner_text() == before["says"]
+    assert lane.locator(".dp-unseen").text_content() == before["says"]
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(f"{hovered}.id") == before["parent"]
     page.keyboard.press("ArrowRight")
