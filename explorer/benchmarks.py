@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> None:
         "page": page,
         "start": start,
         "visitors": visitors,
+        "big": big,
     }
     for name in options.only or []:
         if name not in parts:
@@ -173,3 +174,10 @@ def visitors(options: argparse.Namespace) -> list[dict]:
     from explorer import visitors_bench
 
     return visitors_bench.visiting(options)
+
+
+def big(options: argparse.Namespace) -> list[dict]:
+    """Four lanes of 512 tokens with thousands of nodes each: scrubbing, pauses, memory."""
+    from explorer import big_bench
+
+    return big_bench.big(options)

@@ -11,6 +11,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const STATES = ["accepted", "live", "rejected", "resampled", "bonus"]; // states that a band may be tinted with
   const ARC_WIDTHS = [1.5, 2.5, 3.5, 5, 7, 9]; // px, by weight
   const ARC_WEIGHTS = [0.03, 0.06, 0.11, 0.17, 0.23]; // upper bounds of the first five widths
+  const LINE = 16.9; // pixels between two lines of a heading
   const GLYPHS = { dot: "circle", diamond: "diamond", triangle: "triangle-down", ring: "circle-open", star: "star", square: "square" };
   const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
 
@@ -177,11 +178,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const colour = player.mix(surface.bg, surface.text, 0.45 + 0.11 * i);
       styles[i] = (axis) => trace(axis, { line: { width, color: colour } });
     });
-    styles.far = (axis) =>
-      trace(axis, {
-        mode: "text", text: [], textposition: "bottom right", cliponaxis: false,
-        textfont: { size: 11, color: surface.soft, family: player.SANS_FACE },
-      });
     const made = layers("arc", ctx, styles), far = [];
     for (const mark of marks) {
       if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
@@ -192,10 +188,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (far.length) {
       // Sources left of the window are counted, not dropped silently.
       const share = far.reduce((sum, mark) => sum + mark.weight, 0), words = far.length > 1 ? "sources" : "source";
-      const target = made.of(far[0], "far");
-      target.x.push(ctx.view.range[0]);
-      target.y.push(ctx.view.panelOf(far[0]).y0);
-      target.text.push(`◂ ${far.length} ${words} further left: ${Math.round(100 * share)} %`);
+      const text = `◂ ${far.length} ${words} further left: ${Math.round(100 * share)} %`, panel = ctx.view.panelOf(far[0]);
+      const item = { x: ctx.view.range[0], y: panel.y0, dx: 2, dy: 8, text, color: surface.soft, size: 11, anchor: "start" };
+      made.order.push({ yaxis: panel.yaxis, face: "sans", items: [item] });
     }
     return made.order;
   };
@@ -256,26 +251,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
   // drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
   drawers.panel = function (marks, ctx) {
-    const { surface } = ctx.palette;
-    const made = layers("panel", ctx, {
-      heading: (axis) =>
-        trace(axis, {
-          mode: "text", text: [], textposition: "bottom right", cliponaxis: false,
-          textfont: { size: 13, color: surface.soft, family: player.SANS_FACE },
-        }),
-    });
+    const { surface } = ctx.palette, found = [];
     for (const mark of marks) {
       if (!mark.heading) continue;
-      const target = made.of(mark, "heading"), lead = player.escape(mark.lead || "");
-      const width = ctx.view.size.width - ctx.view.left - 8, room = ctx.view.panelOf(mark).heightPx / (13 * 1.3);
-      let lines = wrap((mark.lead || "") + mark.heading, width, 13);
-      if (mark.short && lines.length > room) lines = wrap((mark.lead || "") + mark.short, width, 13);
-      const [first, ...others] = lines.map(player.escape);
-      const bold = first.startsWith(lead) ? `<b>${lead}</b>${first.slice(lead.length)}` : first;
-      target.x.push(ctx.view.range[0]);
-      target.y.push(mark.y0);
-      target.text.push([bold, ...others].join("<br>"));
+      const panel = ctx.view.panelOf(mark), width = ctx.view.size.width - ctx.view.left - 8, lead = mark.lead || "";
+      let lines = wrap(lead + mark.heading, width, 13);
+      if (mark.short && lines.length > panel.heightPx / LINE) lines = wrap(lead + mark.short, width, 13);
+      const look = { x: ctx.view.range[0], y: mark.y0, dx: 2, color: surface.soft, size: 13, anchor: "start" };
+      const items = lines.map((text, i) => ({ ...look, dy: 9 + LINE * i, text }));
+      if (items[0].text.startsWith(lead)) Object.assign(items[0], { lead, text: items[0].text.slice(lead.length) });
+      found.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
     }
-    return made.order;
+    return found;
   };
 })(window.DecodingPlayer);

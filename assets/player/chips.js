@@ -4,6 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
+  const PHONE = "(max-width: 760px)"; // as in player.css: there the line is four lines, the newest last
   const GROUP = 200; // chips a group: groups outside the view cost no layout
   const MARKS = { resampled: "◆", bonus: "★", forced: "⚑" };
   const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt" };
@@ -141,7 +142,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     draw() {
       if (!this.root.offsetParent) return; // hidden, say in a closed tab: drawn when it is seen again
       let marks = this.marksAt();
-      if (this.options.oneLine) marks = marks.slice(-ONE_LINE);
+      if (this.options.oneLine && !window.matchMedia(PHONE).matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
       const elements = marks.map((mark) => this.chip(mark));
       const order = marks.map((mark) => mark.id).join(" ");
       if (order === this.order) return;

@@ -128,20 +128,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   };
 
   function traceOf(list, ctx, axis, face) {
-    const view = ctx.view;
+    const view = ctx.view, panel = Object.values(ctx.panels).find((p) => p.yaxis === axis);
     const mine = list.filter((l) => l.axis === axis && (l.face === "mono") === (face === "mono"));
-    const panel = Object.values(ctx.panels).find((p) => p.yaxis === axis);
-    return {
-      mode: "text", yaxis: axis,
-      x: mine.map((l) => view.range[0] + (l.x - view.left) / view.columnWidth),
-      y: mine.map((l) => panel.y0 + ((l.y - panel.topPx) / panel.heightPx) * (panel.y1 - panel.y0)),
-      text: mine.map((l) => ctx.escape(l.text)),
-      textposition: mine.map((l) => "middle " + { left: "right", right: "left", center: "center" }[l.align]),
-      textfont: {
-        family: face === "mono" ? player.MONO_FACE : player.SANS_FACE,
-        size: mine.map((l) => l.size), color: mine.map((l) => l.color), weight: mine.map((l) => (l.bold ? 700 : 400)),
-      },
-    };
+    return { yaxis: axis, face, items: mine.map((l) => ({
+      x: view.range[0] + (l.x - view.left) / view.columnWidth,
+      y: panel.y0 + ((l.y - panel.topPx) / panel.heightPx) * (panel.y1 - panel.y0),
+      text: l.text, size: l.size, color: l.color, bold: l.bold, anchor: { left: "start", right: "end", center: "middle" }[l.align],
+    })) };
   }
 
   player.drawers.label = function (marks, ctx) {

@@ -68,7 +68,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.replaceChildren();
       element.classList.add("dp-scene");
       this.frame = player.element("div", "dp-frame", element);
-      this.plot = player.element("div", "dp-plot", this.frame);
+      this.picture = player.element("div", "dp-picture", this.frame);
+      this.plot = player.element("div", "dp-plot", this.picture);
+      this.veil = player.element("div", "dp-veil", this.frame);
+      this.texts = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+      this.texts.classList.add("dp-texts");
+      this.picture.append(this.texts);
       this.gutters = player.element("div", "dp-gutters", this.frame);
       this.overlay = player.element("div", "dp-overlay", this.frame);
       this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
@@ -244,8 +249,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
       const ctx = this.context(view, step);
       ctx.byKind = byKind;
-      const traces = this.traces(byKind, ctx);
+      const texts = [], traces = this.traces(byKind, ctx, texts);
       Plotly.react(this.plot, traces, player.layout(this.head, view, this.colours), { staticPlot: true, displayModeBar: false });
+      player.drawTexts(this.texts, texts, view, this.head, this.colours.surface);
       player.drawGutters(this.gutters, ctx);
       player.drawFold(this.gutters, this, ctx);
       this.drawn = marks;
@@ -257,28 +263,37 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.placed = ctx.placed || []; // the labels and their boxes, in pixels
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
-      if (before && since === 1 && this.hand.follow && before.columnWidth === view.columnWidth) this.glide(view, before);
+      if (before && since === 1 && this.hand.follow && before.columnWidth === view.columnWidth) this.move(view, before);
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
     }
 
-    // The window has moved by whole columns: the picture slides to its new place, where that is cheap and wanted.
-    glide(view, before) {
+    // One step on, where motion is cheap and wanted: a window that has moved by whole columns slides to its new place; in one
+    // that stands still the new columns fade in, from under a veil.
+    move(view, before) {
       const moved = (view.lo - before.lo) * view.columnWidth;
-      if (moved <= 0 || this.drawn.length > 800 || this.lastDraw > 30) return;
+      if (moved < 0 || this.drawn.length > 800 || this.lastDraw > 30) return;
       if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+      if (!moved) {
+        const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
+        if (wide <= 0 || view.byDepth) return;
+        Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
+        this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
+        return;
+      }
       const slide = [{ transform: `translateX(${moved}px)` }, { transform: "none" }];
-      this.plot.firstElementChild?.animate(slide, { duration: 200, easing: "ease-out" });
+      this.picture.animate(slide, { duration: 200, easing: "ease-out" });
     }
 
     // Drawers return a trace for every style there is; only styles that occurred in this scene are handed on, in a fixed
-    // order that only ever grows (an empty trace costs a quarter of a millisecond at each redraw, and there are 140).
-    traces(byKind, ctx) {
+    // order that only ever grows; traces of words go to `texts` (an empty trace costs a quarter of a millisecond at each redraw, and there are 140).
+    traces(byKind, ctx, texts) {
       const found = [];
       for (const kind of player.LAYERS) {
         if (!player.drawers[kind]) continue;
         player.drawers[kind](byKind[kind] || [], ctx).forEach((trace, index) => {
+          if (trace.items) return texts.push(trace);
           const empty = !trace.x || trace.x.length === 0, key = kind + index + " " + trace.yaxis;
           if (!empty) this.used.add(key);
           if (this.used.has(key)) found.push({ type: "scatter", hoverinfo: "skip", ...trace, visible: trace.visible ?? !empty });

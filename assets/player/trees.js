@@ -167,17 +167,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
           glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size: 11 });
         }
         const text = cell.text && font >= 9 ? ctx.fit(cell.text, width - 5 - shift, font) : "";
-        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text: ctx.escape(text), color, size: font });
+        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text, color, size: font });
       }
-      return [textTrace(texts, axis, player.MONO_FACE), textTrace(glyphs, axis, player.SANS_FACE)];
+      return [{ yaxis: axis, face: "mono", items: texts }, { yaxis: axis, face: "sans", items: glyphs }];
     });
-  }
-
-  function textTrace(list, axis, family) {
-    return {
-      mode: "text", x: list.map((t) => t.x), y: list.map((t) => t.y), text: list.map((t) => t.text), yaxis: axis,
-      textposition: "middle center", textfont: { family, color: list.map((t) => t.color), size: list.map((t) => t.size) },
-    };
   }
 
   // ---- guides: dotted verticals over the whole panel; their words are labels ---------------------------------------------------------------

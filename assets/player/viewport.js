@@ -64,7 +64,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let y0 = topOf(panel, tall / unit, front, rows, hand);
     const whole = { y0, y1: y0 + tall / unit };
     if (!head.fold_rows || y0 <= panel.y0) return whole;
-    const settled = head.fold_rows === "settled", room = settled ? unit : FOLD_SHARE * tall;
+    const settled = head.fold_rows === "settled", newest = rows.length ? rows[rows.length - 1].y0 : y0;
+    const left = tall - (front.y + 0.3 - newest) * unit; // what the newest row leaves
+    const room = settled ? unit : Math.max(3 * LOWEST, Math.min(FOLD_SHARE * tall, left));
     y0 = rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
     const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
     if (!past.length) return whole;
@@ -148,7 +150,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {
-      narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
+      titled: axis && bottom > BOTTOM, narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
       lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
       panels: placed, panelOf,
       px: (x) => left + (x - range[0]) * columns.width,
@@ -177,19 +179,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       shapes: [],
       xaxis: {
         range: view.range, anchor: "free", position: 0, fixedrange: true, showgrid: false, zeroline: false, showline: false,
-        ticks: "", visible: view.axis, tickmode: "array",
-        tickvals: view.axis ? player.xTicks(view) : [], tickfont: font,
-        title: { text: view.bottom > BOTTOM ? player.escape(view.byDepth ? "draft depth" : head.axis || "token position") : "", font, standoff: 0 },
+        ticks: "", visible: false,
       },
     };
     for (const panel of Object.values(view.panels)) {
       const ticks = panel.ticks || [];
       layout["yaxis" + (panel.index ? panel.index + 1 : "")] = {
         range: [panel.y1, panel.y0], domain: [panel.bottom, panel.top], fixedrange: true, zeroline: false, showline: false,
-        anchor: "x", tickmode: "array", tickvals: ticks.map((t) => (Array.isArray(t) ? t[0] : t)), tickfont: font,
-        ticktext: ticks.map((t) => player.escape(Array.isArray(t) ? t[1] : t)),
-        showgrid: ticks.length > 0, gridcolor: colours.surface.grid, showticklabels: ticks.length > 0,
-        title: { text: panel.title ? player.escape(panel.title) : "", font, standoff: 2 },
+        anchor: "x", tickmode: "array", tickvals: ticks.map((t) => (Array.isArray(t) ? t[0] : t)), visible: ticks.length > 0,
+        showgrid: ticks.length > 0, gridcolor: colours.surface.grid, showticklabels: false, ticks: "",
       };
       if (panel.rule) {
         layout.shapes.push({

@@ -41,14 +41,14 @@ SHOW = """async ([palette, theme, head, deltas, step]) => {
   await new Promise(painted);
   await document.fonts.ready;
 }"""
-TEXTS = """() => [...document.querySelectorAll(".dp-plot text, .dp-frame span")]
+TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-frame span")]
   .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
   .filter(([text, box]) => text && box.width > 0)
   .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
-POINTS = """mode => document.querySelector(".dp-plot").data
+POINTS = """mode => scene.plot.data
   .filter(t => t.mode === mode && t.visible !== false)
   .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbols: t.marker && t.marker.symbol}))"""
-FRONTIER = """() => document.querySelector(".dp-plot").data
+FRONTIER = """() => scene.plot.data
   .filter(t => t.line && t.line.color === scene.colours.surface.text && t.line.width === 3)
   .map(t => t.y)"""
 

@@ -163,7 +163,7 @@ def test_a_token_that_looks_like_markup_is_text_everywhere(page):
     page.evaluate("DecodingPlayer.showCard(scene, scene.drawn.find(m => m.state === 'rejected'))")
     assert HOSTILE in page.evaluate("document.querySelector('.dp-card').textContent")
     assert page.locator(".dp-chip.is-rejected").first.text_content() == HOSTILE
-    assert "<im" in page.evaluate("scene.plot.querySelector('svg').textContent")  # cut to its cell, and shown
+    assert "<im" in page.evaluate("scene.texts.textContent")  # cut to its cell, and shown
     assert page.locator("img").count() == 0 and page.evaluate("window.hacked === undefined")
 
 
@@ -241,7 +241,7 @@ def test_a_large_search_stays_within_the_budget_of_a_redraw(page):
     """A redraw costs its marks, labels and traces; a clock would measure what else the machine is doing."""
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(16, 60), num_beams=16)))
     assert page.evaluate("scene.count()") > 2500
-    counted = "selector => scene.plot.querySelectorAll(selector).length"
+    counted = "selector => scene.picture.querySelectorAll(selector).length"
     assert 200 < page.evaluate(counted, "path.point") < 1500
-    assert 10 < page.evaluate(counted, ".textpoint") <= 150
+    assert 10 < page.evaluate(counted, ".dp-texts text") <= 150
     assert page.evaluate("scene.plot.data.length") <= 25

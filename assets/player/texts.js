@@ -1,0 +1,65 @@
+// All words of a picture as one SVG over the plot: labels, tokens in cells, headings, numbers of the axes. Plotly measures and
+// parses every text it draws, which cost more than the marks; here a text is a text, never markup. Knows where panels lie.
+window.DecodingPlayer = window.DecodingPlayer || {};
+(function (player) {
+  "use strict";
+  const SVG = "http://www.w3.org/2000/svg";
+  const SMALL = 11; // pixels of the numbers at axes
+
+  function make(tag, parent, attributes) {
+    const made = document.createElementNS(SVG, tag);
+    for (const name in attributes) made.setAttribute(name, attributes[name]);
+    parent.append(made);
+    return made;
+  }
+
+  function write(parent, x, y, item, face) {
+    const text = make("text", parent, { x: x + (item.dx || 0), y: y + (item.dy || 0), fill: item.color, "font-size": item.size,
+      "text-anchor": item.anchor || "middle", class: face === "mono" ? "dp-mono" : "" });
+    if (item.bold) text.setAttribute("font-weight", "700");
+    if (item.lead) make("tspan", text, { "font-weight": "700" }).textContent = item.lead;
+    text.append(item.text);
+  }
+
+  // Numbers and titles of the axes.
+  function axes(svg, view, head, surface) {
+    const plain = { color: surface.soft, size: SMALL };
+    for (const panel of Object.values(view.panels)) {
+      for (const tick of panel.ticks || []) {
+        const [value, words] = Array.isArray(tick) ? tick : [tick, String(tick)];
+        write(svg, view.left - 5, view.py(value, { panel: panel.id }), { ...plain, text: words, anchor: "end" });
+      }
+    }
+    if (!view.axis) return;
+    const low = view.size.height - view.bottom, right = view.size.width - (view.clip ? view.right : 0);
+    for (const x of player.xTicks(view)) {
+      const at = view.px(x);
+      if (at >= view.left && at <= right - 6) write(svg, at, low + 9, { ...plain, text: String(x) });
+    }
+    const words = view.byDepth ? "draft depth" : head.axis || "token position";
+    if (view.titled) write(svg, (view.left + right) / 2, low + 23, { ...plain, text: words });
+  }
+
+  // `traces`: [{yaxis, face, free, items: [{x, y, text, color, size, anchor, bold, lead, dx, dy}]}]; x and y in data units, dx and
+  // dy in pixels; a text stays within its panel unless its trace is free.
+  player.drawTexts = function (svg, traces, view, head, surface) {
+    const right = view.size.width - (view.clip ? view.right : 0);
+    svg.replaceChildren();
+    svg.setAttribute("width", view.size.width);
+    svg.setAttribute("height", view.size.height);
+    axes(svg, view, head, surface);
+    for (const panel of Object.values(view.panels)) {
+      const { topPx, heightPx } = panel, mark = { panel: panel.id };
+      const inside = make("svg", svg, { y: topPx, width: right, height: heightPx, overflow: "hidden" });
+      for (const trace of traces) {
+        if (trace.yaxis !== panel.yaxis) continue;
+        for (const item of trace.items) {
+          const x = view.px(item.x), y = view.py(item.y, mark);
+          if (x < view.left - 8 || x > right) continue;
+          if (trace.free) write(svg, x, y, item, trace.face);
+          else write(inside, x, y - topPx, item, trace.face);
+        }
+      }
+    }
+  };
+})(window.DecodingPlayer);

@@ -1,0 +1,190 @@
+"""Large runs: real lanes with thousands of nodes stay readable, right at every step, and within the budget of a
+redraw.
+"""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from decoders.lane import Lane, Limits
+from decoders.models import load
+from tests.browser.test_charts import touching
+from tests.browser.test_page import finished, marks, press, seek, start
+from visualizers.scene import Header
+from visualizers.views import deltas
+
+pytestmark = pytest.mark.browser
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
+LANES = {
+    "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),
+    "diverse_beam": ({"num_beams": 6, "num_beam_groups": 3}, ("beam_tree",)),
+    "speculative_tree": ({"widths": "4,2,2,1"}, ("draft_tree", "draft_round")),
+    "jacobi": ({}, ("parallel_grid",)),
+}
+CASES = [(strategy, view) for strategy, (_, views) in LANES.items() for view in views]
+
+SHOW = """async ([palette, head, deltas]) => {
+  const main = document.querySelector("main");
+  main.replaceChildren();
+  window.scene = new DecodingPlayer.Scene(main, {palette, theme: "light"});
+  scene.reset(head);
+  scene.feed(deltas);
+}"""
+PAINT = """async step => {
+  if (step !== null) scene.show(step);
+  const look = done => scene.waiting ? requestAnimationFrame(() => look(done)) : setTimeout(done, 30);
+  await new Promise(look);
+}"""
+TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-gutters span, .dp-gutters text")]
+  .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
+  .filter(([text, box]) => text && box.width > 0)
+  .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
+# For steps in an order by chance: whether the marks, and those of some columns, are those of a scene that only went forward.
+SAME = """([head, deltas, order, low, high]) => {
+  const forward = new DecodingPlayer.History(head.ops), said = [], few = [];
+  const among = (history, step) => history.inside(step, low, high, () => true).map(mark => mark.id).join();
+  for (const delta of deltas) {
+    forward.feed([delta]);
+    said.push(JSON.stringify(forward.marks(delta.step)));
+    few.push(among(forward, delta.step));
+  }
+  return order.every(step => JSON.stringify(scene.marksAt(step)) === said[step] && among(scene.history, step) === few[step]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def opened(chromium):
+    """One page with the player on it."""
+    page, errors = chromium.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content("<main style='position: fixed; inset: 0'></main>")
+    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+        page.add_script_tag(path=str(script))
+    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+    yield page
+    page.close()
+    assert errors == []
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    """(strategy, view) -> (head, deltas, nodes) of real lanes of the shipped models, 100 tokens at most."""
+    models = {"target": load("llama-tiny", device="cpu"), "draft": load("llama-tiny-draft", device="cpu")}
+    prompt, found = models["target"].encode("Once upon a time, Tim went to the park with his dog"), {}
+    for strategy, (parameters, views) in LANES.items():
+        trace = Lane(strategy, prompt, models, parameters, limits=Limits(100)).run()
+        nodes = sum(type(e).__name__ == "Propose" for step in trace.steps for e in step.events)
+        header = Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title)
+        for view in views:
+            found[strategy, view] = (*deltas(view, header, trace.steps), nodes)
+    return found
+
+
+def show(page, scenes, case, width: int, height: int) -> int:
+    """Feeds a scene whole; the number of its steps."""
+    head, fed, _ = scenes[case]
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate(SHOW, [json.loads((ASSETS / "palette.json").read_text()), head, fed])
+    return len(fed)
+
+
+@pytest.mark.parametrize("size", [(1400, 320), (690, 240), (390, 300)])
+@pytest.mark.parametrize("case", CASES)
+def test_no_two_texts_touch_in_any_view_at_any_step(opened, scenes, case, size):
+    last = show(opened, scenes, case, *size) - 1
+    for step in (0, last // 3, last // 2, last):
+        opened.evaluate(PAINT, step)
+        texts = opened.evaluate(TEXTS)
+        assert len(texts) > 5 and touching(texts) == []
+        labels = opened.evaluate("scene.placed.map(l => [l.text, ...l.box])")
+        assert len(labels) <= 150
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scrubbing_in_any_order_gives_the_marks_of_going_forward(opened, scenes, case):
+    steps = show(opened, scenes, case, 1000, 300)
+    order = list(range(steps))
+    random.Random(7).shuffle(order)
+    head, fed, _ = scenes[case]
+    assert opened.evaluate(SAME, [head, fed, order, 20, 31])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_redraw_costs_what_the_window_holds_and_not_what_the_run_has(opened, scenes, case):
+    last = show(opened, scenes, case, 690, 240) - 1
+    opened.evaluate(PAINT, last)
+    assert 20 < opened.evaluate("scene.drawn.length") < 600
+    assert opened.evaluate("scene.plot.data.length") < 30
+    low, high = opened.evaluate("scene.view.range")
+    assert opened.evaluate("scene.view.byDepth") or low <= opened.evaluate("scene.view.front.x") <= high
+
+
+def test_the_strip_shows_the_whole_run_and_moves_the_window(opened, scenes):
+    show(opened, scenes, ("beam", "beam_tree"), 1000, 300)
+    opened.evaluate(PAINT, 99)
+    strip = opened.locator(".dp-strip").bounding_box()
+    assert 20 <= strip["height"] <= 40 and opened.evaluate("scene.overview.painted") != ""
+    opened.wait_for_function("scene.overview.painted.startsWith('99,')")
+    assert opened.evaluate("scene.view.lo") > 60
+    opened.mouse.click(strip["x"] + 0.2 * strip["width"], strip["y"] + 5)
+    opened.evaluate(PAINT, None)
+    low, high = opened.evaluate("scene.view.range")
+    assert low < 20 < high and opened.get_by_role("button", name="Follow").is_visible()
+    opened.get_by_role("button", name="Show the whole run").click()
+    opened.evaluate(PAINT, None)
+    assert opened.locator(".dp-strip").bounding_box()["height"] > 200
+    opened.get_by_role("button", name="Back to the open part").click()
+    opened.evaluate(PAINT, None)
+    assert opened.evaluate("scene.view.range") == [low, high]
+
+
+def test_finished_rounds_fold_into_steps_above_the_open_ones(opened, scenes):
+    last = show(opened, scenes, ("speculative_tree", "draft_tree"), 1000, 240) - 1
+    opened.evaluate(PAINT, last)
+    fold = opened.evaluate("scene.view.panels.rounds.fold")
+    cells = opened.evaluate(
+        "scene.drawn.filter(m => m.kind === 'cell' && m.y < scene.view.panels.rounds.fold.open)"
+    )
+    assert len(fold["tops"]) > 1 and cells and all(c["text"] == "" and c["fill"] == "filled" for c in cells)
+    newest = opened.evaluate("scene.history.front(scene.step()).x")
+    assert max(c["x"] for c in opened.evaluate("scene.drawn.filter(m => m.kind === 'cell')")) == newest
+
+
+def test_a_search_of_thousands_of_nodes_runs_in_the_page(visit, app):
+    page = visit()
+    start(page, "Once", 110)
+    lane = {"strategy": "beam", "parameters": {"num_beams": 16}, "view": "beam_tree"}
+    page.evaluate("lane => decodingExplorer.app.applySetup({lanes: [lane]})", lane)
+    press(page, "Run")
+    finished(page)
+    record = app.runs.find(page.evaluate("decodingExplorer.run")).records[0]
+    trace = record.trace
+    header = Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title)
+    head, fed = deltas("beam_tree", header, trace.steps)
+    assert len(page.evaluate("[...decodingExplorer.lanes[0].scene.history.byId.keys()]")) > 5000
+    for position in (110, 31, 77, 5):
+        seek(page, position)
+        page.wait_for_function("n => decodingExplorer.lanes[0].scene.paintedStep === n - 1", arg=position)
+        expected = {m["id"]: dict(m) for m in head["ops"]}
+        for op in (op for delta in fed[:position] for op in delta["ops"]):
+            if "kind" in op:
+                expected[op["id"]] = dict(op)
+            elif "set" in op:
+                expected[op["id"]].update(op["set"])
+        shown = {m["id"]: m for m in marks(page, 0, position - 1)}
+        assert shown == {key: mark for key, mark in expected.items() if not mark.get("gone")}
+    expect(page.get_by_text("folded: 1–").first).to_be_attached()
+
+
+def test_a_lane_that_fills_the_context_says_so(visit):
+    page = visit()
+    start(page, "once " * 50, 512)
+    page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
+    press(page, "Run")
+    finished(page)
+    expect(page.get_by_text("The model's context of 256 tokens is full.")).to_be_visible()
