@@ -90,7 +90,7 @@ WATCH = """() => {
   }).observe({ entryTypes: ["longtask"] });
 }"""
 
-# Milliseconds from the slider's input until all four lanes have painted their step, at `count` random positions.
+# Milliseconds from the slider's input until all lanes have painted their step, at `count` random positions.
 SCRUB = """async count => {
   const explorer = window.decodingExplorer, slider = explorer.app.bar.slider, times = [];
   const rest = time => new Promise(done => setTimeout(done, time));
@@ -108,4 +108,5 @@ SCRUB = """async count => {
 
 # How many nodes each lane's tree has in the page.
 NODES = """() => decodingExplorer.lanes.map(lane =>
-  new Set([...lane.scene.history.byId.values()].map(entry => entry.base.node).filter(node => node >= 0)).size)"""
+  new Set([...lane.scene.history.byId.values()].map(entry => entry.base.node)
+    .filter(node => node >= 0)).size)"""

@@ -1,6 +1,4 @@
-"""Large runs: real lanes with thousands of nodes stay readable, right at every step, and within the budget of a
-redraw.
-"""
+"""Large runs: real lanes with thousands of nodes stay readable, right at every step, and cheap to draw."""
 
 import json
 import random
@@ -44,7 +42,7 @@ TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-gutters span
   .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
   .filter(([text, box]) => text && box.width > 0)
   .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
-# For steps in an order by chance: whether the marks, and those of some columns, are those of a scene that only went forward.
+# For steps in any order: whether all marks, and those of some columns, are those of going forward.
 SAME = """([head, deltas, order, low, high]) => {
   const forward = new DecodingPlayer.History(head.ops), said = [], few = [];
   const among = (history, step) => history.inside(step, low, high, () => true).map(mark => mark.id).join();
@@ -53,7 +51,8 @@ SAME = """([head, deltas, order, low, high]) => {
     said.push(JSON.stringify(forward.marks(delta.step)));
     few.push(among(forward, delta.step));
   }
-  return order.every(step => JSON.stringify(scene.marksAt(step)) === said[step] && among(scene.history, step) === few[step]);
+  return order.every(step =>
+    JSON.stringify(scene.marksAt(step)) === said[step] && among(scene.history, step) === few[step]);
 }"""
 
 
