@@ -96,9 +96,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.emit("run", run);
     }
 
-    // A lane has come to the run, a branch of `parent`: `answer` is the server's, {run, lane, setup}.
-    grow(answer, parent) {
+    // A lane has come to the run, a branch of `parent`, in the place of `instead` if there is one: `answer` is the server's,
+    // {run, lane, setup}.
+    grow(answer, parent, instead) {
       const unchanged = this.runKey === this.settingsKey(), paused = this.run.state === "paused";
+      if (instead) this.removeLane(instead);
       const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
       const run = new page.Run(this, answer.run, paused ? "paused" : "running");
       run.count = Math.max(this.run.count, answer.lane + 1);

@@ -191,11 +191,18 @@ window.ExplorerPage = window.ExplorerPage || {};
         title: "Branch here: force " + row.text + " in a new lane", onclick: () => this.branch({ token: row.id }) }, "⚑");
     }
 
-    async branch(what) {
+    // `instead`: the lane that makes room, if four are there already.
+    async branch(what, instead) {
+      const panes = this.app.lanes, last = panes[panes.length - 1];
       if (this.busy) return;
+      if (panes.length >= this.app.data.limits.lanes && !instead) {
+        this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
+        this.said.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
+        return;
+      }
       this.busy = true;
       this.say("Branching …");
-      const problem = await page.branch(this.app, this.lane, this.found.node, what);
+      const problem = await page.branch(this.app, this.lane, this.found.node, what, instead);
       this.busy = false;
       if (problem) return this.say(problem, true);
       this.say("Lane " + this.app.lanes.length + " goes on from here.");
@@ -213,18 +220,18 @@ window.ExplorerPage = window.ExplorerPage || {};
     target: "The target's own token; nothing was tested.", guess: "A guess of the parallel decoder; not final.",
   };
 
-  // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible.
-  page.branch = async function (app, lane, node, what) {
+  // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible. `instead`
+  // is the lane that goes. Lanes that were removed from the page leave their place in the run.
+  page.branch = async function (app, lane, node, what, instead) {
     const run = app.run, most = app.data.limits.lanes;
-    if (app.lanes.length >= most) return "There are " + most + " lanes already: remove one with ×, then branch again.";
-    const used = new Set(app.lanes.map((pane) => pane.runIndex));
+    const used = new Set(app.lanes.filter((pane) => pane !== instead).map((pane) => pane.runIndex));
     const free = run.count >= most ? Array.from({ length: run.count }, (_, i) => i).find((i) => !used.has(i)) : undefined;
     const answer = await page.call("explorer_branch", {
       run: run.id, lane: lane.runIndex, node, ...what, replace: free ?? null,
       max_new_tokens: JSON.parse(app.runKey).max_new_tokens,
     });
     if (answer.error) return answer.error;
-    if (app.run === run) app.grow(answer, lane);
+    if (app.run === run) app.grow(answer, lane, instead);
     return null;
   };
 

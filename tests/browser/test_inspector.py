@@ -169,9 +169,8 @@ def test_four_lanes_are_the_most(visit):
     with_lanes(page, *({"strategy": "greedy"} for _ in range(4)), tokens=6)
     inspect(page, 1, committed(page, 1)[2])
     panel(page).get_by_role("button", name="Branch here", exact=True).click()
-    expect(panel(page)).to_contain_text("There are 4 lanes already: remove one with ×, then branch again.")
-    lane(page, 4).get_by_role("button", name="Remove lane").click()
-    panel(page).get_by_role("button", name="Branch here", exact=True).click()
+    expect(panel(page)).to_contain_text("There are 4 lanes, and a run has no more: remove one with ×, or")
+    panel(page).get_by_role("button", name="Replace lane 4").click()
     expect(lane(page, 4).locator(".chips-row .is-forced")).to_have_count(1)
     finished(page)
 
