@@ -15,7 +15,7 @@ from pathlib import Path
 from decoders.trace import Trace
 from explorer import page_files
 from explorer.container import container, named, pack
-from explorer.inspect_node import inspect
+from explorer.inspect_node import Facts
 from explorer.page_data import page_data
 from explorer.runs import Run, Runs, answer
 from explorer.shown import declarations, viewed
@@ -45,12 +45,20 @@ def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
 def rest(run: Run, declared: dict[str, dict]) -> dict:
     """What a saved page is asked for after its first picture: every view, every node, the costs."""
     traces = [record.trace for record in run.records]
+    facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
-        "nodes": [{str(node): inspect(trace, node) for node in trace.nodes()} for trace in traces],
+        "nodes": [{str(node): found.of(node) for node in found.token} for found in facts],
+        "cells": [cells(found) for found in facts],
         "costs": cost_table(traces),
         "comparison": compare(traces),
     }
+
+
+def cells(found: Facts) -> dict[str, dict]:
+    """What stood at each place of a parallel decoder: "position,iteration" -> facts."""
+    everywhere = [cell for stood in found.cells.values() for cell in stood]
+    return {f"{c.position},{c.iteration}": found.of_cell(c.position, c.iteration) for c in everywhere}
 
 
 def lane_answers(run: Run, index: int, views: list[str]) -> dict:

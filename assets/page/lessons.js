@@ -173,7 +173,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
       const told = this.told.stops[this.index], node = told.nodes[told.lane];
       const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect",
-        onclick: () => this.app.inspector.show(this.app.lanes[told.lane - 1], node) }, "Inspect this token");
+        onclick: () => this.app.inspector.show(this.app.lanes[told.lane - 1], { node }) }, "Inspect this token");
       const words = [h("h3", {}, stop.title), h("p", { class: told.holds ? null : "not-so" }, told.text)];
       if (!told.holds) return [...words, inspect].filter(Boolean);
       return [...words, h("p", { class: "question" }, told.question), ...this.answers(told), inspect].filter(Boolean);

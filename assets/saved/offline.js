@@ -35,8 +35,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       return { run: request.run, state: "done", lanes: lanes.map((lane, i) => after(lane, request.cursors[i])) };
     },
     async explorer_inspect(request) {
-      const { nodes } = await blob("rest");
-      return nodes[request.lane][request.node] || { error: "This mark is no token of the trace; click on a token." };
+      const { nodes, cells } = await blob("rest");
+      const found = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
+      return found || { error: "This mark is no token of the trace; click on a token." };
     },
     async explorer_compare() {
       return (await blob("rest")).comparison;
