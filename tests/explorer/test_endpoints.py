@@ -85,7 +85,7 @@ def test_strategies_are_listed_and_nothing_else_is_an_endpoint(served):
         (("", "greedy"), "prompt is empty"),
         (("a", "magic"), "no strategy 'magic'"),
         (("a", "beam", {"num_beams": 0}), "num_beams must be"),
-        (("a", "greedy", {}, 10_000), "max_new_tokens must be a whole number from 1 to 256"),
+        (("a", "greedy", {}, 10_000), "max_new_tokens must be a whole number from 1 to 512"),
         (("a", "greedy", {}, 4, -1), "the seed must be a whole number"),
     ],
 )
