@@ -256,6 +256,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   page.addPart((app) => {
+    if (app.data.saved) return; // a lesson decodes
     app.guide = new Guide(app);
     app.lessons = new Lessons(app);
     app.addSection("lessons", "Lessons", app.lessons.element, () => app.lessons.shown());

@@ -7,6 +7,11 @@ from tests.browser.test_page import press
 
 pytestmark = pytest.mark.browser
 SIZES = [(1400, 900), (390, 844)]
+OUTLINED = """([lane, node]) => {
+  const { chips } = decodingExplorer.lanes[lane], made = [...chips.made.values()];
+  if (!chips.root.offsetParent) return true; // a lane that a phone does not show now
+  return made.some(({ element, mark }) => mark.node === node && element.classList.contains("dp-outlined"));
+}"""
 
 
 def section(page, name: str):
@@ -72,3 +77,100 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     expect(status).to_contain_text("0 methods · 1 paper: 0 work here, 1 not here yet")
     search.press("Tab")
     expect(family).to_be_focused()
+
+
+def begin(page, number: int):
+    """Starts a lesson and waits until it can go on; the guide beside the lanes."""
+    lessons = section(page, "Lessons")
+    lessons.get_by_role("button", name=f"Start lesson {number}:").click()
+    guide = page.get_by_role("region", name="Lesson", exact=True)
+    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    return guide
+
+
+def told(page, lesson: str) -> list[dict]:
+    """What the server says of the run on screen."""
+    return page.evaluate(
+        "lesson => decodingExplorer.call('explorer_lesson', {run: decodingExplorer.run, lesson})", lesson
+    )["stops"]
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_lesson_runs_stops_asks_and_answers_from_the_run(visit, width, height):
+    page = visit(width, height)
+    guide = begin(page, 1)
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.strategy)") == ["greedy", "sample"]
+    stops = told(page, "greedy-or-sampling")
+    guide.get_by_role("button", name="Start", exact=True).click()
+    progress = guide.get_by_role("progressbar")
+    answered = 0
+    for number, stop in enumerate(stops, 1):
+        expect(guide.get_by_text(f"Stop {number} of {len(stops)}")).to_be_visible()
+        expect(progress).to_have_attribute("aria-valuenow", str(number))
+        expect(guide.get_by_text(stop["text"], exact=True)).to_be_visible()
+        assert page.evaluate("decodingExplorer.app.playback.position") == stop["step"] + 1
+        for lane, node in stop["nodes"].items():
+            page.wait_for_function(OUTLINED, arg=[int(lane) - 1, node])
+        if stop["holds"]:
+            answered += answer(guide, stop)
+        assert fits(page)
+        guide.locator(".guide-foot .primary").click()
+    assert answered >= 2
+    expect(guide.get_by_text("That was it.")).to_be_visible()
+    guide.get_by_role("button", name="Back", exact=True).click()
+    expect(guide.get_by_text(f"Stop {len(stops)} of {len(stops)}")).to_be_visible()
+    guide.get_by_role("button", name="Leave the lesson").click()
+    expect(guide).to_be_hidden()
+    assert page.evaluate("document.querySelectorAll('.dp-outlined').length") == 0
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.strategy)") == ["greedy", "sample"]
+
+
+def answer(guide, stop: dict) -> int:
+    """Chooses a wrong answer where there is one and looks for what the guide says then."""
+    expect(guide.get_by_text(stop["question"], exact=True)).to_be_visible()
+    expect(guide.get_by_text(stop["answer"])).to_have_count(0)
+    if not stop["choices"]:
+        guide.get_by_role("button", name="Think, then look").click()
+    else:
+        wrong = next(choice for choice in stop["choices"] if not choice["right"])
+        guide.get_by_role("button", name=wrong["text"]).press("Enter")
+        expect(guide.get_by_text("Not so.")).to_be_visible()
+        right = next(choice for choice in stop["choices"] if choice["right"])
+        guide.get_by_role("button", name=right["text"]).click()
+        expect(guide.get_by_text("Right.")).to_be_visible()
+    expect(guide.get_by_text(stop["answer"])).to_be_visible()
+    return 1
+
+
+def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(visit):
+    page = visit()
+    guide = begin(page, 1)
+    guide.get_by_role("button", name="Start", exact=True).click()
+    guide.get_by_role("button", name="Next", exact=True).click()
+    before = told(page, "greedy-or-sampling")[1]
+    expect(guide.get_by_text(before["text"], exact=True)).to_be_visible()
+    page.get_by_role("textbox", name="Prompt").fill("Another beginning")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    after = told(page, "greedy-or-sampling")[1]
+    assert after["text"] != before["text"]
+    expect(guide.get_by_text(after["text"], exact=True)).to_be_visible()
+    page.get_by_role("button", name="Remove lane").last.click()
+    press(page, "Run")
+    expect(guide.get_by_text("These lanes are not the lesson's any more")).to_be_visible()
+    guide.get_by_role("button", name="Restart").click()
+    expect(guide.get_by_text("Before you start")).to_be_visible()
+    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    assert page.evaluate("decodingExplorer.lanes.length") == 2
+
+
+def test_all_lessons_can_be_started_and_gone_through(visit):
+    page = visit()
+    count = section(page, "Lessons").get_by_role("listitem").count()
+    assert count >= 8
+    for number in range(1, count + 1):
+        guide = begin(page, number)
+        stops = page.evaluate("decodingExplorer.app.guide.lesson.stops.length")
+        for _ in range(stops + 1):
+            guide.locator(".guide-foot .primary").click()
+        expect(guide.get_by_text("That was it.")).to_be_visible()
