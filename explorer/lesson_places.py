@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decoders.speculative.sentences import compared, number
-from decoders.trace import Distribution, Verdict
+from decoders.trace import Cell, Distribution, Verdict
 from explorer.lesson_facts import LN2, Reading, chance
 from visualizers.divergence import pair
 from visualizers.scene import probability
@@ -263,20 +263,24 @@ def iteration(lanes: Lanes, lane: int, settled: int) -> Place | None:
 
 @place
 def waiting(lanes: Lanes, lane: int) -> Place | None:
-    """The first position that was found to have waited for another one."""
+    """The position that was found to have waited for another one furthest away; the first of equals."""
     own = lanes[lane]
     if not own.waits:
         return None
-    step, first = own.waits[0]
+    step, link = max(own.waits, key=lambda wait: wait[1].target - wait[1].source)
     trunk = len(own.trace.prompt)
-    final = [cell for s, cell in own.cells if s <= step and cell.state == "settled"]
-    words = {cell.position: own.word(cell.token) for cell in final}
     values = {
-        "target": first.target - trunk + 1, "source": first.source - trunk + 1,
-        "token": words.get(first.target, "?"), "source_token": words.get(first.source, "?"),
+        "target": link.target - trunk + 1, "source": link.source - trunk + 1,
+        "away": link.target - link.source,
+        "token": next(own.word(c.token) for _, c in own.cells if final(c, link.target)),
         "pairs": len(own.waits), "iteration": step + 1,
     }  # fmt: skip
     return Place(lane, step, {}, values)
+
+
+def final(cell: Cell, position: int) -> bool:
+    """Whether the cell says what finally stands at a position."""
+    return cell.state == "settled" and cell.position == position
 
 
 @place

@@ -82,6 +82,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.told = null;
         this.draw();
       }
+      if (!this.told && this.index < 0 && this.app.bar.alert.textContent) this.draw();
       if (run.stored || !run.over || this.asked === run.id || this.app.state() === "starting") return;
       this.asked = run.id;
       const lesson = this.lesson, told = await page.call("explorer_lesson", { run: run.id, lesson: lesson.name });
@@ -154,7 +155,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     waiting() {
-      const problem = this.told && this.told.error;
+      const problem = (this.told && this.told.error) || this.app.bar.alert.textContent;
       return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson goes on when all lanes are done.");
     }
 

@@ -4,12 +4,13 @@ import socket
 from types import SimpleNamespace
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from explorer.browser import FLAGS, find
 from tests import tiny
 from tests.explorer.scripted import ScriptedLane
 
+expect.set_options(timeout=20_000)  # a busy machine may take its time
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
