@@ -186,7 +186,8 @@ class Loader(ModelSet):
             if "draft" in models:
                 check_pair(models["target"], models["draft"])
             wanted.models = {role: models[role] for role in choice.names}
-            wanted.settle("ready", f"Models loaded in {time.monotonic() - began:.1f} s.")
+            took = f"in {time.monotonic() - began:.1f} s" if missing else "already"
+            wanted.settle("ready", f"Models loaded {took}.")
         except InterruptedError:
             wanted.settle("failed", "Loading was cancelled; the models in use stay.")
         except ValueError as error:

@@ -32,7 +32,7 @@ def traces() -> list[Trace]:
 
 
 def prompts() -> list[dict]:
-    """Example prompts: `[{title, prompt}]`."""
+    """Example prompts: `[{title, prompt}]`, some with what shows a point: `max_new_tokens, lanes, says`."""
     return json.loads((FOLDER / "prompts.json").read_text())
 
 

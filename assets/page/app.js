@@ -19,6 +19,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.lanes = [];
       this.run = null;
       this.models = { state: "loading", sentence: "Loading the models …" };
+      this.choice = { target: data.models.target, draft: data.models.draft || null, dtype: data.models.dtype || "auto", device: data.models.device || "auto" };
+      this.chat = null; // or {system}: the prompt is a message for the target's chat template
       this.playback = new page.Playback(this);
       this.latencies = [];
       this.phoneLane = 0;
@@ -127,19 +129,22 @@ window.ExplorerPage = window.ExplorerPage || {};
         prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
         lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed,
           ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })),
+        models: this.choice, chat: this.chat,
       };
     }
 
     // All that a link, a lesson or a saved run needs to bring this page back: what `applySetup` takes.
     setup() {
-      const { prompt, max_new_tokens } = this.request();
-      return { prompt, max_new_tokens, lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
+      const { prompt, max_new_tokens, models, chat } = this.request();
+      return { prompt, max_new_tokens, models, chat, lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
     }
 
-    // Puts prompt, length and lanes in place (what is left out stays as it is) and shows them; runs nothing.
+    // Puts prompt, length and lanes in place (what is left out stays as it is) and shows them; runs nothing. Other models
+    // are only "wanted": a person is asked before anything is loaded.
     applySetup(setup) {
       if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
       if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
+      if (setup.chat !== undefined) this.chat = setup.chat;
       if (setup.lanes) {
         for (const lane of this.lanes) lane.element.remove();
         this.lanes = setup.lanes.slice(0, this.data.limits.lanes).map((lane) => new page.LanePane(this, lane));
@@ -150,6 +155,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.playback.count();
       this.edited();
       this.showSection("decode");
+      if (setup.models) this.emit("wanted", setup.models);
+    }
+
+    // A sentence that stands in the status line until the settings are others.
+    remark(text) {
+      this.fail("");
+      this.remarked = { text, key: this.settingsKey() };
+      this.edited();
     }
 
     // What a run depends on, as text: another text means that Run starts anew.
@@ -306,7 +319,10 @@ window.ExplorerPage = window.ExplorerPage || {};
         done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
       };
       const extra = loading && state === "none" ? " " + this.models.sentence : broken ? " " + this.models.sentence : "";
-      this.bar.status.textContent = says[state] + extra + (key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "");
+      const changed = key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
+      const remark = this.remarked && this.remarked.key === this.settingsKey() ? this.remarked.text + " " : "";
+      this.bar.status.textContent = remark && (key || state === "none") ? remark + "Press Run." : remark + says[state] + extra + changed;
+      this.bar.status.title = this.bar.status.textContent;
       this.emit("state");
     }
 
@@ -347,10 +363,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     learn(answer) {
       this.strategies = new Map(answer.strategies.map((s) => [s.name, s]));
       for (const lane of this.lanes) lane.describe();
-      for (const span of this.bar.controls.querySelectorAll(".model")) {
-        const facts = answer.facts[span.dataset.role];
-        if (facts) span.title = Object.entries(facts).map(([k, v]) => k + ": " + (typeof v === "number" ? v.toLocaleString("en") : v)).join("\n");
-      }
     }
   }
 

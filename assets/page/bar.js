@@ -24,17 +24,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       app.press("run");
     });
     bar.prompt.addEventListener("input", () => app.edited());
-    bar.examples = h("select", { "aria-label": "Example prompts", onchange: () => {
-      const chosen = data.prompts[bar.examples.selectedIndex - 1];
-      if (chosen) { bar.prompt.value = chosen.prompt; app.edited(); }
-      bar.examples.selectedIndex = 0;
-    } }, h("option", {}, "Examples"), ...data.prompts.map((p) => h("option", {}, p.title)));
+    bar.examples = examples(app);
     bar.tokens = h("input", { type: "number", min: "1", max: String(data.limits.max_new_tokens), step: "1",
       value: String(app.maxNewTokens), "aria-label": "max_new_tokens", title: "How many tokens each lane may write",
       oninput: () => app.edited() });
-    const models = h("div", { class: "models" }, ...["target", "draft"].filter((role) => data.models[role]).map((role) =>
-      h("span", { class: "model", "data-role": role, title: "The " + role + " model; the app's --model and --draft choose them" },
-        role + ": ", h("b", {}, data.models[role]))));
+    bar.models = h("div", { class: "models" }); // filled by models.js
     bar.buttons = {};
     const says = { run: ["Run", "Decode, or go on (space)"], step: ["Step", "Every lane does one step, then waits"],
       pause: ["Pause", "Hold all lanes (space)"], stop: ["Stop", "End this run; what was decoded stays"] };
@@ -66,7 +60,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, bar.theme);
     bar.controls = h("div", { class: "bars" },
       h("div", { class: "bar first" }, bar.prompt,
-        h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), models),
+        h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), bar.models),
         h("div", { class: "buttons" }, ...Object.values(bar.buttons), bar.more)),
       h("div", { class: "bar second" },
         h("div", { class: "settings" }, bar.unit.element),
@@ -75,6 +69,21 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("div", { class: "bar status" }, bar.status, bar.alert), bar.laneButtons);
     return bar;
   };
+
+  // Each example with the lanes that show its point, once their strategies are known, or its prompt alone.
+  function examples(app) {
+    const { prompts } = app.data, withLanes = prompts.filter((example) => example.lanes);
+    const option = (kind) => (example) => h("option", { value: kind + prompts.indexOf(example), title: example.says || "" }, example.title);
+    const lanes = h("optgroup", { label: "With their lanes", disabled: true }, ...withLanes.map(option("lanes ")));
+    const picker = h("select", { "aria-label": "Example prompts", onchange: () => {
+      const [kind, index] = picker.value.split(" "), { prompt, max_new_tokens, lanes, says } = prompts[Number(index)];
+      picker.selectedIndex = 0;
+      app.applySetup(kind === "lanes" ? { prompt, max_new_tokens, lanes } : { prompt });
+      if (kind === "lanes") app.remark(says);
+    } }, h("option", { value: "" }, "Examples"), lanes, h("optgroup", { label: "The prompt alone" }, ...prompts.map(option("prompt "))));
+    app.on("models", () => (lanes.disabled = app.models.state !== "ready"));
+    return picker;
+  }
 
   // Which buttons make sense now.
   page.enable = function (bar, state) {

@@ -74,8 +74,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.picker.replaceChildren(...families.map(([family, title]) => {
         const members = all.filter((s) => s.family === family);
         return members.length ? h("optgroup", { label: title }, ...members.map((s) => {
-          const lacking = s.needs.find((role) => !this.app.data.models[role]);
-          return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: start the app with one" : s.summary,
+          const lacking = s.needs.find((role) => !this.app.choice[role]);
+          return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
             disabled: Boolean(lacking) }, s.title);
         })) : null;
       }).filter(Boolean));
@@ -278,8 +278,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       const nothing = this.rows.length === 0;
       this.element.classList.toggle("stale", this.stale());
       this.element.classList.toggle("empty", nothing);
+      const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
       this.hint.hidden = !(nothing || this.stale());
-      this.hint.firstChild.textContent = this.stale() ? "Settings changed: press Run to decode with them"
+      this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.stale() ? "Settings changed: press Run to decode with them"
         : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
     }
 

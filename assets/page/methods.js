@@ -59,9 +59,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     enable() {
-      const lacking = this.method.needs.find((role) => !this.app.data.models[role]);
+      const lacking = this.method.needs.find((role) => !this.app.choice[role]);
       this.open.disabled = Boolean(lacking) || !this.app.strategies.has(this.method.name);
-      this.open.title = lacking ? "Needs a " + lacking + " model: start the app with one" : "Shows Decode with this strategy";
+      this.open.title = lacking ? "Needs a " + lacking + " model: choose one under Models" : "Shows Decode with this strategy";
     }
 
     // In a lane of its own while there is room, else in place of the last one.

@@ -1,0 +1,233 @@
+// The models: buttons in the bar that say which are in use, and the panel where others are chosen. The page goes on with the
+// models it has until the chosen ones are there; prompt and lanes stay. Knows names, numbers and sentences of the server only.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const { h, choice, labelled } = page;
+  const ROLES = ["target", "draft"];
+  const KINDS = [["embedded", "embedded", "Models that come with the app"], ["hub", "Hub id", "owner/model or owner/model@revision"],
+    ["folder", "folder", "A folder with config.json, safetensors weights and tokenizer"]];
+  const HELD = { hub: "owner/model or owner/model@revision", folder: "/path/to/model" };
+  const NONE = "none";
+
+  const same = (a, b) => JSON.stringify(complete(a)) === JSON.stringify(complete(b));
+  const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+
+  // A choice with nothing left out, in one order.
+  function complete(models) {
+    return { target: models.target, draft: models.draft || null, dtype: models.dtype || "auto", device: models.device || "auto" };
+  }
+
+  // One role's picker: what kind of name, and the name.
+  class Picker {
+    constructor(role, changed) {
+      this.role = role;
+      this.changed = changed;
+      this.kind = "embedded";
+      this.list = h("select", { "aria-label": role + " model", onchange: changed });
+      this.text = h("input", { type: "text", "aria-label": role + " model name", spellcheck: "false", autocomplete: "off", onchange: changed });
+      this.kinds = choice("Kind of " + role + " model", KINDS, this.kind, (kind) => {
+        this.show(kind);
+        (kind === "embedded" ? this.list : this.text).focus();
+        changed();
+      });
+      this.element = h("fieldset", {}, h("legend", {}, role), this.kinds.element, this.list, this.text);
+      this.show(this.kind);
+    }
+
+    show(kind) {
+      this.kind = kind;
+      this.kinds.select(kind);
+      this.list.hidden = kind !== "embedded";
+      this.text.hidden = kind === "embedded";
+      this.text.placeholder = HELD[kind] || "";
+    }
+
+    // The list, from what the server offers.
+    offer(offered) {
+      const facts = (m) => m.name + ", " + (m.parameters / 1e6).toFixed(1) + " M parameters, loss " + m.held_out_loss.toFixed(2);
+      this.names = [...offered.embedded.map((m) => m.name), ...offered.others];
+      this.list.replaceChildren(
+        ...(this.role === "draft" ? [h("option", { value: NONE }, "none")] : []),
+        ...offered.embedded.map((m) => h("option", { value: m.name, title: m.layers + " layers, context of " + m.context + " tokens; the loss is that on held-out text, in nats a token" }, facts(m))),
+        ...offered.others.map((name) => h("option", { value: name }, name)));
+      this.kinds.element.hidden = !offered.any;
+    }
+
+    get value() {
+      const name = this.kind === "embedded" ? this.list.value : this.text.value.trim();
+      return name === NONE ? null : name;
+    }
+
+    set value(name) {
+      const listed = !name || this.names.includes(name);
+      this.show(listed ? "embedded" : /^[.~/\\]|^[A-Za-z]:|\\/.test(name) || name.split("/").length !== 2 ? "folder" : "hub");
+      if (listed) this.list.value = name || NONE;
+      else this.text.value = name;
+    }
+  }
+
+  class ModelsPanel {
+    constructor(app) {
+      this.app = app;
+      const changed = () => this.changed();
+      this.buttons = Object.fromEntries(ROLES.map((role) => [role, h("button", { type: "button", class: "model", "aria-haspopup": "dialog",
+        "aria-expanded": "false", onclick: () => this.toggle(role) })]));
+      this.pickers = Object.fromEntries(ROLES.map((role) => [role, new Picker(role, changed)]));
+      this.dtype = h("select", { "aria-label": "dtype", title: "Numbers of the weights; auto: float32 on the CPU, the model's own on CUDA", onchange: changed });
+      this.device = h("select", { "aria-label": "device", title: "auto: CUDA where there is one", onchange: changed });
+      this.memory = h("div", { class: "memory", role: "status" });
+      this.bar = h("progress", { max: "1", "aria-label": "Loading", hidden: true });
+      this.alert = h("p", { class: "wrong", role: "alert", hidden: true });
+      this.load = h("button", { type: "button", class: "primary", onclick: () => this.start() }, "Load");
+      this.cancel = h("button", { type: "button", hidden: true, onclick: () => page.call("explorer_models_cancel", { models: this.loading }) }, "Cancel");
+      this.close = h("button", { type: "button", class: "remove", "aria-label": "Close models", onclick: () => this.hide() }, "×");
+      this.element = h("div", { class: "models-panel", role: "dialog", "aria-label": "Models", hidden: true },
+        h("header", {}, h("h2", {}, "Models"), this.close),
+        ...ROLES.map((role) => this.pickers[role].element),
+        h("div", { class: "numbers" }, labelled("dtype", this.dtype), labelled("device", this.device)),
+        this.memory, this.alert, h("div", { class: "actions" }, this.load, this.cancel, this.bar));
+      this.element.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        event.stopPropagation();
+        this.hide();
+      });
+      this.name();
+    }
+
+    // What the buttons say: the models in use, and whether others are loading.
+    name() {
+      for (const role of ROLES) {
+        const button = this.buttons[role], name = this.app.choice[role], facts = (this.app.models.facts || {})[role];
+        button.replaceChildren(role + ": ", h("b", {}, this.loading ? "loading …" : name ? short(name) : NONE), " ▾");
+        button.title = facts ? Object.entries(facts).map(([k, v]) => k + ": " + (typeof v === "number" ? v.toLocaleString("en") : v)).join("\n")
+          : name || "No draft model: strategies that draft with one cannot run";
+      }
+    }
+
+    toggle(role) {
+      if (!this.element.hidden) return this.hide();
+      this.show(this.loading || this.app.choice, role);
+    }
+
+    // Opens with these models in the fields; `asked` is a sentence that says who asks for them.
+    async show(models, role, asked) {
+      this.opener = this.buttons[role || "target"];
+      this.element.hidden = false;
+      ROLES.forEach((r) => this.buttons[r].setAttribute("aria-expanded", "true"));
+      this.close.focus({ preventScroll: true });
+      if (!this.offered) this.say("Asking the app which models there are …");
+      const offered = await page.call("explorer_models", {});
+      if (offered.error) return this.fail(offered.error);
+      this.offered = offered;
+      ROLES.forEach((r) => this.pickers[r].offer(offered));
+      for (const what of ["dtype", "device"]) this[what].replaceChildren(...offered[what + "s"].map((name) => h("option", { value: name }, name)));
+      this.fill(models);
+      const picker = this.pickers[role || "target"];
+      if (!this.element.hidden) (picker.kind === "embedded" ? picker.list : picker.text).focus({ preventScroll: true });
+      if (asked) this.say(asked);
+      else if (!this.loading) this.changed();
+    }
+
+    hide() {
+      if (this.element.hidden) return;
+      const inside = this.element.contains(document.activeElement);
+      this.element.hidden = true;
+      ROLES.forEach((r) => this.buttons[r].setAttribute("aria-expanded", "false"));
+      if (inside && this.opener) this.opener.focus({ preventScroll: true });
+    }
+
+    fill(models) {
+      ROLES.forEach((role) => (this.pickers[role].value = models[role]));
+      this.dtype.value = models.dtype || "auto";
+      this.device.value = models.device || "auto";
+    }
+
+    read() {
+      return complete({ target: this.pickers.target.value, draft: this.pickers.draft.value, dtype: this.dtype.value, device: this.device.value });
+    }
+
+    say(...lines) {
+      this.memory.replaceChildren(...lines.filter(Boolean).map((line) => h("p", {}, line)));
+    }
+
+    fail(sentence) {
+      this.alert.textContent = sentence || "";
+      this.alert.hidden = !sentence;
+    }
+
+    // Other models stand in the fields: says what memory they would take.
+    async changed() {
+      if (this.loading) return;
+      const models = this.read(), key = (this.asked = JSON.stringify(models));
+      this.fail("");
+      this.load.disabled = true;
+      if (!models.target) return this.say("Name a target model.");
+      if (same(models, this.app.choice)) return this.say("These are in use.");
+      this.say("Asking how large they are …");
+      const answer = await page.call("explorer_models_memory", { models });
+      if (this.asked !== key || this.loading) return;
+      this.say(...(answer.parts || []), answer.fits ? answer.sentence : "");
+      this.fail(answer.error || (answer.fits ? "" : answer.sentence));
+      this.load.disabled = Boolean(answer.error) || !answer.fits;
+    }
+
+    async start() {
+      const models = (this.loading = this.read());
+      this.fail("");
+      this.draw();
+      let answer = await page.call("explorer_models_load", { models });
+      while (!answer.error && answer.state === "loading") {
+        this.say(answer.sentence);
+        if (answer.share === null) this.bar.removeAttribute("value");
+        else this.bar.value = answer.share;
+        answer = await page.call("explorer_models_progress", { models, sentence: answer.sentence });
+      }
+      this.loading = null;
+      const problem = answer.error || (answer.state === "failed" ? answer.sentence : "");
+      if (!problem) this.use(models, answer);
+      else {
+        if (this.element.hidden) this.app.fail(problem);
+        this.fail(problem);
+        this.say("The models in use stay.");
+      }
+      this.draw();
+    }
+
+    draw() {
+      const busy = Boolean(this.loading);
+      this.load.disabled = busy;
+      this.cancel.hidden = this.bar.hidden = !busy;
+      for (const control of this.element.querySelectorAll("fieldset, .numbers select")) control.disabled = busy;
+      this.name();
+    }
+
+    // From here on the page decodes with these.
+    use(models, answer) {
+      const app = this.app;
+      app.choice = models;
+      app.models = answer;
+      this.hide();
+      for (const lane of app.lanes) lane.describe();
+      app.remark(answer.sentence + " Prompt and lanes are as they were.");
+      app.emit("models");
+    }
+  }
+
+  page.addPart((app) => {
+    if (app.data.saved) {
+      const names = ROLES.filter((role) => app.choice[role]);
+      return app.bar.models.append(...names.map((role) => h("span", { class: "model" }, role + ": ", h("b", {}, short(app.choice[role])))));
+    }
+    const panel = new ModelsPanel(app);
+    app.bar.models.append(...ROLES.map((role) => panel.buttons[role]));
+    app.bar.controls.append(panel.element);
+    app.on("models", () => panel.name());
+    app.on("wanted", (models) => {
+      if (same(models, app.choice)) return;
+      panel.show(complete(models), "target", "These models are asked for by what you opened. Nothing is loaded until you press Load.");
+      panel.load.disabled = false;
+    });
+  });
+})(window.ExplorerPage);

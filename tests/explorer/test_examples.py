@@ -1,0 +1,145 @@
+"""The example prompts on the shipped models: each shows what it says. Loose, so that a retrained model may
+stay within it; an example that no longer shows its point is found here.
+"""
+
+from functools import cache
+
+import pytest
+
+from decoders.models import load
+from decoders.registry import strategies
+from decoders.trace import Commit, Score, Trace, Verdict
+from explorer import stored
+from explorer.lanes import lane_maker
+from explorer.loading import Loader
+from explorer.requests import check
+
+WITH_LANES = [example for example in stored.prompts() if "lanes" in example]
+
+
+@cache
+def loader() -> Loader:
+    made = Loader("llama-tiny", "llama-tiny-draft", "cpu")
+    made.load()
+    return made
+
+
+def decoded(example: dict) -> list[Trace]:
+    return [lane.run() for lane in lane_maker(loader())(check(example))]
+
+
+def forwards(trace: Trace) -> int:
+    return trace.costs.totals()["target_forwards"]
+
+
+def total(trace: Trace) -> float:
+    """Sum of the target's log-probabilities of the text."""
+    return sum(x for step in trace.steps for commit in step.of(Commit) for x in commit.logprobs)
+
+
+def repeated(trace: Trace) -> float:
+    """Share of three tokens in a row that stood in the text before."""
+    text = trace.output()
+    threes = [tuple(text[i : i + 3]) for i in range(len(text) - 2)]
+    return 1 - len(set(threes)) / len(threes)
+
+
+def shared(trace: Trace) -> int:
+    """How many tokens the texts that were ranked last have in common at their beginning."""
+    nodes, ranked = trace.nodes(), {}
+    for event in trace.steps[-1].events:
+        if isinstance(event, Score) and event.rank is not None:
+            ranked[event.node] = None
+    texts = []
+    for node in ranked:
+        path = []
+        while node >= len(trace.prompt):
+            path.append(nodes[node][1])
+            node = nodes[node][0]
+        texts.append(path[::-1])
+    assert len(texts) > 1
+    return next(
+        (i for i, column in enumerate(zip(*texts, strict=False)) if len(set(column)) > 1), len(texts[0])
+    )
+
+
+def statuses(trace: Trace) -> set[str]:
+    return {e.status for step in trace.steps for e in step.events if isinstance(e, Verdict)}
+
+
+def beam_is_likelier(greedy, beam):
+    assert total(beam) > total(greedy) and len(beam.output()) == len(greedy.output())
+
+
+def greedy_loops(greedy, contrastive):
+    assert repeated(greedy) > 0.15 and repeated(contrastive) < repeated(greedy) / 2
+
+
+def hotter_is_less_likely(*traces):
+    cool, plain, hot = (total(t) / len(t.output()) for t in traces)
+    assert cool > plain > hot
+
+
+def tail_is_less_likely(cut, whole):
+    assert total(cut) / len(cut.output()) > total(whole) / len(whole.output())
+
+
+def groups_part_earlier(beam, diverse):
+    assert shared(diverse) < shared(beam)
+
+
+def same_text_cheaper(quick, greedy):
+    assert quick.output() == greedy.output() and forwards(quick) < 0.8 * forwards(greedy)
+
+
+def guesses_pass_and_fail(speculative, greedy):
+    same_text_cheaper(speculative, greedy)
+    assert {"accepted", "rejected", "resampled"} <= statuses(speculative)
+
+
+def chance_accepts(speculative, sample):
+    assert {"accepted", "rejected", "resampled"} <= statuses(speculative)
+    assert forwards(speculative) < forwards(sample)
+
+
+def tree_settles_more(chain, tree):
+    assert tree.output() == chain.output() and forwards(tree) < forwards(chain)
+    assert tree.costs.totals()["proposed"] > chain.costs.totals()["proposed"]
+
+
+def same_text(jacobi, greedy):
+    assert jacobi.output() == greedy.output() and forwards(jacobi) <= forwards(greedy)
+
+
+SHOWS = {
+    "Greedy and a likelier text": beam_is_likelier,
+    "Going round in circles": greedy_loops,
+    "Three temperatures": hotter_is_less_likely,
+    "Without the tail": tail_is_less_likely,
+    "Beams that keep apart": groups_part_earlier,
+    "A small model guesses ahead": guesses_pass_and_fail,
+    "Guesses and chance": chance_accepts,
+    "A chain or a tree of guesses": tree_settles_more,
+    "A text that repeats itself": same_text_cheaper,
+    "All positions at once": same_text,
+}
+
+
+@pytest.mark.parametrize("example", WITH_LANES, ids=lambda e: e["title"])
+def test_an_example_shows_its_point(example):
+    SHOWS[example["title"]](*decoded(example))
+
+
+def test_every_strategy_has_an_example_and_every_example_a_sentence():
+    shown = {lane["strategy"] for example in WITH_LANES for lane in example["lanes"]}
+    assert shown == set(strategies()), "add an example to assets/examples/prompts.json, and its check here"
+    for example in WITH_LANES:
+        assert example["says"].endswith(".") and len(example["says"]) <= 130
+        assert example["max_new_tokens"] and len(example["lanes"]) <= 4
+
+
+def test_prompts_are_read_by_the_shipped_models():
+    """No prompt has tokens of single bytes only: the models know its words."""
+    target = load("llama-tiny", "cpu")
+    for example in stored.prompts():
+        assert len(target.encode(example["prompt"])) < len(example["prompt"]) / 2
