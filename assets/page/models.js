@@ -87,10 +87,9 @@ window.ExplorerPage = window.ExplorerPage || {};
         ...ROLES.map((role) => this.pickers[role].element),
         h("div", { class: "numbers" }, labelled("dtype", this.dtype), labelled("device", this.device)),
         this.memory, this.alert, h("div", { class: "actions" }, this.load, this.cancel, this.bar));
-      this.element.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape") return;
+      document.addEventListener("keydown", (event) => {
+        if (event.key !== "Escape" || this.element.hidden) return;
         event.preventDefault();
-        event.stopPropagation();
         this.hide();
       });
       this.name();
@@ -132,7 +131,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     hide() {
       if (this.element.hidden) return;
-      const inside = this.element.contains(document.activeElement);
+      const focused = document.activeElement, inside = focused === document.body || this.element.contains(focused);
       this.element.hidden = true;
       ROLES.forEach((r) => this.buttons[r].setAttribute("aria-expanded", "false"));
       if (inside && this.opener) this.opener.focus({ preventScroll: true });
@@ -196,7 +195,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     draw() {
-      const busy = Boolean(this.loading);
+      const busy = Boolean(this.loading), [from, to] = busy ? [this.load, this.cancel] : [this.cancel, this.load];
+      this.load.disabled = this.cancel.hidden = this.bar.hidden = false;
+      if (document.activeElement === from) to.focus({ preventScroll: true });
       this.load.disabled = busy;
       this.cancel.hidden = this.bar.hidden = !busy;
       for (const control of this.element.querySelectorAll("fieldset, .numbers select")) control.disabled = busy;

@@ -7,10 +7,22 @@ from playwright.sync_api import expect
 
 from explorer import stored
 from tests import tiny
-from tests.browser.test_page import finished, press, ready, start, trace
+from tests.browser.test_page import press, ready, trace
 
 pytestmark = pytest.mark.browser
 SIZES = pytest.mark.parametrize("size", [(1400, 900), (390, 844)], ids=["wide", "phone"])
+
+
+def start(page, prompt: str, tokens: int) -> None:
+    """The models are there, and so are prompt and length, which a phone hides behind the gear."""
+    ready(page)
+    setup = {"prompt": prompt, "max_new_tokens": tokens}
+    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
+
+
+def finished(page) -> None:
+    """The run is done; a phone draws one lane only."""
+    page.wait_for_function("decodingExplorer.state === 'done'")
 
 
 def panel(page, role: str = "target"):
