@@ -240,17 +240,17 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // A lesson can start when its strategies are known and the models that they need are there.
     enable() {
-      const known = this.app.strategies, here = this.app.data.models, ready = this.app.models.state === "ready";
+      const known = this.app.strategies, here = this.app.choice, ready = this.app.models.state === "ready";
       let lacking = null;
       for (const { button, lesson } of this.buttons) {
         const strategies = lesson.setup.lanes.map((lane) => known.get(lane.strategy));
         const role = strategies.flatMap((s) => (s ? s.needs : [])).find((need) => !here[need]);
         lacking = lacking || role;
         button.disabled = !ready || strategies.includes(undefined) || Boolean(role);
-        button.title = role ? "Needs a " + role + " model: start the app with one" : "";
+        button.title = role ? "Needs a " + role + " model: choose one under Models" : "";
       }
       if (!this.list.length) return;
-      const some = lacking ? "Some lessons need a " + lacking + " model: start the app with one." : "";
+      const some = lacking ? "Some lessons need a " + lacking + " model: choose one under Models." : "";
       this.status.textContent = ready ? some : this.app.models.sentence || "";
       this.status.hidden = !this.status.textContent;
     }

@@ -14,7 +14,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import app
-from explorer import assets, stored
+from decoders.names import shipped
+from explorer import assets, model_calls, stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
 from explorer.page import first_data, server_functions
@@ -41,6 +42,56 @@ def test_unusable_arguments_end_with_a_sentence_and_status_2(given, says, capsys
     with pytest.raises(SystemExit) as ended:
         app.arguments([*sound, *given])
     assert ended.value.code == 2 and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        ([], {}, None),
+        (["--host", "localhost"], {}, None),
+        (["--host", "0.0.0.0"], {}, "embedded"),
+        (["--share"], {}, "embedded"),
+        ([], {"GRADIO_SERVER_NAME": "0.0.0.0"}, "embedded"),
+        ([], {"GRADIO_SHARE": "True"}, "embedded"),
+        (["--host", "0.0.0.0", "--models", "any"], {}, None),
+        (["--models", "embedded"], {}, "embedded"),
+        (["--models", "llama-tiny, owner/model@v1"], {}, {"llama-tiny", "owner/model@v1"}),
+    ],
+)
+def test_strangers_choose_only_what_comes_with_the_app(given, environment, expected, monkeypatch):
+    for name in ("GRADIO_SERVER_NAME", "GRADIO_SHARE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    allowed = app.arguments([*given]).allowed
+    assert allowed == (frozenset(shipped()) if expected == "embedded" else expected)
+
+
+def test_the_page_hears_what_may_be_chosen_and_what_it_would_take():
+    loader = Loader("llama-tiny", "llama-tiny-draft", "cpu", frozenset({"llama-tiny-draft"}))
+    calls = {f.__name__: f for f in model_calls.functions(Runs(lambda request: []), loader)}
+
+    def ask(name: str, **request) -> dict:
+        return json.loads(asyncio.run(calls[name](request)))
+
+    offer = ask("explorer_models")
+    assert [m["name"] for m in offer["embedded"]] == ["llama-tiny", "llama-tiny-draft"] and not offer["any"]
+    assert all(m["parameters"] > 100_000 and 1 < m["held_out_loss"] < 6 for m in offer["embedded"])
+    assert offer["devices"][:2] == ["auto", "cpu"] and "bfloat16" in offer["dtypes"]
+    memory = ask("explorer_models_memory", models={"target": "llama-tiny-draft", "dtype": "bfloat16"})
+    assert memory["fits"] and "× 2 bytes (bfloat16)" in memory["parts"][0]
+    for models, says in [
+        ({"target": "owner/model"}, "This app offers llama-tiny, llama-tiny-draft; whoever runs it"),
+        ({"target": 3}, "The target needs a name"),
+        ({"target": "llama-tiny", "dtype": "int3"}, "There is no dtype 'int3'"),
+        ({"target": "llama-tiny", "device": ["cpu"]}, "There is no device"),
+        ("llama-tiny", "models must name a target"),
+    ]:
+        for name in ("explorer_models_memory", "explorer_models_load"):
+            assert says in ask(name, models=models)["error"]
+    assert (
+        "press Run again" in ask("explorer_models_progress", models={"target": "llama-tiny-draft"})["error"]
+    )
 
 
 def test_a_port_in_use_is_a_sentence_and_status_2():
