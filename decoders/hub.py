@@ -3,6 +3,7 @@
 Only safetensors weights and what config and tokenizer need are fetched. Knows files and bytes, not models.
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -57,23 +58,31 @@ def chosen(names: list[str]) -> list[str]:
 
 def parameters(identifier: str, commit: str) -> int:
     """Number of parameters, from the headers of the weights alone. Raises ValueError with one sentence."""
-    from huggingface_hub import get_safetensors_metadata
+    from huggingface_hub import HfApi
 
     try:
-        return sum(get_safetensors_metadata(identifier, revision=commit).parameter_count.values())
+        return sum(HfApi().get_safetensors_metadata(identifier, revision=commit).parameter_count.values())
     except Exception as error:
         raise ValueError(refusal(identifier, error)) from error
 
 
 def cached(identifier: str, revision: str | None = None) -> Path | None:
-    """The folder of a model that was fetched before; asks nobody."""
-    from huggingface_hub import snapshot_download
+    """The folder of a model that was fetched before, with all its weights; asks nobody."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
 
     try:
-        folder = Path(snapshot_download(identifier, revision=revision, local_files_only=True))
-    except (OSError, ValueError):
+        config = try_to_load_from_cache(identifier, "config.json", revision=revision)
+    except HFValidationError:
         return None
-    return folder if (folder / "config.json").exists() and list(folder.glob("*.safetensors")) else None
+    if not isinstance(config, str):
+        return None
+    folder = Path(config).parent
+    index = folder / "model.safetensors.index.json"
+    needed = {"model.safetensors"}
+    if index.exists() and not (folder / "model.safetensors").exists():
+        needed = set(json.loads(index.read_text())["weight_map"].values())
+    return folder if all((folder / name).exists() for name in needed) else None
 
 
 def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
@@ -95,7 +104,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
     try:
         return Path(
             snapshot_download(
-                identifier, revision=found.commit, allow_patterns=list(found.files), tqdm_class=bars
+                identifier, revision=revision, allow_patterns=list(found.files), tqdm_class=bars
             )
         )
     except InterruptedError:

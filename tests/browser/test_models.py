@@ -98,7 +98,7 @@ def test_two_pages_decode_with_their_own_models(visit, tmp_path):
     for page in (ours, theirs):
         page.evaluate("decodingExplorer.app.applySetup({lanes: [{strategy: 'greedy'}]})")
         press(page, "Run")
-    for page, name in ((ours, folder), (theirs, "tiny")):
+    for page, name in ((ours, folder), (theirs, "tiny-llama")):
         finished(page)
         assert trace(page, 0)["models"]["target"] == name
 
