@@ -128,19 +128,16 @@ window.ExplorerPage = window.ExplorerPage || {};
       return {
         prompt: this.bar.prompt.value, max_new_tokens: tokens !== "" && Number.isFinite(Number(tokens)) ? Number(tokens) : tokens,
         lanes: this.lanes.map((lane) => ({ strategy: lane.setup.strategy, parameters: lane.setup.parameters, seed: lane.setup.seed,
-          ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })),
-        models: this.choice, chat: this.chat,
+          ...(lane.setup.begin ? { begin: lane.setup.begin } : {}) })), models: this.choice, chat: this.chat,
       };
     }
 
     // All that a link, a lesson or a saved run needs to bring this page back: what `applySetup` takes.
     setup() {
-      const { prompt, max_new_tokens, models, chat } = this.request();
-      return { prompt, max_new_tokens, models, chat, lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
+      return { ...this.request(), lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
     }
 
-    // Puts prompt, length and lanes in place (what is left out stays as it is) and shows them; runs nothing. Other models
-    // are only "wanted": a person is asked before anything is loaded.
+    // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing and only asks for other models.
     applySetup(setup) {
       if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
       if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
@@ -321,8 +318,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const extra = loading && state === "none" ? " " + this.models.sentence : broken ? " " + this.models.sentence : "";
       const changed = key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
       const remark = this.remarked && this.remarked.key === this.settingsKey() ? this.remarked.text + " " : "";
-      this.bar.status.textContent = remark && (key || state === "none") ? remark + "Press Run." : remark + says[state] + extra + changed;
-      this.bar.status.title = this.bar.status.textContent;
+      this.bar.status.title = this.bar.status.textContent = remark + (remark && (key || state === "none") ? "Press Run." : says[state] + extra + changed);
       this.emit("state");
     }
 
