@@ -19,7 +19,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.lanes = [];
       this.run = null;
       this.models = { state: "loading", sentence: "Loading the models …" };
-      this.choice = { target: data.models.target, draft: data.models.draft || null, dtype: data.models.dtype || "auto", device: data.models.device || "auto" };
+      this.choice = page.completeChoice(data.models);
       this.chat = null; // or {system}: the prompt is a message for the target's chat template
       this.playback = new page.Playback(this);
       this.latencies = [];
@@ -137,7 +137,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       return { ...this.request(), lanes: this.lanes.map((lane) => ({ ...lane.setup, view: lane.view })) };
     }
 
-    // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing and only asks for other models.
+    // Puts prompt, length and lanes in place (what is left out stays) and shows them; runs nothing, asks for other models.
     applySetup(setup) {
       if (setup.prompt !== undefined) this.bar.prompt.value = setup.prompt;
       if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
@@ -157,7 +157,6 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // A sentence that stands in the status line until the settings are others.
     remark(text) {
-      this.fail("");
       this.remarked = { text, key: this.settingsKey() };
       this.edited();
     }
@@ -318,7 +317,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const extra = loading && state === "none" ? " " + this.models.sentence : broken ? " " + this.models.sentence : "";
       const changed = key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
       const remark = this.remarked && this.remarked.key === this.settingsKey() ? this.remarked.text + " " : "";
-      this.bar.status.title = this.bar.status.textContent = remark + (remark && (key || state === "none") ? "Press Run." : says[state] + extra + changed);
+      const rest = remark && (key || state === "none") ? "Press Run." : says[state] + extra + changed;
+      this.bar.status.title = this.bar.status.textContent = remark + rest;
       this.emit("state");
     }
 

@@ -78,6 +78,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const picker = h("select", { "aria-label": "Example prompts", onchange: () => {
       const [kind, index] = picker.value.split(" "), { prompt, max_new_tokens, lanes, says } = prompts[Number(index)];
       picker.selectedIndex = 0;
+      app.fail("");
       app.applySetup(kind === "lanes" ? { prompt, max_new_tokens, lanes } : { prompt });
       if (kind === "lanes") app.remark(says);
     } }, h("option", { value: "" }, "Examples"), lanes, h("optgroup", { label: "The prompt alone" }, ...prompts.map(option("prompt "))));

@@ -10,8 +10,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     let asked = null, timer = null;
     const box = h("input", { type: "checkbox", onchange: () => turn(box.checked) });
     const system = h("input", { type: "text", "aria-label": "System message", placeholder: "optional", oninput: () => turn(true) });
-    const what = h("span", { class: "what" }, "This model has a chat template: switch it on to make the prompt a message to the model.");
-    const summary = h("summary", {}, "Rendered prompt"), tokens = h("div", { class: "rendered", tabindex: "0", "aria-label": "Rendered prompt" });
+    const what = h("span", { class: "what" }, "This model has a chat template: with it, the prompt is a message to the model.");
+    const summary = h("summary", {}, "Rendered prompt");
+    const tokens = h("div", { class: "rendered", tabindex: "0", role: "group", "aria-label": "Rendered prompt" });
     const fold = h("details", { hidden: true }, summary, tokens);
     const field = labelled("system", system, "system");
     const row = h("div", { class: "bar chat", hidden: true }, h("label", { class: "switch" }, box, "chat"), field, fold, what);
@@ -47,7 +48,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     function show(answer) {
       summary.textContent = answer.error || "Rendered prompt: " + answer.count.toLocaleString("en") + " tokens, this is what is decoded";
       const shown = answer.tokens || [], rest = (answer.count || 0) - shown.length;
-      tokens.replaceChildren(...shown.map(([text, special]) => h("span", special ? { class: "special", title: "a special token" } : {}, text)),
+      const chip = ([text, special]) => h("span", special ? { class: "special", title: "a special token" } : {}, text);
+      tokens.replaceChildren(...shown.map(chip),
         rest > 0 ? h("span", {}, " … and " + rest.toLocaleString("en") + " more tokens") : "");
     }
 

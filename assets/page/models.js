@@ -10,13 +10,12 @@ window.ExplorerPage = window.ExplorerPage || {};
   const HELD = { hub: "owner/model or owner/model@revision", folder: "/path/to/model" };
   const NONE = "none";
 
-  const same = (a, b) => JSON.stringify(complete(a)) === JSON.stringify(complete(b));
+  const same = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
   const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
 
   // A choice with nothing left out, in one order.
-  function complete(models) {
-    return { target: models.target, draft: models.draft || null, dtype: models.dtype || "auto", device: models.device || "auto" };
-  }
+  page.completeChoice = ({ target, draft, dtype, device }) =>
+    ({ target, draft: draft || null, dtype: dtype || "auto", device: device || "auto" });
 
   // One role's picker: what kind of name, and the name.
   class Picker {
@@ -25,7 +24,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.changed = changed;
       this.kind = "embedded";
       this.list = h("select", { "aria-label": role + " model", onchange: changed });
-      this.text = h("input", { type: "text", "aria-label": role + " model name", spellcheck: "false", autocomplete: "off", onchange: changed });
+      this.text = h("input", { type: "text", "aria-label": role + " model name", spellcheck: "false", autocomplete: "off",
+        onchange: changed });
       this.kinds = choice("Kind of " + role + " model", KINDS, this.kind, (kind) => {
         this.show(kind);
         (kind === "embedded" ? this.list : this.text).focus();
@@ -46,10 +46,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     // The list, from what the server offers.
     offer(offered) {
       const facts = (m) => m.name + ", " + (m.parameters / 1e6).toFixed(1) + " M parameters, loss " + m.held_out_loss.toFixed(2);
+      const more = (m) => m.layers + " layers, context of " + m.context + " tokens; the loss is in nats a token, on held-out text";
       this.names = [...offered.embedded.map((m) => m.name), ...offered.others];
       this.list.replaceChildren(
         ...(this.role === "draft" ? [h("option", { value: NONE }, "none")] : []),
-        ...offered.embedded.map((m) => h("option", { value: m.name, title: m.layers + " layers, context of " + m.context + " tokens; the loss is that on held-out text, in nats a token" }, facts(m))),
+        ...offered.embedded.map((m) => h("option", { value: m.name, title: more(m) }, facts(m))),
         ...offered.others.map((name) => h("option", { value: name }, name)));
       this.kinds.element.hidden = !offered.any;
     }
@@ -74,13 +75,15 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.buttons = Object.fromEntries(ROLES.map((role) => [role, h("button", { type: "button", class: "model", "aria-haspopup": "dialog",
         "aria-expanded": "false", onclick: () => this.toggle(role) })]));
       this.pickers = Object.fromEntries(ROLES.map((role) => [role, new Picker(role, changed)]));
-      this.dtype = h("select", { "aria-label": "dtype", title: "Numbers of the weights; auto: float32 on the CPU, the model's own on CUDA", onchange: changed });
+      this.dtype = h("select", { "aria-label": "dtype", onchange: changed,
+        title: "Numbers of the weights; auto: float32 on the CPU, the model's own on CUDA" });
       this.device = h("select", { "aria-label": "device", title: "auto: CUDA where there is one", onchange: changed });
       this.memory = h("div", { class: "memory", role: "status" });
       this.bar = h("progress", { max: "1", "aria-label": "Loading", hidden: true });
       this.alert = h("p", { class: "wrong", role: "alert", hidden: true });
       this.load = h("button", { type: "button", class: "primary", onclick: () => this.start() }, "Load");
-      this.cancel = h("button", { type: "button", hidden: true, onclick: () => page.call("explorer_models_cancel", { models: this.loading }) }, "Cancel");
+      this.cancel = h("button", { type: "button", hidden: true,
+        onclick: () => page.call("explorer_models_cancel", { models: this.loading }) }, "Cancel");
       this.close = h("button", { type: "button", class: "remove", "aria-label": "Close models", onclick: () => this.hide() }, "×");
       this.element = h("div", { class: "models-panel", role: "dialog", "aria-label": "Models", hidden: true },
         h("header", {}, h("h2", {}, "Models"), this.close),
@@ -100,8 +103,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       for (const role of ROLES) {
         const button = this.buttons[role], name = this.app.choice[role], facts = (this.app.models.facts || {})[role];
         button.replaceChildren(role + ": ", h("b", {}, this.loading ? "loading …" : name ? short(name) : NONE), " ▾");
-        button.title = facts ? Object.entries(facts).map(([k, v]) => k + ": " + (typeof v === "number" ? v.toLocaleString("en") : v)).join("\n")
-          : name || "No draft model: strategies that draft with one cannot run";
+        const said = ([what, v]) => what + ": " + (typeof v === "number" ? v.toLocaleString("en") : v);
+        button.title = facts ? Object.entries(facts).map(said).join("\n") : name || "No draft model: strategies that draft with one cannot run";
       }
     }
 
@@ -121,7 +124,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (offered.error) return this.fail(offered.error);
       this.offered = offered;
       ROLES.forEach((r) => this.pickers[r].offer(offered));
-      for (const what of ["dtype", "device"]) this[what].replaceChildren(...offered[what + "s"].map((name) => h("option", { value: name }, name)));
+      for (const what of ["dtype", "device"]) {
+        this[what].replaceChildren(...offered[what + "s"].map((name) => h("option", { value: name }, name)));
+      }
       this.fill(models);
       const picker = this.pickers[role || "target"];
       if (!this.element.hidden) (picker.kind === "embedded" ? picker.list : picker.text).focus({ preventScroll: true });
@@ -144,7 +149,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     read() {
-      return complete({ target: this.pickers.target.value, draft: this.pickers.draft.value, dtype: this.dtype.value, device: this.device.value });
+      const [target, draft] = ROLES.map((role) => this.pickers[role].value);
+      return page.completeChoice({ target, draft, dtype: this.dtype.value, device: this.device.value });
     }
 
     say(...lines) {
@@ -207,6 +213,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // From here on the page decodes with these.
     use(models, answer) {
       const app = this.app;
+      app.fail("");
       app.choice = models;
       app.models = answer;
       this.hide();
@@ -219,7 +226,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.addPart((app) => {
     if (app.data.saved) {
       const names = ROLES.filter((role) => app.choice[role]);
-      return app.bar.models.append(...names.map((role) => h("span", { class: "model" }, role + ": ", h("b", {}, short(app.choice[role])))));
+      const shown = names.map((role) => h("span", { class: "model" }, role + ": ", h("b", {}, short(app.choice[role]))));
+      return app.bar.models.append(...shown);
     }
     const panel = new ModelsPanel(app);
     app.bar.models.append(...ROLES.map((role) => panel.buttons[role]));
@@ -227,7 +235,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     app.on("models", () => panel.name());
     app.on("wanted", (models) => {
       if (same(models, app.choice)) return;
-      panel.show(complete(models), "target", "These models are asked for by what you opened. Nothing is loaded until you press Load.");
+      panel.show(page.completeChoice(models), "target",
+        "These models are asked for by what you opened. Nothing is loaded until you press Load.");
       panel.load.disabled = false;
     });
   });
