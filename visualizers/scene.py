@@ -35,9 +35,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
-  row     y0 y1 text [bold short right right_short right_bold rule label_y]
+  row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a
-          phone); a window that scrolls downwards starts at a row's top
+          phone); a window that scrolls downwards starts at a row's top; from, to: its columns
   chip    text state [position logprob entropy source]
           a token in the lane's running text (page text, in order of birth)
   panel   y0 y1 [id share px ticks title grow rule heading lead short]
@@ -55,7 +55,10 @@ and "wide" (least column width in pixels, on narrow and on wide screens), "colum
 most), "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
-"right_narrow" on a phone), "clip" (true: marks end at the right gutter), "by_depth" (on a phone x is the
+"right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below shows the whole run: "rows"
+as they are, "piled" marks of a column, "amount" of a step as a grey; without it there is no strip),
+"fold_rows" (what becomes of rows above those that are open: "stairs" without text, or one row of what was
+"settled" there), "note_title" (what the notes at the front are), "by_depth" (on a phone x is the
 marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no
 ticks), "legend": entries [key, glyph, role, text], shown when a mark with that key, "kind:state"
 ("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or

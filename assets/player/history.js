@@ -120,7 +120,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // One field of a mark at a step at which it is there, without making the mark.
     value(entry, step, field) {
       if (step >= entry.changed) return entry.newest[field];
-      for (let i = lastUpTo(entry.changes, step); i >= 0; i--) if (field in entry.changes[i][1]) return entry.changes[i][1][field];
+      for (let i = lastUpTo(entry.changes, step); i >= 0; i--) {
+        if (field in entry.changes[i][1]) return entry.changes[i][1][field];
+      }
       return entry.base[field];
     }
 
@@ -165,7 +167,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       };
       look(this.wide, null);
       const last = Math.min(Math.floor(high), this.rightmost);
-      for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) look(this.columns.get(column) || [], column);
+      for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) {
+        look(this.columns.get(column) || [], column);
+      }
       found.sort((a, b) => a.index - b.index);
       return found.map((entry) => this.at(entry, step)).filter(Boolean);
     }

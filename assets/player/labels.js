@@ -45,18 +45,22 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     wishes.push(wish(text, x, ctx.py(label.y, label) + (label.dy || 0), { ...style, axis: ctx.yaxisOf(label) }));
   }
 
+  // Words at the top of a mark's panel, `dx` pixels right of the mark.
+  function atTop(words, ctx, mark, dx, priority) {
+    const panel = ctx.view.panelOf(mark), look = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
+    return wish(words, ctx.px(mark.x) + dx, panel.topPx + 7, { ...look, priority, weight: 0, axis: panel.yaxis });
+  }
+
   // What the numbers at the front are, above the first of them.
   function titleWish(ctx, nodes, wishes) {
     const front = nodes.find((node) => node.front && node.note && node.drawn !== false);
     if (!front || !ctx.head.note_title || ctx.narrow) return;
-    const panel = ctx.view.panelOf(front), style = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
-    wishes.push(wish(ctx.head.note_title, ctx.px(front.x) + 11, panel.topPx + 7, { ...style, priority: 9, weight: 0, axis: panel.yaxis }));
+    wishes.push(atTop(ctx.head.note_title, ctx, front, 11, 9));
   }
 
   function guideWish(guide, ctx, wishes) {
     if (!guide.text || guide.x < ctx.view.range[0]) return;
-    const panel = ctx.view.panelOf(guide), style = { size: 11, face: "sans", align: "left", color: ctx.palette.surface.soft };
-    wishes.push(wish(guide.text, ctx.px(guide.x) + 5, panel.topPx + 7, { ...style, priority: 1, weight: 0, axis: panel.yaxis }));
+    wishes.push(atTop(guide.text, ctx, guide, 5, 1));
   }
 
   // Gutters are plain page text beside the plot: names of rows, and labels that belong to a side.

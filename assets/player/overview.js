@@ -153,7 +153,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
     for (const entry of history.present("node", step)) {
       const state = history.value(entry, step, "state");
-      if (state !== "prompt") add(ORDER.includes(state) ? state : "pruned", entry.base.x, Math.floor(entry.base.y) * unit, 1, unit - gap);
+      const { x, y } = entry.base;
+      if (state !== "prompt") add(ORDER.includes(state) ? state : "pruned", x, Math.floor(y) * unit, 1, unit - gap);
     }
   }
 
@@ -163,7 +164,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const kind of ["cell", "node"]) {
       for (const entry of history.present(kind, step)) {
         if (entry.base.drawn === false) continue;
-        const x = Math.round(entry.base.x), state = history.value(entry, step, "state"), pile = piles.get(x) || piles.set(x, []).get(x);
+        const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
+        const state = history.value(entry, step, "state");
         const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);
         if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
         else pile.push(name);

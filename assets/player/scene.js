@@ -209,7 +209,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         axesOf: (kind) => this.axesOf(kind, view), // the y axes on which marks of a kind ever were
         unitOf: view.unitOf, // pixels per unit of y at a mark
         px: view.px, py: view.py, // data to pixels of the frame
-        fit: player.fit, label: player.fit, escape: player.escape,
+        fit: player.fit, label: player.fit,
       };
     }
 

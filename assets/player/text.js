@@ -1,4 +1,4 @@
-// Text in pictures: how wide a token is, how it is fitted, escaped and made visible; small number formats.
+// Text in pictures: how wide a token is, how it is fitted; small number formats.
 // The rules are the same in Python (visualizers/scene.py), so that both sides decide alike.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
@@ -31,9 +31,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
     return player.cells(kept) >= 2 ? kept + "…" : "";
   };
-
-  // Plotly reads a little markup in its texts; these three replacements, in this order, make it read none.
-  player.escape = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
   // .63, 1.00, .0352: a probability with as many digits as are asked for (two).
   player.probability = function (p, digits) {

@@ -74,8 +74,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const folded = settled ? past : past.slice(-Math.floor(most / LOWEST));
     const step = settled ? unit : Math.min(HIGHEST, most / folded.length), px = settled ? unit : step * folded.length;
     const names = [folded[0].short, folded[folded.length - 1].short];
-    return { y0: y0 - px / unit, y1: y0 + (tall - px) / unit,
-      fold: { kind: head.fold_rows, open: y0, from: folded[0].y0, tops: folded.map((row) => row.y0), step: step / unit, stepPx: step, px, names } };
+    const tops = folded.map((row) => row.y0);
+    const fold = { kind: head.fold_rows, open: y0, from: tops[0], tops, step: step / unit, stepPx: step, px, names };
+    return { y0: y0 - px / unit, y1: y0 + (tall - px) / unit, fold };
   }
 
   // A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are.
@@ -86,7 +87,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (y >= fold.open) return mark.kind === "hook" && mark.y0 < fold.open ? { ...mark, y0: fold.open - 0.5 } : mark;
     if (mark.kind !== "cell" || y < fold.from) return null;
     const given = mark.fill === "filled"; // the path; below it what was tried
-    if (fold.kind === "settled") return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
+    if (fold.kind === "settled") {
+      return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
+    }
     if (!given && mark.state !== "rejected" && mark.state !== "live") return null;
     const index = fold.tops.findLastIndex((top) => top <= y), at = fold.open - (fold.tops.length - index) * fold.step;
     const [down, tall] = given ? [0.34, 0.56] : [0.79, 0.24];
