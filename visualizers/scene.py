@@ -61,7 +61,8 @@ rows above those that are open: "stairs" without text, or one row of what was "s
 (what the notes at the front are), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only
 the panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role,
 text], shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or
-glyph), is in the window; role is a state, ink or soft. """
+glyph), is in the window; role is a state, ink or soft.
+"""
 
 import math
 import unicodedata
