@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 
-from decoders import trace
+from decoders import begin, trace
 from decoders.trace import Trace
 from explorer import requests
 
@@ -36,7 +36,10 @@ def settings(traces: list[Trace]) -> dict:
         "prompt": prompt.decode("utf-8", "replace"),
         "max_new_tokens": min(max(most, 1), requests.MAX_NEW_TOKENS),
         "models": {role: name for t in reversed(traces) for role, name in t.models.items()},
-        "lanes": [{"strategy": t.strategy, "parameters": t.parameters, "seed": t.seed} for t in traces],
+        "lanes": [
+            {"strategy": t.strategy, "parameters": t.parameters, "seed": t.seed, "begin": begin.of(t)}
+            for t in traces
+        ],
     }
 
 

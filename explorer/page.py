@@ -12,7 +12,7 @@ from dataclasses import asdict
 import gradio as gr
 
 from decoders.registry import strategies
-from explorer import assets, branching, comparing, endpoints, lessons, methods, model_calls, stored
+from explorer import assets, branching, comparing, endpoints, lessons, methods, model_calls, sharing, stored
 from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
 from explorer.page_data import page_data
@@ -35,7 +35,7 @@ else element.textContent = "This page lacks its own scripts: open it at the addr
 def first_data(runs: Runs, loader: Loader) -> dict:
     """What the page needs to show itself: the stored run with its declarations, names and limits."""
     setup = stored.setup()
-    run = runs.show(stored.traces(), run_id=EXAMPLE)
+    run = runs.show(stored.traces(), run_id=EXAMPLE, asked=setup)
     return page_data(run, setup, setup["declarations"], asdict(loader.choice))
 
 
@@ -133,5 +133,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-    parts = (branching, comparing, lessons, methods, model_calls)
+    parts = (branching, comparing, lessons, methods, model_calls, sharing)
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -43,7 +43,7 @@ def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
 
 
 def rest(run: Run, declared: dict[str, dict]) -> dict:
-    """What a saved page is asked for after its first picture: every view, every node, the costs."""
+    """What a saved page is asked for after its first picture: every view, every token, the costs."""
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {

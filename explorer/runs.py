@@ -6,6 +6,7 @@ once if its page says that it leaves, and goes on when it is pulled again.
 """
 
 import asyncio
+import copy
 import logging
 import secrets
 import threading
@@ -13,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from decoders.trace import Trace
 from explorer.folds import Fold, row
@@ -26,6 +27,7 @@ UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: 
 FORGET_SECONDS = 600.0  # ... and is dropped after so long
 GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
 
+ASKED = ("prompt", "max_new_tokens", "chat")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
 
 log = logging.getLogger(__name__)
@@ -63,6 +65,7 @@ class Run:
     hungry: bool = True  # the page has painted all there is and waits for more
     stepped: float = 0.0
     models: Choice | None = None  # what its lanes were made with; None for the app's own
+    asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them
 
     def open_lanes(self) -> list[Record]:
         """The lanes that can still step."""
@@ -100,6 +103,7 @@ class Runs:
         lanes = self._on_worker(lambda: self.make_lanes(checked)).result()
         records = [Record(lane.trace, lane) for lane in lanes]
         run = Run(secrets.token_urlsafe(18), session, records, state, models=checked["models"])
+        run.asked = {name: checked[name] for name in ASKED}
         with self.wake:
             self._enter(run)
             if state == "paused":
@@ -107,7 +111,9 @@ class Runs:
             self.wake.notify()
         return run
 
-    def show(self, traces: list[Trace], session: str = "", run_id: str | None = None) -> Run:
+    def show(
+        self, traces: list[Trace], session: str = "", run_id: str | None = None, asked: dict | None = None
+    ) -> Run:
         """A run that is done already, from stored traces. `run_id` gives it a public name."""
         records = [Record(trace) for trace in traces]
         for record in records:
@@ -116,6 +122,7 @@ class Runs:
                 costs.add(step)
                 record.rows.append(row(costs, step.seconds, None, None))
         run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
+        run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
         with self.wake:
             if run_id is None:
                 self._make_room(session)
@@ -181,6 +188,12 @@ class Runs:
             run.changed()
             self.wake.notify()
         return run
+
+    def snapshot(self, run: Run) -> list[Trace]:
+        """The run's traces as they stand between two steps; they stay so while the run goes on."""
+        if run.open_lanes():
+            return self._on_worker(lambda: [still(record.trace) for record in run.records]).result()
+        return [record.trace for record in run.records]
 
     def leave(self, session: str) -> None:
         """The page of this session closes: its runs stand still from now on, unless they are pulled again."""
@@ -399,6 +412,12 @@ def answer(run: Run, cursors: list[dict]) -> dict:
             lane["text_head"] = text.head
         lanes.append(lane)
     return {"run": run.id, "state": run.state, "lanes": lanes, "now": time.time()}
+
+
+def still(trace: Trace) -> Trace:
+    """A copy that does not grow with its lane; steps never change once they are there."""
+    costs = copy.deepcopy(trace.costs)
+    return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
 
 
 def held(lane) -> int | None:

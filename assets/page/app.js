@@ -309,7 +309,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       page.enable(this.bar, state);
       const loading = this.models.state === "loading", broken = this.models.state === "failed";
       const says = {
-        none: this.data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+        none: this.data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : this.run && this.run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
         starting: loading ? this.models.sentence : "Starting …", running: "Decoding …",
         paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
         done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
@@ -357,7 +357,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     learn(answer) {
+      const opened = this.lanes.map((lane) => lane.declaration()); // what came with a file and is not known here stays
       this.strategies = new Map(answer.strategies.map((s) => [s.name, s]));
+      for (const declared of opened) if (!this.strategies.has(declared.name)) this.strategies.set(declared.name, declared);
       for (const lane of this.lanes) lane.describe();
     }
   }

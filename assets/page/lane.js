@@ -70,7 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Strategy picker, parameter line and fields, tabs: all from the declaration.
     describe() {
-      const families = Object.entries(this.app.data.families), all = [...this.app.strategies.values()];
+      const families = [...Object.entries(this.app.data.families), ["elsewhere", "From a file"]], all = [...this.app.strategies.values()];
       this.picker.replaceChildren(...families.map(([family, title]) => {
         const members = all.filter((s) => s.family === family);
         return members.length ? h("optgroup", { label: title }, ...members.map((s) => {

@@ -3,7 +3,8 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const OLD = "This browser cannot unpack the run in this page; open it with a newer one (Chrome 80, Firefox 113, Safari 16.4 or later).";
+  const OLD = "This browser cannot unpack the run in this page; open it with a newer one "
+    + "(Chrome 80, Firefox 113, Safari 16.4 or later).";
 
   const unpacked = new Map();
 
@@ -14,10 +15,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   async function unpack(name) {
-    const text = atob(document.getElementById("explorer-" + name).textContent);
-    const bytes = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
+    const bytes = page.fromBase64(document.getElementById("explorer-" + name).textContent);
+    return JSON.parse(new TextDecoder().decode(await page.through(new DecompressionStream("gzip"), bytes)));
   }
 
   // One lane's part of a pull's answer: what comes after the cursor.
@@ -45,6 +44,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     async explorer_trace(request) {
       return (await blob("run")).traces[request.lane];
     },
+    async explorer_save(request) { // the only form that a saved page offers: the trace of a lane
+      const bytes = new TextEncoder().encode(JSON.stringify((await blob("run")).traces[request.lane]));
+      const packed = await page.through(new CompressionStream("gzip"), bytes);
+      return { name: "lane-" + (request.lane + 1) + ".trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
+    },
   };
 
   // The settings are shown as they were and cannot be changed.
@@ -68,7 +72,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     page.app.status();
     page.draw();
     // Answers are text, as a server's are: what the page does with them must not change them here.
-    page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, async (request) => JSON.stringify(await ask(request))])));
+    const asText = (ask) => async (request) => JSON.stringify(await ask(request));
+    page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, asText(ask)])));
   }
 
   start();

@@ -97,7 +97,8 @@ def test_a_single_trace_brings_its_own_settings():
     traced = stored.traces()[1]
     setup, traces = container.unpack(container.pack(traced.to_json()))
     assert setup["prompt"] == stored.PROMPT and len(traces) == 1
-    assert setup["lanes"] == [{"strategy": "speculative", "parameters": traced.parameters, "seed": 0}]
+    lane = {"strategy": "speculative", "parameters": traced.parameters, "seed": 0, "begin": None}
+    assert setup["lanes"] == [lane]
 
 
 def with_setup(**changes) -> bytes:

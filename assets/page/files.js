@@ -1,0 +1,49 @@
+// Files: how the page hands one to the person and how it packs bytes and texts for the way. Knows no runs and no lanes.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+
+  const SLICE = 0x8000; // arguments that one call takes
+
+  // Bytes as base64 text, and back.
+  page.toBase64 = function (bytes) {
+    let text = "";
+    for (let i = 0; i < bytes.length; i += SLICE) text += String.fromCharCode(...bytes.subarray(i, i + SLICE));
+    return btoa(text);
+  };
+  page.fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+  // Bytes through a CompressionStream or DecompressionStream; null if more than `most` come out.
+  page.through = async function (stream, bytes, most = Infinity) {
+    const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(), parts = [];
+    for (let size = 0; ; ) {
+      const { done, value } = await reader.read();
+      if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
+      parts.push(value);
+      if ((size += value.length) > most) {
+        reader.cancel();
+        return null;
+      }
+    }
+  };
+
+  // The browser saves `what` (a Blob) under this name.
+  page.download = function (name, what) {
+    const address = URL.createObjectURL(what), link = page.h("a", { href: address, download: name });
+    document.body.append(link);
+    link.click();
+    link.remove();
+    setTimeout(() => URL.revokeObjectURL(address), 60000);
+  };
+
+  // A file that the server makes of the run or of one lane of it; answers a sentence if that fails, else null.
+  page.save = async function (app, form, lane) {
+    if (!app.run) return "There is no run yet; press Run first.";
+    const views = Array.from({ length: app.run.count }, () => null);
+    for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
+    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views });
+    if (file.error) return file.error;
+    page.download(file.name, new Blob([page.fromBase64(file.data)], { type: file.type }));
+    return null;
+  };
+})(window.ExplorerPage);

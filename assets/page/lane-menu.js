@@ -1,0 +1,78 @@
+// The menu of a lane (⋯): saves what this lane holds. Works in a saved page too, but for saving a page.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+
+  // When nothing of the lane waits to be drawn any more; what is drawn late has its time too.
+  page.drawn = async function (lane) {
+    const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
+    do await pause(100); while (lane.drawing().waiting || lane.chips.waiting);
+    await pause(400);
+  };
+
+  // Saves a picture of a lane: kind is "png" or "svg". The lane must be on the screen.
+  page.savePicture = async function (lane, kind) {
+    if (!lane.rows.length) return "This lane has nothing to draw yet; press Run first.";
+    const name = "lane-" + (lane.app.lanes.indexOf(lane) + 1) + "-" + lane.setup.strategy + "-" + lane.view + "." + kind;
+    page.download(name.replace(/[^a-z0-9.-]+/gi, "-"), await page.pictureFile(lane, kind));
+    return null;
+  };
+
+  function menuOf(lane) {
+    const app = lane.app;
+    const nothing = "This lane has not been decoded yet; press Run first.";
+    const decoded = (form) => () => (lane.runIndex === null ? nothing : page.save(app, form, lane));
+    const entries = [
+      ["Save trace", "The lane's record as data (.json.gz), to be opened again here", decoded("trace")],
+      app.data.saved ? null : ["Save page", "One HTML file that replays this lane from the disk", decoded("page")],
+      ["Picture (PNG)", "What is on the screen of this lane", () => page.savePicture(lane, "png")],
+      ["Picture (SVG)", "The same as lines and letters, for print", () => page.savePicture(lane, "svg")],
+    ].filter(Boolean);
+    const items = entries.map(([text, title, act]) => {
+      const chosen = async () => {
+        open(false);
+        app.fail(await act() || "");
+      };
+      return h("button", { type: "button", role: "menuitem", tabindex: "-1", title, onclick: chosen }, text);
+    });
+    const list = h("div", { class: "lane-menu", role: "menu", "aria-label": "Save this lane", hidden: true }, ...items);
+    const button = h("button", { type: "button", class: "dots", "aria-label": "Save this lane", "aria-haspopup": "menu",
+      "aria-expanded": "false", title: "Save this lane: trace, page, picture", onclick: () => open(list.hidden) }, "⋯");
+
+    function open(shown) {
+      if (shown === !list.hidden) return;
+      list.hidden = !shown;
+      button.setAttribute("aria-expanded", String(shown));
+      (shown ? items[0] : button).focus({ preventScroll: true });
+    }
+    list.addEventListener("keydown", (event) => {
+      const at = items.indexOf(document.activeElement), count = items.length;
+      const moves = { ArrowDown: at + 1, ArrowUp: at - 1 + count, Home: 0, End: count - 1 };
+      if (event.key === "Escape" || event.key === "Tab") open(false);
+      else if (event.key in moves) items[moves[event.key] % count].focus();
+      else return;
+      event.stopPropagation();
+      if (event.key !== "Tab") event.preventDefault();
+    });
+    list.addEventListener("focusout", (event) => {
+      if (list.contains(event.relatedTarget) || event.relatedTarget === button) return;
+      list.hidden = true;
+      button.setAttribute("aria-expanded", "false");
+    });
+    return { button, list };
+  }
+
+  page.addPart((app) => {
+    const made = new WeakSet();
+    app.on("lanes", () => {
+      for (const lane of app.lanes) {
+        if (made.has(lane)) continue;
+        made.add(lane);
+        const { button, list } = menuOf(lane);
+        lane.remove.before(button);
+        lane.element.querySelector(".lane-head").after(list);
+      }
+    });
+  });
+})(window.ExplorerPage);

@@ -1,0 +1,222 @@
+"""Saving, opening and sharing in the page: files go out and come back, a link runs nothing."""
+
+import base64
+import csv
+import gzip
+import io
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from explorer import container
+from tests.browser.conftest import HOSTILE
+from tests.browser.test_page import press, ready, run
+
+pytestmark = pytest.mark.browser
+
+SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+
+
+def section(page) -> None:
+    page.get_by_role("navigation", name="Sections").get_by_role("button", name="Traces").click()
+
+
+def downloaded(page, click) -> tuple[str, bytes]:
+    """Name and bytes of the file that `click` makes the page save."""
+    with page.expect_download() as download:
+        click()
+    return download.value.suggested_filename, download.value.path().read_bytes()
+
+
+def saved(page, name: str) -> tuple[str, bytes]:
+    return downloaded(page, lambda: press(page, name))
+
+
+def choose(page, name: str, data: bytes) -> None:
+    files = {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+    page.get_by_label("Choose a file").set_input_files(files)
+
+
+@SIZES
+def test_a_run_is_saved_and_opened_again(visit, width, height):
+    page = visit(width, height)
+    ready(page)
+    if width > 760:
+        run(page, "A tale", 6)
+    section(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    name, data = saved(page, "Save run")
+    setup, traces = container.unpack(data)
+    assert name.endswith(".run.json.gz") and len(traces) == 2
+    texts = page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))")
+    page.evaluate("decodingExplorer.app.applySetup({prompt: 'x', lanes: [{strategy: 'greedy'}]})")
+    section(page)
+    choose(page, "tale.run.json.gz", data)
+    expect(page.get_by_text("Opened tale.run.json.gz.")).to_be_visible()
+    assert page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))") == texts
+    expect(page.get_by_role("textbox", name="Prompt")).to_have_value(setup["prompt"])
+    page.get_by_role("slider", name="Step position").fill("2")
+    page.wait_for_function("decodingExplorer.lanes[0].scene.paintedStep === 1")
+    if width > 760:
+        press(page, "Run")  # decodes it anew, with the settings of the file
+        page.wait_for_function("decodingExplorer.state === 'done'")
+        assert page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))") == texts
+
+
+def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
+    page = visit()
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 2")
+
+    def entry(name: str) -> tuple[str, bytes]:
+        lane.get_by_role("button", name="Save this lane").click()
+        return downloaded(page, lambda: page.get_by_role("menuitem", name=name).click())
+
+    _, data = entry("Save trace")
+    traced = json.loads(gzip.decompress(data))
+    assert traced["strategy"] == "speculative" and len(traced["steps"]) == 11
+    name, data = entry("Save page")
+    assert name.endswith(".lane-2.page.html") and container.unpack(data)[1][0].strategy == "speculative"
+    name, png = entry("Picture (PNG)")
+    assert name == "lane-2-speculative-draft_tree.png".replace("_", "-") and png[:8] == b"\x89PNG\r\n\x1a\n"
+    _, svg = entry("Picture (SVG)")
+    colours = page.evaluate(
+        """data => new Promise((done) => { const image = new Image(); image.onload = () => {
+        const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+        canvas.width = image.width; canvas.height = image.height; pen.drawImage(image, 0, 0);
+        const pixels = new Uint32Array(pen.getImageData(0, 0, image.width, image.height).data.buffer);
+        done([new Set(pixels).size, image.width, image.height]); };
+        image.src = "data:image/png;base64," + data; })""",
+        base64.b64encode(png).decode(),
+    )
+    assert colours[0] > 50 and colours[1] > 1400 and colours[2] > 500
+    text = re.sub(r"<[^>]*>", " ", svg.decode())
+    assert "Lane 2: Speculative decoding" in text and "target forwards" in text and "round 11" in text
+    assert svg.startswith(b"<svg") and b"<script" not in svg and b'<image href="http' not in svg
+
+
+def test_the_menu_of_a_lane_works_by_keyboard(visit):
+    page = visit()
+    ready(page)
+    button = page.get_by_role("region", name="Lane 1").get_by_role("button", name="Save this lane")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Save trace")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="Save page")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    expect(page.get_by_role("menu")).to_be_hidden()
+
+
+def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(visit):
+    page = visit()
+    page.get_by_role("region", name="Lane 2").get_by_role("button", name="Remove lane").click()
+    run(page, "scripted", 8)
+    lane = page.get_by_role("region", name="Lane 1")
+    lane.get_by_role("tab", name="Text").click()
+    expect(lane.locator(".text-view .dp-chip").first).to_be_visible()
+    svg = page.evaluate(
+        "new XMLSerializer().serializeToString(ExplorerPage.pictureOf(decodingExplorer.app.lanes[0]).root)"
+    )
+    assert HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in svg and "<img" not in svg
+    section(page)
+    _, data = saved(page, "Save run")
+    assert container.unpack(data)[1][0].text() == page.evaluate(
+        "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"
+    ).replace("↵", "\n").replace("␣", " ")
+    choose(page, "run.json.gz", data)
+    expect(page.get_by_text("Opened run.json.gz.")).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_costs_are_a_table_of_numbers(visit):
+    page = visit()
+    run(page, "Once", 5)
+    section(page)
+    name, data = saved(page, "Save costs")
+    rows = list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"))))
+    assert name == "once.costs.csv" and [row["strategy"] for row in rows] == ["beam", "speculative"]
+    assert int(rows[0]["new tokens"]) == 5 and float(rows[1]["seconds"]) > 0
+
+
+def test_a_file_that_is_none_is_refused_and_nothing_is_lost(visit):
+    page = visit()
+    ready(page)
+    section(page)
+    before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
+    choose(page, "notes.txt", b"hello")
+    expect(page.get_by_text("notes.txt was not opened. This file is not a trace")).to_be_visible()
+    choose(page, "page.html", b"<!doctype html><p>hello")
+    expect(page.get_by_text("This page was not saved by Decoding Explorer")).to_be_visible()
+    assert page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]") == before
+
+
+def test_a_file_may_be_dropped_anywhere(visit):
+    page = visit()
+    ready(page)
+    section(page)
+    _, data = saved(page, "Save run")
+    page.get_by_role("navigation", name="Sections").get_by_role("button", name="Decode").click()
+    dropped = page.evaluate_handle(
+        "bytes => { const carried = new DataTransfer();"
+        "carried.items.add(new File([new Uint8Array(bytes)], 'dropped.json.gz')); return carried; }",
+        list(data),
+    )
+    page.dispatch_event("main", "dragover", {"dataTransfer": dropped})
+    expect(page.locator("#explorer.dropping")).to_be_visible()
+    page.dispatch_event("main", "drop", {"dataTransfer": dropped})
+    expect(page.get_by_text("Opened dropped.json.gz.")).to_be_visible()
+
+
+def link_of(page) -> str:
+    section(page)
+    press(page, "Copy link")
+    page.wait_for_function("document.querySelector('input[aria-label=Link]').value")
+    return page.get_by_label("Link", exact=True).input_value()
+
+
+def test_a_link_brings_the_whole_setup_and_runs_nothing(visit):
+    page = visit()
+    ready(page)
+    press(page, "+ Lane")
+    page.get_by_role("region", name="Lane 3").get_by_label("Strategy").select_option("sample")
+    page.get_by_role("region", name="Lane 1").get_by_role("tab", name="Entropy").click()
+    page.evaluate("decodingExplorer.app.lanes[2].setup.parameters = {temperature: 0.5}")
+    page.evaluate("decodingExplorer.app.lanes[2].setup.seed = 7")
+    page.get_by_role("textbox", name="Prompt").fill("A prompt with ünïcode 🦊 & <b>")
+    page.get_by_label("max_new_tokens").fill("9")
+    link = link_of(page)
+    other = visit()
+    ready(other)
+    other.evaluate("link => { location.hash = link.split('#')[1]; }", link)
+    expect(other.get_by_role("textbox", name="Prompt")).to_have_value("A prompt with ünïcode 🦊 & <b>")
+    assert other.evaluate("decodingExplorer.app.setup()") == page.evaluate("decodingExplorer.app.setup()")
+    assert other.evaluate("decodingExplorer.state") == "none"
+
+
+@pytest.mark.parametrize(
+    ("setup", "says"),
+    [
+        (None, "damaged"),
+        ({"version": 2}, "version 2"),
+        ({"prompt": 7}, "The prompt of a link"),
+        ({"max_new_tokens": 10**9}, "number of tokens"),
+        ({"lanes": []}, "one to 4 lanes"),
+        ({"lanes": [{"strategy": "<img src=x>"}]}, "the strategy <img src=x>"),
+        ({"lanes": [{"strategy": "greedy", "parameters": {"colour": 1}}]}, "colour of Greedy"),
+        ({"lanes": [{"strategy": "greedy", "seed": -1}]}, "seed"),
+    ],
+)
+def test_a_bad_link_is_one_sentence(visit, setup, says):
+    page = visit()
+    ready(page)
+    before = page.evaluate("JSON.stringify(decodingExplorer.app.setup())")
+    given = {"prompt": "a", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]} | (setup or {})
+    link = page.evaluate("given => ExplorerPage.linkOf(given)", given)
+    fragment = link.split("#")[1] if setup else "setup=abc"
+    page.evaluate("fragment => { location.hash = fragment; }", fragment)
+    expect(page.locator("#explorer").get_by_role("alert")).to_contain_text(says)
+    assert page.evaluate("JSON.stringify(decodingExplorer.app.setup())") == before

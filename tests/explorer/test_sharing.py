@@ -1,0 +1,119 @@
+"""What the page saves and opens, without a browser: forms, names, limits; a run that goes on meanwhile."""
+
+import asyncio
+import base64
+import csv
+import io
+import json
+import time
+
+import pytest
+
+from explorer import container, sharing, stored
+from explorer.runs import Runs
+from tests.explorer.scripted import ScriptedLane
+
+SESSION = "a session of a test"
+REQUEST = {"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "scripted"}]}
+
+
+def call(runs: Runs, name: str, **request) -> dict:
+    functions = {function.__name__: function for function in sharing.functions(runs, None)}
+    return json.loads(asyncio.run(functions[name]({"session": SESSION, **request})))
+
+
+def opened(runs: Runs, data: bytes) -> dict:
+    return call(runs, "explorer_open", data=base64.b64encode(data).decode())
+
+
+@pytest.fixture
+def runs():
+    """Runs whose lanes write four tokens, slowly enough to be looked at."""
+    made = Runs(lambda request: [ScriptedLane([b" a", b" b", b" c", b" d"], pause=0.05)])
+    made.show(stored.traces(), run_id="example", asked=stored.setup())
+    yield made
+    made.close()
+
+
+def test_every_form_is_saved_and_read_again(runs):
+    files = {form: call(runs, "explorer_save", run="example", form=form) for form in ("run", "page", "costs")}
+    assert files["run"]["name"] == "once-upon-a-time.run.json.gz"
+    for form in ("run", "page"):
+        setup, traces = container.unpack(base64.b64decode(files[form]["data"]))
+        assert setup["prompt"] == stored.PROMPT and setup["max_new_tokens"] == stored.MAX_NEW_TOKENS
+        assert [t.to_json() for t in traces] == [t.to_json() for t in stored.traces()]
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(files["costs"]["data"]).decode("utf-8-sig"))))
+    assert [row["strategy"] for row in rows] == ["beam", "speculative"]
+
+
+def test_one_lane_alone_is_a_trace_or_a_page_with_the_view_it_shows(runs):
+    views = ["entropy", "draft_round"]
+    trace = call(runs, "explorer_save", run="example", form="trace", lane=1, views=views)
+    assert trace["name"] == "once-upon-a-time.lane-2.trace.json.gz"
+    _, (alone,) = container.unpack(base64.b64decode(trace["data"]))
+    assert alone.strategy == "speculative"
+    page = call(runs, "explorer_save", run="example", form="page", lane=1, views=views)
+    setup, _ = container.unpack(base64.b64decode(page["data"]))
+    assert [lane["view"] for lane in setup["lanes"]] == ["draft_round"]
+
+
+def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
+    run = runs.start(REQUEST, SESSION)
+    while not run.records[0].rows:
+        time.sleep(0.01)
+        run.heard = time.monotonic()
+    file = call(runs, "explorer_save", run=run.id, form="run")
+    setup, (so_far,) = container.unpack(base64.b64decode(file["data"]))
+    assert setup["prompt"] == "Once" and 1 <= len(so_far.steps) < 4 and so_far.ended is None
+    assert so_far.costs.totals()["steps"] == len(so_far.steps)
+
+
+def test_an_opened_run_is_a_run_of_this_session_only(runs):
+    file = call(runs, "explorer_save", run="example", form="run")
+    found = call(runs, "explorer_open", data=file["data"])
+    assert runs.find(found["run"]).session == SESSION
+    assert [lane["count"] for lane in found["answer"]["lanes"]] == [len(t.steps) for t in stored.traces()]
+    assert [d["name"] for d in found["declarations"]] == ["beam", "speculative"]
+    again = call(runs, "explorer_save", run=found["run"], form="run")
+    (setup, traces), (_, before) = (
+        container.unpack(base64.b64decode(saved["data"])) for saved in (again, file)
+    )
+    assert setup["prompt"] == stored.PROMPT
+    assert [t.to_json() for t in traces] == [t.to_json() for t in before]
+
+
+def test_a_strategy_that_is_not_known_here_opens_too(runs):
+    lane = ScriptedLane([b"<b>", b" x"])
+    while lane.advance():
+        pass
+    found = opened(runs, container.pack(lane.trace.to_json()))
+    assert found["declarations"][0]["family"] == "elsewhere"
+    assert found["setup"]["lanes"][0]["view"] in found["declarations"][0]["views"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"run": "example", "form": "film"}, "one of trace, run, page, costs"),
+        ({"run": "example", "form": "trace"}, "no such lane"),
+        ({"run": "example", "form": "trace", "lane": 7}, "no such lane"),
+        ({"run": "nobody's", "form": "run"}, "is gone"),
+        ({"run": "example", "form": "run", "lane": "first"}, "something unusable"),
+    ],
+)
+def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
+    assert says in call(runs, "explorer_save", **request_)["error"]
+
+
+def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs):
+    before = set(runs.runs)
+    assert "no JSON" in opened(runs, b"hello")["error"]
+    assert "did not arrive whole" in call(runs, "explorer_open", data="***")["error"]
+    assert "larger than 16 MiB" in call(runs, "explorer_open", data="A" * (23 * 2**20))["error"]
+    assert "larger than 16 MiB" in call(runs, "explorer_open", data=7)["error"]
+    assert set(runs.runs) == before
+
+
+def test_names_of_files_are_harmless():
+    assert sharing.filename("../../etc/pass<wd>\n", 0, "x") == "etc-pass-wd.lane-1.x"
+    assert sharing.filename("…", None, "x") == "run.x"
