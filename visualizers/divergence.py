@@ -127,7 +127,8 @@ def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> 
     lanes = named(sorted(lane for group in found["groups"] for lane in group["lanes"])).capitalize()
     if not found["same"]:
         return f"{lanes} differ from the first token on: {', '.join(takes)}."
-    return f"{lanes} write {the_same(found['same'])}; at position {found['position']} {', '.join(takes)}."
+    verb = "begin with" if found["same"] == 1 else "write"
+    return f"{lanes} {verb} {the_same(found['same'])}; at position {found['position']} {', '.join(takes)}."
 
 
 def relation(found: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:

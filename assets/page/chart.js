@@ -40,16 +40,24 @@ window.ExplorerPage = window.ExplorerPage || {};
     return found.map((value) => [value, (value === 0 ? "0" : value.toFixed(places)).replace("-", "−")]);
   }
 
-  // Labels that would overlap give way downwards, the upper one first; those that leave the chart push the others up.
-  function spread(labels, low, high) {
-    for (const a of labels.sort((p, q) => p.y - q.y)) {
-      for (const b of labels) {
-        if (b === a) break;
-        if (Math.abs(a.x - b.x) < 8 * Math.max(a.text.length, b.text.length) && a.y - b.y < LINE) a.y = b.y + LINE;
-      }
+  // Places each label beside its mark, right or left, up or down by whole lines, where it covers no mark and no other label;
+  // one that finds no place is dropped: its mark stays, and the reading says the rest.
+  function place(labels, marks, words, box) {
+    const taken = [...words, ...marks.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6])], placed = [];
+    const free = (own) => own[0] >= box[0] && own[1] >= box[1] && own[2] <= box[2] && own[3] <= box[3] &&
+      taken.every((other) => own[0] >= other[2] || other[0] >= own[2] || own[1] >= other[3] || other[1] >= own[3]);
+    const steps = [0, 1, -1, 2, -2, 3, -3].flatMap((down) => [[1, down], [-1, down]]);
+    for (const { at: [x, y], gap, text } of labels) {
+      const wide = 7.4 * text.length, boxes = steps.map(([side, down]) => {
+        const left = side > 0 ? x + gap : x - gap - wide, top = y + (down - 0.5) * LINE;
+        return [left, top, left + wide, top + LINE];
+      });
+      const found = boxes.find(free);
+      if (!found) continue;
+      taken.push(found);
+      placed.push({ x: found[0], y: found[1] + LINE - 2.5, text });
     }
-    const over = Math.max(0, ...labels.map((label) => label.y - high));
-    for (const label of labels) label.y = Math.max(low, label.y - over);
+    return placed;
   }
 
   // The key of a lane: its dash and its mark, as in the charts.
@@ -93,12 +101,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
       const svg = draw("svg", null, { width, height: HEIGHT, "aria-hidden": "true" });
       this.axes(svg);
-      const labels = [];
-      this.lines(svg, labels);
-      this.dots(svg, labels);
-      spread(labels, TOP + 4, HEIGHT - BOTTOM);
-      for (const label of labels) {
-        draw("text", svg, { x: label.x, y: label.y + 4, class: "chart-label" }, label.text);
+      const labels = [], marks = [];
+      this.lines(svg, labels, marks);
+      this.dots(svg, labels, marks);
+      const box = [LEFT, TOP - 12, width, HEIGHT - BOTTOM + 2];
+      for (const { x: left, y: base, text } of place(labels, marks, this.words, box)) {
+        draw("text", svg, { x: left, y: base, class: "chart-label" }, text);
       }
       this.hair = draw("line", svg, { y1: TOP, y2: HEIGHT - BOTTOM, class: "chart-hair", visibility: "hidden" });
       this.frame.replaceChildren(svg);
@@ -116,14 +124,16 @@ window.ExplorerPage = window.ExplorerPage || {};
         draw("text", svg, { x: this.px(value), y: bottom + 15, class: "chart-tick", "text-anchor": "middle" }, text);
       }
       draw("text", svg, { x: (LEFT + this.right) / 2, y: bottom + 31, class: "chart-tick", "text-anchor": "middle" }, x.words);
+      this.words = []; // boxes of words that labels leave free
       if (!guide || guide.x > x.max) return;
       const left = this.px(guide.x) > this.width / 2, anchor = left ? "end" : "start";
       draw("line", svg, { x1: this.px(guide.x), x2: this.px(guide.x), y1: TOP - 4, y2: bottom, class: "chart-guide" });
-      const at = this.px(guide.x) + (left ? -5 : 5);
+      const at = this.px(guide.x) + (left ? -5 : 5), wide = 6.5 * guide.text.length;
+      this.words.push([left ? at - wide : at, TOP - 17, left ? at : at + wide, TOP - 2]);
       draw("text", svg, { x: at, y: TOP - 6, class: "chart-tick", "text-anchor": anchor }, guide.text);
     }
 
-    lines(svg, labels) {
+    lines(svg, labels, found) {
       const { marks, dashes } = this.palette.lane, ends = new Map();
       for (const line of this.spec.lines || []) {
         const points = line.points.filter((point) => point[1] !== null);
@@ -139,28 +149,29 @@ window.ExplorerPage = window.ExplorerPage || {};
         }
         draw("path", svg, { d: path, class: "chart-line" + (line.soft ? " soft" : ""), "data-index": line.index,
           "stroke-dasharray": line.soft ? "1 3" : DASHES[dashes[line.index % dashes.length]] });
-        const [ex, ey] = points[points.length - 1], place = [Math.round(this.px(ex)), Math.round(this.py(ey))].join();
+        const [ex, ey] = points[points.length - 1], end = [Math.round(this.px(ex)), Math.round(this.py(ey))].join();
         if (line.soft) continue;
         draw("path", svg, { d: SHAPES[marks[line.index % marks.length]](3.4), class: "chart-mark", "data-index": line.index,
           transform: `translate(${this.px(ex)} ${this.py(ey)})` });
-        if (ends.has(place)) ends.get(place).text += ", " + line.lane;
-        else ends.set(place, { x: this.px(ex) + 8, y: this.py(ey), text: String(line.lane) });
+        found.push([this.px(ex), this.py(ey)]);
+        if (ends.has(end)) ends.get(end).text += ", " + line.lane;
+        else ends.set(end, { at: [this.px(ex), this.py(ey)], gap: 8, text: String(line.lane) });
       }
       labels.push(...ends.values());
     }
 
-    dots(svg, labels) {
-      const { marks } = this.palette.lane, met = [];
+    dots(svg, labels, found) {
+      const { marks } = this.palette.lane;
       for (const dot of this.spec.dots || []) {
         if (dot.x === null || dot.y === null) continue;
         const x = this.px(dot.x), y = this.py(dot.y);
         draw("path", svg, { d: SHAPES[marks[dot.index % marks.length]](6), transform: `translate(${x} ${y})`,
           class: "chart-mark open", "data-index": dot.index });
-        const near = met.find((other) => Math.hypot(other.at[0] - x, other.at[1] - y) < 12);
-        if (near) near.label.text += ", " + dot.lane;
-        else met.push({ at: [x, y], label: { x: x + 12, y, text: String(dot.lane) } });
+        found.push([x, y]);
+        const near = labels.find((other) => Math.hypot(other.at[0] - x, other.at[1] - y) < 8);
+        if (near) near.text += ", " + dot.lane;
+        else labels.push({ at: [x, y], gap: 12, text: String(dot.lane) });
       }
-      labels.push(...met.map((entry) => entry.label));
     }
 
     // What stands at a place, in words; null: nothing is pointed at.
@@ -173,9 +184,9 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.readout.textContent = this.spec.note || "";
         return;
       }
-      const place = this.px(Math.min(value, x.max));
-      this.hair.setAttribute("x1", place);
-      this.hair.setAttribute("x2", place);
+      const at = this.px(Math.min(value, x.max));
+      this.hair.setAttribute("x1", at);
+      this.hair.setAttribute("x2", at);
       this.readout.textContent = read(value);
     }
 

@@ -120,7 +120,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (this.likely === "total") this.drawTotal();
       else this.drawMean();
       const bits = (lane, i) => number(lane.entropy[i], 2) + " bits";
-      const logprob = ({ logprob: all }, i) => `log p ${number(all[i], 2)}` + (all[i] === null ? "" : `, p ${chance(Math.exp(all[i]))}`);
+      const p = (value) => (value === null ? "" : `, p ${chance(Math.exp(value))}`);
+      const logprob = (lane, i) => `log p ${number(lane.logprob[i], 2)}` + p(lane.logprob[i]);
       this.drawOverlay(this.entropy, "entropy", "entropy", "of the target where each token was chosen, in bits, measured", bits);
       this.drawOverlay(this.logprob, "logprob", "log p", "of each token under the target, unprocessed, measured", logprob);
     }
@@ -179,7 +180,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const said = known.map((point) => `lane ${point.lane}: ${number(point.logprob, 3)} for ${point[key].toPrecision(3)}`);
       this.likelihood.draw({
         title: ["mean log p a token", tokens ? `at ${tokens} tokens, derived; up and left: likelier and cheaper` : ""],
-        x: { words: words + " a token", max: 1.15 * Math.max(1e-6, ...known.map((point) => point[key])) },
+        x: { words: words + " a token", max: 1.15 * Math.max(0, ...known.map((point) => point[key])) || 1 },
         y: { min: known.length ? low - room : -1, max: known.length ? Math.min(0, high + room) : 0 },
         dots: points.map((point, index) => ({ lane: point.lane, index, x: point[key], y: point.logprob })),
         note: said.length ? said.join(" · ") : "No token is final in every lane yet.",
