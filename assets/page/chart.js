@@ -40,9 +40,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     return found.map((value) => [value, (value === 0 ? "0" : value.toFixed(places)).replace("-", "−")]);
   }
 
-  // Places each label beside its mark, right or left, up or down by whole lines, where it covers no mark and no other label;
-  // one that finds no place is dropped: its mark stays, and the reading says the rest.
-  function place(labels, marks, words, box) {
+  // Places each label beside its mark, right or left, up or down by whole lines, where it covers no mark and no other label, and
+  // as little as possible of the `lines`; one that finds no place is dropped: its mark stays, and the reading says the rest.
+  function place(labels, marks, lines, words, box) {
     const taken = [...words, ...marks.map(([x, y]) => [x - 6, y - 6, x + 6, y + 6])], placed = [];
     const free = (own) => own[0] >= box[0] && own[1] >= box[1] && own[2] <= box[2] && own[3] <= box[3] &&
       taken.every((other) => own[0] >= other[2] || other[0] >= own[2] || own[1] >= other[3] || other[1] >= own[3]);
@@ -52,7 +52,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         const left = side > 0 ? x + gap : x - gap - wide, top = y + (down - 0.5) * LINE;
         return [left, top, left + wide, top + LINE];
       });
-      const found = boxes.find(free);
+      const covered = (own) => lines.filter(([px, py]) => px > own[0] && px < own[2] && py > own[1] && py < own[3]).length;
+      const [found] = boxes.filter(free).map((own) => [own, covered(own)]).sort((a, b) => a[1] - b[1])[0] || [];
       if (!found) continue;
       taken.push(found);
       placed.push({ x: found[0], y: found[1] + LINE - 2.5, text });
@@ -105,7 +106,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.lines(svg, labels, marks);
       this.dots(svg, labels, marks);
       const box = [LEFT, TOP - 12, width, HEIGHT - BOTTOM + 2];
-      for (const { x: left, y: base, text } of place(labels, marks, this.words, box)) {
+      for (const { x: left, y: base, text } of place(labels, marks, this.drawn, this.words, box)) {
         draw("text", svg, { x: left, y: base, class: "chart-label" }, text);
       }
       this.hair = draw("line", svg, { y1: TOP, y2: HEIGHT - BOTTOM, class: "chart-hair", visibility: "hidden" });
@@ -135,6 +136,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     lines(svg, labels, found) {
       const { marks, dashes } = this.palette.lane, ends = new Map();
+      this.drawn = []; // points on the lines, in pixels
       for (const line of this.spec.lines || []) {
         const points = line.points.filter((point) => point[1] !== null);
         if (!points.length) continue;
@@ -149,6 +151,11 @@ window.ExplorerPage = window.ExplorerPage || {};
         }
         draw("path", svg, { d: path, class: "chart-line" + (line.soft ? " soft" : ""), "data-index": line.index,
           "stroke-dasharray": line.soft ? "1 3" : DASHES[dashes[line.index % dashes.length]] });
+        const pixels = points.map(([vx, vy]) => [this.px(vx), this.py(vy)]);
+        pixels.forEach(([x1, y1], i) => {
+          const [x0, y0] = pixels[i - 1] || [x1, y1];
+          this.drawn.push([x1, y1], ...[0.25, 0.5, 0.75].map((part) => [x0 + part * (x1 - x0), y0 + part * (y1 - y0)]));
+        });
         const [ex, ey] = points[points.length - 1], end = [Math.round(this.px(ex)), Math.round(this.py(ey))].join();
         if (line.soft) continue;
         draw("path", svg, { d: SHAPES[marks[line.index % marks.length]](3.4), class: "chart-mark", "data-index": line.index,
