@@ -193,19 +193,22 @@ def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(visit):
 
 def test_on_a_phone_it_is_a_sheet_with_large_targets(visit):
     page = visit(390, 844, has_touch=True)
-    run(page)
+    ready(page)
+    page.evaluate("decodingExplorer.app.applySetup({max_new_tokens: 12})")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'")
     page.get_by_role("navigation", name="Lanes").get_by_role("button").nth(1).click()
     lane(page, 2).locator(".chips-row .dp-chip").nth(-2).click()
     box = panel(page).bounding_box()
     assert box["x"] == 0 and box["width"] == 390 and box["y"] + box["height"] == 844
-    small = """[...document.querySelectorAll('.inspector button')].map(b => [b.innerText, b.getBoundingClientRect()])
-      .filter(([, box]) => box.height < 32 || box.width < 32).map(([text]) => text)"""
+    small = """[...document.querySelectorAll('.inspector button')]
+      .map(b => [b.innerText, b.getBoundingClientRect()]).filter(([, box]) => box.height < 32 || box.width < 32).map(([text]) => text)"""
     assert page.evaluate(small) == []
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     panel(page).get_by_role("button", name="Branch here", exact=True).click()
     expect(lane(page, 3).locator(".chips-row .is-forced")).to_have_count(1)
     expect(panel(page)).to_be_hidden()
-    finished(page)
+    page.wait_for_function("decodingExplorer.state === 'done'")
 
 
 def test_hostile_tokens_are_text_here_too(visit):
