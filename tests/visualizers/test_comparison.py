@@ -59,7 +59,8 @@ def test_the_first_difference_with_both_tokens_their_chances_and_the_margin():
     assert found["divergence"]["position"] == 2
     assert [(g["token"], g["lanes"]) for g in found["divergence"]["groups"]] == [("␣dog", [1]), ("␣cat", [2])]
     assert found["sentence"] == (
-        "Lanes 1 and 2 begin with the same token; at position 2 lane 1 takes ␣dog (p .50), lane 2 ␣cat (p .25)."
+        "Lanes 1 and 2 begin with the same token; "
+        "at position 2 lane 1 takes ␣dog (p .50), lane 2 ␣cat (p .25)."
     )
     assert found["lanes"][0]["relation"] is None
     assert found["lanes"][1]["relation"]["said"] == "first difference from lane 1 at token 2, margin .69"
