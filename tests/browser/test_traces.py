@@ -20,7 +20,7 @@ SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 
 
 def section(page) -> None:
-    page.get_by_role("navigation", name="Sections").get_by_role("button", name="Traces").click()
+    page.get_by_role("tab", name="Traces", exact=True).click()
 
 
 def downloaded(page, click) -> tuple[str, bytes]:
@@ -159,7 +159,7 @@ def test_a_file_may_be_dropped_anywhere(visit):
     ready(page)
     section(page)
     _, data = saved(page, "Save run")
-    page.get_by_role("navigation", name="Sections").get_by_role("button", name="Decode").click()
+    page.get_by_role("tab", name="Decode", exact=True).click()
     dropped = page.evaluate_handle(
         "bytes => { const carried = new DataTransfer();"
         "carried.items.add(new File([new Uint8Array(bytes)], 'dropped.json.gz')); return carried; }",
