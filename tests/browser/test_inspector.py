@@ -201,8 +201,8 @@ def test_on_a_phone_it_is_a_sheet_with_large_targets(visit):
     lane(page, 2).locator(".chips-row .dp-chip").nth(-2).click()
     box = panel(page).bounding_box()
     assert box["x"] == 0 and box["width"] == 390 and box["y"] + box["height"] == 844
-    small = """[...document.querySelectorAll('.inspector button')]
-      .map(b => [b.innerText, b.getBoundingClientRect()]).filter(([, box]) => box.height < 32 || box.width < 32).map(([text]) => text)"""
+    small = "b => b.getBoundingClientRect().height < 32 || b.getBoundingClientRect().width < 32"
+    small = f"[...document.querySelectorAll('.inspector button')].filter({small}).map(b => b.innerText)"
     assert page.evaluate(small) == []
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     panel(page).get_by_role("button", name="Branch here", exact=True).click()
