@@ -14,16 +14,16 @@ LOCAL = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine re
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
+    from decoders.names import DRAFT, TARGET, locate
+
     parser = argparse.ArgumentParser(
         description="Watch language models decode, side by side and step by step."
     )
     parser.add_argument("--host", help="address to listen on; 0.0.0.0 for all (default: this machine only)")
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
+    parser.add_argument("--model", default=TARGET, help="target: an embedded name, a Hub id or a folder")
     parser.add_argument(
-        "--model", default="llama-tiny", help="target: an embedded name, a Hub id or a folder"
-    )
-    parser.add_argument(
-        "--draft", default="llama-tiny-draft", help="draft model, the same kinds of name; none for no draft"
+        "--draft", default=DRAFT, help="draft model, the same kinds of name; none for no draft"
     )
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
@@ -37,8 +37,6 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     options = parser.parse_args(given)
     if options.port is not None and not 0 < options.port < 65536:
         parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
-    from decoders.names import locate
-
     try:
         for name in [options.model] + ([] if options.draft == "none" else [options.draft]):
             locate(name)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
+TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
 
 
 def shipped() -> list[str]:

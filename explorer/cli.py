@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 
 from decoders import registry
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import papers
 from explorer.requests import MAX_LANES
 from explorer.summary import summary
 from visualizers.costs import strip
 
-DEFAULT_MODEL = "llama-tiny"
-DEFAULT_DRAFT = "llama-tiny-draft"
 PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
 
 
@@ -48,8 +47,8 @@ def parser() -> Parser:
     bench.add_argument(
         "--only", action="append", metavar="NAME", help="one part of it: decoding, page, start or visitors"
     )
-    bench.add_argument("--model", default=DEFAULT_MODEL, metavar="M")
-    bench.add_argument("--draft", default=DEFAULT_DRAFT, metavar="M")
+    bench.add_argument("--model", default=TARGET, metavar="M")
+    bench.add_argument("--draft", default=DRAFT, metavar="M")
     return top
 
 
@@ -70,11 +69,9 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     prompt.add_argument("--prompt", metavar="TEXT")
     prompt.add_argument("--prompt-file", metavar="F", type=Path)
     command.add_argument(
-        "--model", default=DEFAULT_MODEL, metavar="M", help="shipped name, folder or Hub id[@revision]"
+        "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
-    command.add_argument(
-        "--draft", metavar="M", help=f"for strategies that need one (default: {DEFAULT_DRAFT})"
-    )
+    command.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DRAFT})")
     command.add_argument(
         "--set", dest="lanes", action=InOrder, metavar="KEY=VALUE",
         help="a parameter of the strategy before it",
@@ -228,9 +225,9 @@ def load_models(model: str, draft: str | None, needs: tuple[str, ...], device: s
     logging.disable_progress_bar()
     models = {"target": load(model, device)}
     if "draft" in needs:
-        if draft is None and model != DEFAULT_MODEL:
+        if draft is None and model != TARGET:
             raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
-        models["draft"] = load(draft or DEFAULT_DRAFT, device)
+        models["draft"] = load(draft or DRAFT, device)
         check_pair(models["target"], models["draft"])
     return models
 

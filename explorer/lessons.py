@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer.lesson_facts import FACTS, Reading
 from explorer.lesson_places import PLACES, Place
@@ -160,8 +161,8 @@ def report(loader: Loader, seeds: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Says which stops of the lessons hold on a pair of models.")
-    parser.add_argument("--model", default="llama-tiny")
-    parser.add_argument("--draft", default="llama-tiny-draft")
+    parser.add_argument("--model", default=TARGET)
+    parser.add_argument("--draft", default=DRAFT)
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds to try, from the lesson's on")
     options = parser.parse_args()
     chosen = Loader(options.model, options.draft, "cpu")

@@ -8,6 +8,7 @@ import argparse
 import json
 from pathlib import Path
 
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace, load
 from explorer import methods
 from explorer.loading import Loader
@@ -55,8 +56,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description="Records the stored runs: the page's first, the methods' pictures."
     )
-    parser.add_argument("--model", default="llama-tiny")
-    parser.add_argument("--draft", default="llama-tiny-draft")
+    parser.add_argument("--model", default=TARGET)
+    parser.add_argument("--draft", default=DRAFT)
     options = parser.parse_args()
     loader = Loader(options.model, options.draft, "cpu")
     loader.load()

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from tests.browser.test_page import finished, press, ready, start
+from tests.browser.test_page import press, ready
 
 pytestmark = pytest.mark.browser
 
@@ -179,7 +179,8 @@ def test_steps_as_text_tell_every_step_and_mark_the_one_on_show(visit):
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "phone"])
 def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
     page = visit(*size, reduced_motion="reduce")
-    start(page, "Once", 40)
+    ready(page)
+    page.evaluate("decodingExplorer.app.applySetup({ prompt: 'Once', max_new_tokens: 40 })")
     page.evaluate("""() => {
       window.told = 0;
       const region = document.querySelector('#explorer > .unseen');
@@ -190,7 +191,7 @@ def test_nothing_shifts_while_a_run_grows_and_little_is_said(visit, size):
     page.wait_for_timeout(300)
     before, began = page.evaluate(BOXES), page.evaluate("performance.now()")
     page.evaluate(SHIFTS)
-    finished(page)
+    page.wait_for_function("decodingExplorer.state === 'done'")
     page.wait_for_timeout(300)
     assert page.evaluate(BOXES) == before
     assert page.evaluate("shifts") == []

@@ -15,8 +15,8 @@ OUTLINED = """([lane, node]) => {
 
 
 def section(page, name: str):
-    press(page, name)
-    return page.get_by_role("region", name=name, exact=True)
+    page.get_by_role("tab", name=name, exact=True).click()
+    return page.get_by_role("tabpanel", name=name, exact=True)
 
 
 def fits(page) -> bool:

@@ -76,7 +76,8 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
 
     _, data = entry("Save trace")
     traced = json.loads(gzip.decompress(data))
-    assert traced["strategy"] == "speculative" and len(traced["steps"]) == 11
+    assert traced["strategy"] == "speculative"
+    assert len(traced["steps"]) == page.evaluate("decodingExplorer.lanes[1].count") > 5
     name, data = entry("Save page")
     assert name.endswith(".lane-2.page.html") and container.unpack(data)[1][0].strategy == "speculative"
     name, png = entry("Picture (PNG)")

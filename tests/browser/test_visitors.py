@@ -25,7 +25,7 @@ def test_even_with_its_id_another_page_cannot_read_or_steer_a_run(visit, app):
     ours, theirs = visit(), visit()
     start(ours, "A secret of ours", 200)
     press(ours, "Run")
-    ours.wait_for_function("decodingExplorer.lanes[0].count > 2")
+    ours.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[0].count > 2")
     mine = ours.evaluate("decodingExplorer.run")
     theirs.wait_for_function("decodingExplorer.app.models.state === 'ready'")
     for name, request in ASKED:

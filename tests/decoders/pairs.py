@@ -7,6 +7,7 @@ import torch
 
 from decoders import models
 from decoders.lane import Lane, Limits
+from decoders.names import DRAFT, TARGET
 
 LENGTH = 64
 PROMPTS = [
@@ -36,7 +37,7 @@ PROMPTS = [
 @cache
 def pair() -> dict[str, models.LoadedModel]:
     """Target and draft that come with the project, on the CPU."""
-    return {"target": models.load("llama-tiny", "cpu"), "draft": models.load("llama-tiny-draft", "cpu")}
+    return {"target": models.load(TARGET, "cpu"), "draft": models.load(DRAFT, "cpu")}
 
 
 def decode(strategy: str, prompt: str, parameters: dict | None = None, length: int = LENGTH, **how):

@@ -18,7 +18,7 @@ from tests import tiny
 SMALL = dict(vocab_size=200, hidden_size=32, num_hidden_layers=2)
 
 
-@pytest.mark.parametrize("name", ["llama-tiny", "llama-tiny-draft"])
+@pytest.mark.parametrize("name", names.shipped())
 def test_shipped_models_load_with_transformers_alone(name):
     folder = names.SHIPPED / name
     model = transformers.AutoModelForCausalLM.from_pretrained(folder)

@@ -6,6 +6,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models import load
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Verdict
 
 BEGINNINGS = (
@@ -20,7 +21,7 @@ BEGINNINGS = (
 
 @pytest.fixture(scope="module")
 def pair():
-    return {"target": load("llama-tiny"), "draft": load("llama-tiny-draft")}
+    return {"target": load(TARGET), "draft": load(DRAFT)}
 
 
 def test_greedy_acceptance_leaves_rejections_to_be_seen(pair):

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 
 from decoders.models import load
+from decoders.names import DRAFT, TARGET
 from decoders.registry import strategies
 from decoders.trace import Commit, Score, Trace, Verdict
 from explorer import stored
@@ -19,7 +20,7 @@ WITH_LANES = [example for example in stored.prompts() if "lanes" in example]
 
 @cache
 def loader() -> Loader:
-    made = Loader("llama-tiny", "llama-tiny-draft", "cpu")
+    made = Loader(TARGET, DRAFT, "cpu")
     made.load()
     return made
 

@@ -7,6 +7,7 @@ import math
 import jsonschema
 import pytest
 
+from decoders.names import DRAFT, TARGET
 from decoders.registry import get, strategies
 from decoders.trace import Verdict
 from explorer import lessons
@@ -24,7 +25,7 @@ TOPICS = ("greedy", "temperature", "beam", "speculative", "tree", "jacobi", "ent
 @pytest.fixture(scope="module")
 def shipped():
     """traces(setup): the lanes of a setup, decoded by the shipped pair; the same setup is decoded once."""
-    loader = Loader("llama-tiny", "llama-tiny-draft", "cpu")
+    loader = Loader(TARGET, DRAFT, "cpu")
     loader.load()
     make, kept = lane_maker(loader), {}
 
