@@ -169,13 +169,13 @@ def test_a_token_that_looks_like_markup_is_text_everywhere(page):
 
 def test_chips_read_as_a_list_with_their_verdicts(page):
     page.evaluate("([h, d]) => make('Chips', h, d)", list(lane("text", rounds(1))))
-    labels = page.locator("#chips [role=listitem]").evaluate_all(
+    labels = page.locator("#chips [role=option]").evaluate_all(
         "all => all.map(e => e.getAttribute('aria-label'))"
     )
     assert labels == ["Once, prompt", "␣a, prompt", "␣big, accepted, p .50", f"{HOSTILE}, rejected, p .37",
                       "␣wonderfully, resampled, p .50"]  # fmt: skip
     page.evaluate("chips.show(-1); painted(chips)")
-    assert page.locator("#chips [role=listitem]").count() == 2
+    assert page.locator("#chips [role=option]").count() == 2
 
 
 def test_colours_are_the_states_in_both_themes(page):

@@ -94,7 +94,8 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     )
     assert colours[0] > 50 and colours[1] > 1400 and colours[2] > 500
     text = re.sub(r"<[^>]*>", " ", svg.decode())
-    assert "Lane 2: Speculative decoding" in text and "target forwards" in text and "round 11" in text
+    assert "Lane 2: Speculative decoding" in text and "target forwards" in text
+    assert f"round {len(traced['steps'])}" in text
     assert svg.startswith(b"<svg") and b"<script" not in svg and b'<image href="http' not in svg
 
 
