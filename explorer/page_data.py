@@ -5,8 +5,8 @@ The app's page and a saved page begin alike. Knows runs and their settings, noth
 
 from decoders.registry import BADGES, FAMILIES
 from explorer import page_files, stored
+from explorer.record import Run, answer
 from explorer.requests import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
-from explorer.runs import Run, answer
 from visualizers.costs import DEFINITIONS
 from visualizers.views import titles
 

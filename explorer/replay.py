@@ -17,7 +17,8 @@ from explorer import page_files
 from explorer.container import container, named, pack
 from explorer.inspect_node import Facts
 from explorer.page_data import page_data
-from explorer.runs import Run, Runs, answer
+from explorer.record import Run, answer
+from explorer.runs import Runs
 from explorer.shown import declarations, viewed
 from visualizers.comparison import compare
 from visualizers.cost_table import cost_table

@@ -9,9 +9,10 @@ import binascii
 
 from explorer.container import container, named, pack, settings, unpack
 from explorer.loading import Loader
+from explorer.record import Run, answer
 from explorer.replay import replay_html
 from explorer.requests import number, said
-from explorer.runs import Run, Runs, answer
+from explorer.runs import Runs
 from explorer.sessions import session_of
 from explorer.shown import declarations, viewed
 from visualizers.cost_table import cost_table

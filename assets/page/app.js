@@ -115,7 +115,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.arrange();
       this.playback.catchUp();
       run.follow();
-      this.measure();
+      page.measure(this);
       this.emit("run", run);
       this.status();
       lane.element.scrollIntoView({ block: "nearest" });
@@ -272,7 +272,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.runKey = key;
         run.follow();
         if (this.playback.speed !== "live" && state === "running") this.playback.togglePlay();
-        this.measure();
+        page.measure(this);
       } finally {
         this.starting = false;
         this.status();
@@ -320,26 +320,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       const rest = remark && (key || state === "none") ? "Press Run." : says[state] + extra + changed;
       this.bar.status.title = this.bar.status.textContent = remark + rest;
       this.emit("state");
-    }
-
-    // From a step on the server to its pixels here, in milliseconds; both clocks are the epoch's.
-    measure() {
-      const run = this.run, seen = new Map(), offset = Date.now() - performance.now();
-      const look = () => {
-        if (this.run !== run) return;
-        let open = !run.over;
-        for (const lane of this.lanes) {
-          if (lane.view === "text" || lane.runIndex === null) continue;
-          const painted = lane.scene.paintedStep, from = seen.get(lane) ?? -1;
-          for (let step = from + 1; step <= painted && step < lane.rows.length; step++) {
-            if (this.playback.following) this.latencies.push(lane.scene.lastPaint + offset - lane.rows[step].wall * 1000);
-          }
-          seen.set(lane, Math.max(from, painted));
-          open = open || (this.playback.following && seen.get(lane) < lane.rows.length - 1);
-        }
-        if (open) requestAnimationFrame(look);
-      };
-      requestAnimationFrame(look);
     }
 
     // ---- the server is there ------------------------------------------------------------------------------------------
