@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from decoders import trace
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import container, stored
 from explorer.inspect_node import inspect
@@ -90,7 +91,7 @@ def test_a_run_file_is_read_again_as_it_was_written(page):
         assert [t.to_json() for t in again] == [t.to_json() for t in traces]
         assert read["prompt"] == setup["prompt"] and read["max_new_tokens"] == setup["max_new_tokens"]
         assert [lane["view"] for lane in read["lanes"]] == ["beam_tree", "draft_tree"]
-        assert read["models"] == {"target": "llama-tiny", "draft": "llama-tiny-draft"}
+        assert read["models"] == {"target": TARGET, "draft": DRAFT}
 
 
 def test_a_single_trace_brings_its_own_settings():
