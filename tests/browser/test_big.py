@@ -2,13 +2,13 @@
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
 from decoders.models import load
+from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
 from visualizers.scene import Header
@@ -16,8 +16,6 @@ from visualizers.views import deltas
 
 pytestmark = pytest.mark.browser
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),
     "diverse_beam": ({"num_beams": 6, "num_beam_groups": 3}, ("beam_tree",)),
@@ -59,14 +57,8 @@ SAME = """([head, deltas, order, low, high]) => {
 @pytest.fixture(scope="module")
 def opened(chromium):
     """One page with the player on it."""
-    page, errors = chromium.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.set_content("<main style='position: fixed; inset: 0'></main>")
-    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
-        page.add_script_tag(path=str(script))
-    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
-    yield page
-    page.close()
+    with bare_player(chromium, "<main style='position: fixed; inset: 0'></main>") as (page, errors):
+        yield page
     assert errors == []
 
 
@@ -179,6 +171,7 @@ def test_a_search_of_thousands_of_nodes_runs_in_the_page(visit, app):
                 expected[op["id"]].update(op["set"])
         shown = {m["id"]: m for m in marks(page, 0, position - 1)}
         assert shown == {key: mark for key, mark in expected.items() if not mark.get("gone")}
+
 
 def test_a_lane_that_fills_the_context_says_so(visit):
     page = visit()

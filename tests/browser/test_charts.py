@@ -6,18 +6,16 @@ Each test gives the player the deltas of a seeded lane and reads back what Plotl
 import json
 import math
 import random
-from pathlib import Path
 
 import pytest
 
 from decoders.trace import Cell, Commit, Depend, Distribution, Propose, Step
+from tests.browser.bare import ASSETS, bare_player
 from visualizers.scene import Header
 from visualizers.views import deltas
 
 pytestmark = pytest.mark.browser
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 WORDS = [
     b"Once",
     b" a",
@@ -56,14 +54,8 @@ FRONTIER = """() => scene.plot.data
 @pytest.fixture(scope="module")
 def opened(chromium):
     """One page with the player on it, and the list of its errors."""
-    page, errors = chromium.new_page(), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.set_content("<main style='position: fixed; inset: 0'></main>")
-    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
-        page.add_script_tag(path=str(script))
-    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
-    yield page, errors
-    page.close()
+    with bare_player(chromium, "<main style='position: fixed; inset: 0'></main>") as made:
+        yield made
 
 
 def story(tokens: int) -> list[Step]:

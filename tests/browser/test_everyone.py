@@ -207,14 +207,13 @@ def test_zoom_and_a_lying_phone_keep_everything_in_reach(visit):
         last = page.locator(".lane.current, .lane").first.locator(".lane-foot")
         last.scroll_into_view_if_needed()
         expect(last).to_be_in_viewport()
-        place = page.locator(".bars").evaluate("e => getComputedStyle(e).position")
-        assert place == "static", "bars that stay leave no room for the pictures"
+        expect(page.locator(".bars")).to_have_css("position", "static")  # staying, they leave no room
 
 
 def test_high_contrast_shows_what_is_chosen_and_the_theme_follows_the_system(visit):
     page = visit(forced_colors="active", color_scheme="dark")
     tab = page.get_by_role("tab", name="Beam tree")
-    assert tab.evaluate("e => getComputedStyle(e).outlineStyle") == "solid"
+    expect(tab).to_have_css("outline-style", "solid")  # asks again where the lane is drawn anew meanwhile
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.emulate_media(color_scheme="light")
     page.wait_for_function("document.documentElement.dataset.theme === 'light'")

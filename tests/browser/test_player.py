@@ -5,18 +5,16 @@ Each test gives the player the deltas of a small hand-made lane and asks the pag
 
 import json
 import random
-from pathlib import Path
 
 import pytest
 
 from decoders.trace import Commit, Propose, Score, Step, Verdict
+from tests.browser.bare import ASSETS, bare_player
 from visualizers.scene import Header
 from visualizers.views import deltas
 
 pytestmark = pytest.mark.browser
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]
 
@@ -40,15 +38,10 @@ MAKE = """palette => {
 @pytest.fixture(scope="module")
 def opened(chromium):
     """One page with the player and `make(kind, head, deltas)`, and the list of its errors."""
-    page, errors = chromium.new_page(viewport={"width": 1000, "height": 700}), []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.set_content("<main></main>")
-    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
-        page.add_script_tag(path=str(script))
-    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
-    page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
-    yield page, errors
-    page.close()
+    size = {"width": 1000, "height": 700}
+    with bare_player(chromium, "<main></main>", viewport=size) as (page, errors):
+        page.evaluate(MAKE, json.loads((ASSETS / "palette.json").read_text()))
+        yield page, errors
 
 
 @pytest.fixture

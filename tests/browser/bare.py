@@ -1,0 +1,21 @@
+"""The player alone on an empty page: no server, no app, only its scripts and plotly."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
+
+
+@contextmanager
+def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
+    """(page with `body` and the player, the list of its script errors so far); closed at the end."""
+    page, errors = chromium.new_page(**options), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content(body)
+    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+        page.add_script_tag(path=str(script))
+    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+    yield page, errors
+    page.close()
