@@ -22,8 +22,8 @@ PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffix
 
 @functools.cache
 def files() -> dict[str, Path]:
-    """Served name -> file: style sheets, the page's scripts, the player, and plotly's basic build."""
-    return {served(path): path for path in [*page_files.own(), page_files.PLOTLY]}
+    """Served name -> file: style sheets, the page's scripts and the player."""
+    return {served(path): path for path in page_files.own()}
 
 
 def served(path: Path) -> str:
@@ -79,7 +79,7 @@ def head() -> str:
 
 
 def body(first: dict) -> str:
-    """The root, the data, and the scripts: our own first, so that a frame shows while plotly is read."""
+    """The root, the data, and the scripts: our own first, so that a frame shows while the player is read."""
     tag = '<script src="{}"></script>'.format
     return "".join(
         [

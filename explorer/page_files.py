@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
-PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 
 
 @functools.cache
@@ -30,12 +29,8 @@ def page_scripts() -> list[Path]:
 
 
 def drawing_scripts() -> list[Path]:
-    """Plotly's basic build and the player, in the order in which they are read.
-
-    The basic build draws scatter, bar and pie, and starts four times as fast as the whole one in plotly's
-    Python package.
-    """
-    return [PLOTLY, *(path for path in own() if path.parent.name == "player" and path.suffix == ".js")]
+    """The player, in the order in which it is read."""
+    return [path for path in own() if path.parent.name == "player" and path.suffix == ".js"]
 
 
 def palette() -> dict:

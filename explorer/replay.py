@@ -87,7 +87,6 @@ def document(title: str, blobs: dict[str, dict]) -> str:
     )
     sheets = [*page_files.sheets(), SAVED / "saved.css"]
     styles = "\n".join([page_files.surfaces(), *(path.read_text("utf-8") for path in sheets)])
-    licence = page_files.PLOTLY.with_name("plotly.LICENSE").read_text("utf-8")
     return "".join(
         [
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
@@ -102,7 +101,6 @@ def document(title: str, blobs: dict[str, dict]) -> str:
                 f'\n<script type="text/plain" id="explorer-{name}">{packed(blob)}</script>'
                 for name, blob in blobs.items()
             ),
-            f'\n<script type="text/plain" id="plotly-licence">{licence}</script>',
             *(f"\n<script>{text}</script>" for text in scripts[1:]),
             "</body></html>\n",
         ]

@@ -152,13 +152,6 @@ def fit(text: str, width: float, size: float) -> str:
     return kept + "…" if cells(kept) >= 2 else ""
 
 
-def escape(text: str) -> str:
-    """Plotly reads a little markup in its texts; these three replacements, in this order, make it read
-    none.
-    """
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def probability(p: float | None) -> str:
     """`.63`, `1.00`, `.0352`: two places, more for small ones; `?` if unknown."""
     if p is None:

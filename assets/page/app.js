@@ -344,7 +344,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
-  // The frame of the page, before plotly is read.
+  // The frame of the page, before the player is read.
   page.boot = function (data) {
     page.app = new App(document.getElementById("explorer"), data);
     window.decodingExplorer = {
@@ -360,7 +360,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     };
   };
 
-  // The stored run, once plotly and the player are here.
+  // The stored run, once the player is here.
   page.draw = function () {
     page.app.drawExample();
     for (const lane of page.app.lanes) for (const drawing of [lane.chips, lane.drawing()]) drawing.draw();

@@ -47,7 +47,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("div", { class: "lane-foot" }, this.costs, this.ended));
     }
 
-    // The player's parts are made late: plotly is read after the frame of the page is on screen.
+    // The player's parts are made late: the player is read after the frame of the page is on screen.
     makeDrawings() {
       if (this.scene) return;
       const pick = (mark) => {

@@ -1,5 +1,5 @@
 // A picture of a lane, as SVG or PNG: what is on the screen, with its heading, text, legend and costs, without the controls.
-// Everything is read off the page, plotly's drawing as it stands and the rest by its boxes and texts. Knows no views.
+// Everything is read off the page, drawings as they stand and the rest by its boxes and texts. Knows no views.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";

@@ -1,6 +1,5 @@
 // Drawers for the chart-like marks: band, bar, step, stem, symbol, arc, hook, path, and the heading of a panel.
-// Each is (marks, ctx) => Plotly traces, always as many and in the same order, empty where there is nothing to draw, so that
-// a redraw only moves data. Knows marks and colours, nothing of views, strategies or steps.
+// Each is (marks, ctx) => traces, empty where there is nothing to draw. Knows marks and colours, nothing of views, strategies or steps.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
@@ -16,7 +15,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const SIZES = { dot: 8, diamond: 10, triangle: 10, ring: 9, star: 11, square: 9 };
 
   function trace(axis, more) {
-    return { type: "scatter", mode: "lines", x: [], y: [], yaxis: axis, hoverinfo: "skip", showlegend: false, connectgaps: false, ...more };
+    return { mode: "lines", x: [], y: [], yaxis: axis, ...more };
   }
 
   function fill(axis, colour, line) {
@@ -139,7 +138,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         trace(axis, {
           mode: "markers",
           cliponaxis: false,
-          marker: { symbol: [], size: [], color: [], opacity: 1, line: { width: [], color: [] } },
+          marker: { symbol: [], size: [], color: [], line: { width: [], color: [] } },
         }),
     });
     for (const mark of marks) {

@@ -1,5 +1,5 @@
 // The running text of a lane as real text: one chip a token, coloured by source, entropy or log-probability.
-// DOM, not Plotly: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
+// Page text, not SVG: it wraps, is selected, found and read aloud. Tokens are only ever set as text.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";

@@ -1,10 +1,10 @@
-// A scene in the page: feeds the history, draws the window with Plotly at most once a frame, follows the front, and
+// A scene in the page: feeds the history, draws the window at most once a frame, follows the front, and
 // tells what is under the pointer. Knows mark kinds, states and the palette; no view and no method by name.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
 
-  // Drawn in this order. A drawer is (marks, ctx) => [traces], always the same number in the same order.
+  // Drawn in this order. A drawer is (marks, ctx) => [traces]; what a trace is: marks.js and texts.js.
   // marks: plain objects at the shown step, inside the window plus a margin; ctx is made in Scene.context.
   player.LAYERS = [
     "panel", "band", "bar", "step", "row", "guide", "edge", "path", "hook", "arc", "stem", "cell", "tick", "node", "symbol", "label",
@@ -18,6 +18,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const made = document.createElement(tag);
     made.className = className;
     if (text !== undefined) made.textContent = text;
+    if (parent) parent.append(made);
+    return made;
+  };
+
+  player.svg = function (tag, parent, attributes) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const name in attributes) made.setAttribute(name, attributes[name]);
     if (parent) parent.append(made);
     return made;
   };
@@ -69,11 +76,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.classList.add("dp-scene");
       this.frame = player.element("div", "dp-frame", element);
       this.picture = player.element("div", "dp-picture", this.frame);
-      this.plot = player.element("div", "dp-plot", this.picture);
+      this.marks = player.svg("svg", this.picture, { class: "dp-marks" });
       this.veil = player.element("div", "dp-veil", this.frame);
-      this.texts = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-      this.texts.classList.add("dp-texts");
-      this.picture.append(this.texts);
+      this.texts = player.svg("svg", this.picture, { class: "dp-texts" });
       this.gutters = player.element("div", "dp-gutters", this.frame);
       this.overlay = player.element("div", "dp-overlay", this.frame);
       this.followButton = player.element("button", "dp-follow", this.frame, "Follow");
@@ -85,7 +90,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.legend = player.element("div", "dp-legend", element);
       this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
       this.frame.setAttribute("aria-roledescription", "picture");
-      for (const part of [this.plot, this.gutters, this.overlay]) part.setAttribute("aria-hidden", "true");
+      for (const part of [this.marks, this.texts, this.gutters, this.overlay]) part.setAttribute("aria-hidden", "true");
       this.voice = player.element("div", "dp-unseen", this.frame); // says the mark that the keys stand at
       this.voice.setAttribute("role", "status");
       this.shown = Infinity;
@@ -93,6 +98,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.paintedStep = -1;
       this.lastDraw = 0; // milliseconds the last redraw took
       this.drawn = [];
+      this.traces = [];
       this.hand = { follow: true };
       this.reset({});
       this.theme(this.options.theme);
@@ -105,7 +111,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.history = new player.History(this.head.ops);
       this.shown = Infinity;
       this.paintedStep = -1;
-      this.used = new Set();
       this.hand = { follow: true };
       this.showWhole(false);
       this.overview.reset();
@@ -233,7 +238,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         this.overview.paint();
         return this.painted(step);
       }
-      let view = window.Plotly && this.viewport(step);
+      let view = this.viewport(step);
       if (!view) return; // hidden: drawn when it is resized into view
       if (this.overview.fit(view)) view = this.viewport(step);
       this.view = view;
@@ -249,8 +254,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (const mark of marks) (byKind[mark.kind] = byKind[mark.kind] || []).push(mark);
       const ctx = this.context(view, step);
       ctx.byKind = byKind;
-      const texts = [], traces = this.traces(byKind, ctx, texts);
-      Plotly.react(this.plot, traces, player.layout(this.head, view, this.colours), { staticPlot: true, displayModeBar: false });
+      const texts = [];
+      this.traces = this.tracesOf(byKind, ctx, texts);
+      player.drawMarks(this.marks, this.traces, view, this.colours.surface);
       player.drawTexts(this.texts, texts, view, this.head, this.colours.surface);
       player.drawGutters(this.gutters, ctx);
       player.drawFold(this.gutters, this, ctx);
@@ -286,18 +292,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.picture.animate(slide, { duration: 200, easing: "ease-out" });
     }
 
-    // Drawers return a trace for every style there is; only styles that occurred in this scene are handed on, in a fixed
-    // order that only ever grows; traces of words go to `texts` (an empty trace costs a quarter of a millisecond at each redraw, and there are 140).
-    traces(byKind, ctx, texts) {
+    // What the drawers of all layers make of the marks, in the order in which it is drawn; words go to `texts`.
+    tracesOf(byKind, ctx, texts) {
       const found = [];
       for (const kind of player.LAYERS) {
         if (!player.drawers[kind]) continue;
-        player.drawers[kind](byKind[kind] || [], ctx).forEach((trace, index) => {
-          if (trace.items) return texts.push(trace);
-          const empty = !trace.x || trace.x.length === 0, key = kind + index + " " + trace.yaxis;
-          if (!empty) this.used.add(key);
-          if (this.used.has(key)) found.push({ type: "scatter", hoverinfo: "skip", ...trace, visible: trace.visible ?? !empty });
-        });
+        for (const trace of player.drawers[kind](byKind[kind] || [], ctx)) {
+          if (trace.items) texts.push(trace);
+          else if (trace.x.length) found.push(trace);
+        }
       }
       return found;
     }

@@ -1,23 +1,15 @@
-// All words of a picture as one SVG over the plot: labels, tokens in cells, headings, numbers of the axes. Plotly measures and
-// parses every text it draws, which cost more than the marks; here a text is a text, never markup. Knows where panels lie.
+// All words of a picture as one SVG over the marks: labels, tokens in cells, headings, numbers of the axes. A text is a text, never
+// markup. Knows where panels lie.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
-  const SVG = "http://www.w3.org/2000/svg";
   const SMALL = 11; // pixels of the numbers at axes
 
-  function make(tag, parent, attributes) {
-    const made = document.createElementNS(SVG, tag);
-    for (const name in attributes) made.setAttribute(name, attributes[name]);
-    parent.append(made);
-    return made;
-  }
-
   function write(parent, x, y, item, face) {
-    const text = make("text", parent, { x: x + (item.dx || 0), y: y + (item.dy || 0), fill: item.color, "font-size": item.size,
+    const text = player.svg("text", parent, { x: x + (item.dx || 0), y: y + (item.dy || 0), fill: item.color, "font-size": item.size,
       "text-anchor": item.anchor || "middle", class: face === "mono" ? "dp-mono" : "" });
     if (item.bold) text.setAttribute("font-weight", "700");
-    if (item.lead) make("tspan", text, { "font-weight": "700" }).textContent = item.lead;
+    if (item.lead) player.svg("tspan", text, { "font-weight": "700" }).textContent = item.lead;
     text.append(item.text);
   }
 
@@ -50,7 +42,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     axes(svg, view, head, surface);
     for (const panel of Object.values(view.panels)) {
       const { topPx, heightPx } = panel, mark = { panel: panel.id };
-      const inside = make("svg", svg, { y: topPx, width: right, height: heightPx, overflow: "hidden" });
+      const inside = player.svg("svg", svg, { y: topPx, width: right, height: heightPx, overflow: "hidden" });
       for (const trace of traces) {
         if (trace.yaxis !== panel.yaxis) continue;
         for (const item of trace.items) {

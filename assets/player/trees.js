@@ -1,4 +1,4 @@
-// Drawers for trees and rounds: node, edge, tick, cell, row. Each returns a fixed list of Plotly traces, one per style.
+// Drawers for trees and rounds: node, edge, tick, cell, row. Each returns traces, one a style.
 // Hue says state, width says probability; labels are in labels.js. Knows the palette, no view.
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
@@ -15,7 +15,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const stateOf = (mark) => (STATES.includes(mark.state) ? mark.state : "prompt");
   const yaxes = (ctx) => Object.values(ctx.panels).map((p) => p.yaxis);
 
-  // One bucket per style and y axis, so that the number of traces never changes.
+  // One bucket per style and y axis.
   function buckets(kind, marks, ctx, styles, styleOf) {
     const axes = ctx.axesOf(kind), found = {};
     for (const axis of axes) for (const style of styles) found[axis + " " + style] = [];

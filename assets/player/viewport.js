@@ -96,7 +96,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return { ...mark, y: at + down * fold.step, h: tall * fold.step, tall: tall * fold.stepPx, fill: "filled", glyph: "", text: "" };
   };
 
-  // Stacks panels top to bottom; returns {id: {top, bottom, y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
+  // Stacks panels top to bottom; returns {id: {y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
   function stack(head, panels, lo, front, rows, height, bottom, hand) {
     const room = Math.max(40, height - TOP - bottom);
     const gaps = GAP * (panels.length - 1);
@@ -113,7 +113,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       placed[panel.id || ""] = {
         ...panel, y0, y1, fold, index,
         topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
-        top: 1 - y / room, bottom: Math.max(0, 1 - (y + tall) / room),
         yaxis: index ? "y" + (index + 1) : "y",
       };
       y += tall + GAP;
@@ -171,34 +170,5 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const ticks = [];
     for (let x = Math.ceil(view.range[0] / every) * every; x <= view.range[1]; x += every) if (x >= 0) ticks.push(x);
     return ticks;
-  };
-
-  player.layout = function (head, view, colours) {
-    const font = { family: player.SANS_FACE, size: 11, color: colours.surface.soft };
-    const layout = {
-      width: view.size.width, height: view.size.height, showlegend: false, hovermode: false, dragmode: false, font,
-      margin: { l: view.left, r: view.clip ? view.right : 0, t: view.top, b: view.bottom, pad: 0 },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      shapes: [],
-      xaxis: {
-        range: view.range, anchor: "free", position: 0, fixedrange: true, showgrid: false, zeroline: false, showline: false,
-        ticks: "", visible: false,
-      },
-    };
-    for (const panel of Object.values(view.panels)) {
-      const ticks = panel.ticks || [];
-      layout["yaxis" + (panel.index ? panel.index + 1 : "")] = {
-        range: [panel.y1, panel.y0], domain: [panel.bottom, panel.top], fixedrange: true, zeroline: false, showline: false,
-        anchor: "x", tickmode: "array", tickvals: ticks.map((t) => (Array.isArray(t) ? t[0] : t)), visible: ticks.length > 0,
-        showgrid: ticks.length > 0, gridcolor: colours.surface.grid, showticklabels: false, ticks: "",
-      };
-      if (panel.rule) {
-        layout.shapes.push({
-          type: "line", xref: "paper", yref: "paper", x0: 0, x1: 1, y0: panel.bottom, y1: panel.bottom,
-          line: { color: colours.surface.text, width: 1.6 },
-        });
-      }
-    }
-    return layout;
   };
 })(window.DecodingPlayer);

@@ -23,6 +23,7 @@ from explorer.tasks.records import unhelpful  # noqa: E402
 END, PAD = "<|endoftext|>", "<|pad|>"
 VOCABULARY, CONTEXT = 4096, 512
 ROW = 256  # tokens a training row
+LONG_EVERY = 4  # in the mixed stage every fourth batch has rows as long as the context
 HELD_OUT = 100  # every 100th story is kept for validation
 IGNORED = -100  # label of tokens that no loss is taken from
 
@@ -128,27 +129,29 @@ def rows_of(tokens: np.ndarray, offset: int = 0) -> torch.Tensor:
     return torch.from_numpy(tokens[offset : offset + count * ROW].astype(np.int64)).view(count, ROW)
 
 
-def story_rows(tokens: np.ndarray, seen: int, batch: int) -> torch.Tensor:
-    """The rows [batch, ROW] of packed stories that follow after `seen` tokens; each epoch has its own order
+def story_rows(tokens: np.ndarray, seen: int, batch: int, row: int = ROW) -> torch.Tensor:
+    """The rows [batch, row] of packed stories that follow after `seen` tokens; each epoch has its own order
     and offset.
     """
-    per_epoch = len(tokens) // ROW - 1
-    epoch, first = divmod(seen // ROW, per_epoch)
+    per_epoch = len(tokens) // row - 1
+    epoch, first = divmod(seen // row, per_epoch)
     generator = np.random.default_rng(epoch)
-    offset = int(generator.integers(ROW))
+    offset = int(generator.integers(row))
     order = generator.permutation(per_epoch)
     chosen = order[np.arange(first, first + batch) % per_epoch]
     return torch.from_numpy(
-        np.stack([tokens[offset + r * ROW : offset + (r + 1) * ROW] for r in chosen]).astype(np.int64)
+        np.stack([tokens[offset + r * row : offset + (r + 1) * row] for r in chosen]).astype(np.int64)
     )
 
 
-def task_rows(tokenizer: PreTrainedTokenizerFast, seed: str, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Fresh problems, packed: (rows [batch, ROW], labels [batch, ROW]); only answers and their ends count."""
+def task_rows(
+    tokenizer: PreTrainedTokenizerFast, seed: str, batch: int, row: int = ROW
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Fresh problems, packed: (rows [batch, row], labels [batch, row]); only answers and their ends count."""
     rng = random.Random(f"tasks {seed}")
     names = [name for name in TASKS for _ in range(3 if name in HARD else 1)]
     ids, labels = [], []
-    while len(ids) < batch * ROW:
+    while len(ids) < batch * row:
         made = [TASKS[rng.choice(names)].make(rng) for _ in range(32)]
         answers = [unhelpful(p, rng) if p.task in ("json", "yaml", "csv") else p.answer for p in made]
         asked = tokenizer([p.prompt for p in made])["input_ids"]
@@ -156,19 +159,26 @@ def task_rows(tokenizer: PreTrainedTokenizerFast, seed: str, batch: int) -> tupl
         for prompt, answer in zip(asked, given, strict=True):
             ids += prompt + answer
             labels += [IGNORED] * len(prompt) + answer
-    size = batch * ROW
-    return torch.tensor(ids[:size]).view(batch, ROW), torch.tensor(labels[:size]).view(batch, ROW)
+    size = batch * row
+    return torch.tensor(ids[:size]).view(batch, row), torch.tensor(labels[:size]).view(batch, row)
 
 
 def mixed_rows(
     stories: np.ndarray, tokenizer: PreTrainedTokenizerFast, seen: int, batch: int, tasks: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The batch after `seen` tokens, `tasks` of its rows problems and the others stories: (rows, labels)."""
+    """The batch after `seen` tokens, `tasks` of its rows problems and the others stories: (rows, labels).
+
+    With tasks, every fourth batch has half as many rows of twice the length, so that all places of the
+    context are learned.
+    """
+    if not tasks:
+        rows = story_rows(stories, seen, batch)
+        return rows, rows
+    row = CONTEXT if seen // (batch * ROW) % LONG_EVERY == 0 else ROW
+    batch = batch * ROW // row
     many = round(batch * tasks)
-    rows = labels = story_rows(stories, round(seen * (batch - many) / batch), batch - many)
-    if not many:
-        return rows, labels
-    problems, answers = task_rows(tokenizer, str(seen), many)
+    rows = labels = story_rows(stories, round(seen * (batch - many) / batch), batch - many, row)
+    problems, answers = task_rows(tokenizer, str(seen), many, row)
     return torch.cat([rows, problems]), torch.cat([labels, answers])
 
 

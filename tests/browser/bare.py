@@ -1,11 +1,10 @@
-"""The player alone on an empty page: no server, no app, only its scripts and plotly."""
+"""The player alone on an empty page: no server, no app, only its scripts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-PLOTLY = ASSETS / "vendor" / "plotly-basic.min.js"
 
 
 @contextmanager
@@ -14,7 +13,7 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     page, errors = chromium.new_page(**options), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content(body)
-    for script in [PLOTLY, *sorted((ASSETS / "player").glob("*.js"))]:
+    for script in sorted((ASSETS / "player").glob("*.js")):
         page.add_script_tag(path=str(script))
     page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
     yield page, errors

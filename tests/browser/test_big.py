@@ -110,7 +110,7 @@ def test_a_redraw_costs_what_the_window_holds_and_not_what_the_run_has(opened, s
     last = show(opened, scenes, case, 690, 240) - 1
     opened.evaluate(PAINT, last)
     assert 20 < opened.evaluate("scene.drawn.length") < 600
-    assert opened.evaluate("scene.plot.data.length") < 30
+    assert opened.evaluate("scene.traces.length") < 30
     low, high = opened.evaluate("scene.view.range")
     assert opened.evaluate("scene.view.byDepth") or low <= opened.evaluate("scene.view.front.x") <= high
 

@@ -1,6 +1,6 @@
 """The chart-like pictures in a real browser: the trace's numbers are drawn, texts never touch.
 
-Each test gives the player the deltas of a seeded lane and reads back what Plotly and the page were given.
+Each test gives the player the deltas of a seeded lane and reads back what was drawn.
 """
 
 import json
@@ -43,10 +43,10 @@ TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-frame span")
   .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
   .filter(([text, box]) => text && box.width > 0)
   .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
-POINTS = """mode => scene.plot.data
-  .filter(t => t.mode === mode && t.visible !== false)
+POINTS = """mode => scene.traces
+  .filter(t => t.mode === mode)
   .map(t => ({x: t.x, y: t.y, yaxis: t.yaxis, symbols: t.marker && t.marker.symbol}))"""
-FRONTIER = """() => scene.plot.data
+FRONTIER = """() => scene.traces
   .filter(t => t.line && t.line.color === scene.colours.surface.text && t.line.width === 3)
   .map(t => t.y)"""
 

@@ -32,12 +32,12 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
     expect(methods.get_by_role("status")).to_contain_text("193 papers")
     assert methods.get_by_role("article").count() >= 9
     first = methods.get_by_role("article").first
-    expect(first.locator("svg.main-svg").first).to_be_visible()
-    assert not page.evaluate("document.querySelector('.card:last-child svg.main-svg')")  # not yet on screen
+    expect(first.locator("svg.dp-marks").first).to_be_visible()
+    assert not page.evaluate("document.querySelector('.card:last-child svg.dp-marks')")  # not yet on screen
     search.fill("jacobi")
     expect(methods.get_by_role("article")).to_have_count(1)
     card = methods.get_by_role("article", name="Jacobi")
-    expect(card.locator("svg.main-svg").first).to_be_visible()
+    expect(card.locator("svg.dp-marks").first).to_be_visible()
     assert fits(page)
     before = page.evaluate("decodingExplorer.lanes.length")
     card.get_by_role("button", name="Open Jacobi in a lane").click()

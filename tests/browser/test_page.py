@@ -83,7 +83,7 @@ def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromiu
         True,
         True,
     ]
-    expect(page.get_by_role("region", name="Lane 1").locator("svg.main-svg").first).to_be_visible()
+    expect(page.get_by_role("region", name="Lane 1").locator("svg.dp-marks").first).to_be_visible()
     expect(page.get_by_text("step 40 of 40")).to_be_visible()
     press(page, "Play")
     page.wait_for_function("decodingExplorer.lanes[0].shown > 0 && decodingExplorer.lanes[0].shown < 40")

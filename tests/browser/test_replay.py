@@ -139,7 +139,7 @@ def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
     path.write_text(f"<!doctype html><body>{show(stored.traces()[1])._repr_html_()}</body>", "utf-8")
     page = opened(path)
     frame = page.frame_locator("iframe")
-    expect(frame.get_by_role("region", name="Lane 1").locator("svg.main-svg").first).to_be_visible()
+    expect(frame.get_by_role("region", name="Lane 1").locator("svg.dp-marks").first).to_be_visible()
     frame.get_by_role("slider", name="Step position").fill("2")
     expect(frame.get_by_text("step 2 of")).to_be_visible()
     frame.get_by_role("button", name="Switch between light and dark").click()

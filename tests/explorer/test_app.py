@@ -157,7 +157,7 @@ def served():
 
 def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
     html = served.get("/").text
-    assert html.index('id="explorer-data"') < html.index("plotly-basic") < html.index("<gradio-app>")
+    assert html.index('id="explorer-data"') < html.index("player-scene-js") < html.index("<gradio-app>")
     assert (
         'rel="modulepreload" crossorigin href="./assets/index-1.js"' in html and 'type="module"' not in html
     )

@@ -72,7 +72,7 @@ def test_a_finished_hypothesis_hangs_half_a_row_below_its_parent():
 
 def test_markup_in_tokens_stays_what_it_is():
     marks, _ = run([[propose(2, 1, 4, -0.1), Score(2, "sum_logprob", -0.1, rank=1)]])
-    assert marks["n2"]["text"] == "<b>"  # escaped once, by the player, where Plotly reads it
+    assert marks["n2"]["text"] == "<b>"  # the player writes it as text
 
 
 @pytest.mark.parametrize(("beams", "seed"), [(2, 0), (4, 1), (8, 2), (16, 3)])

@@ -1,8 +1,8 @@
-"""The rules every view leans on: how a token is shown, fitted and escaped, and how numbers are printed."""
+"""The rules every view leans on: how a token is shown and fitted, and how numbers are printed."""
 
 import pytest
 
-from visualizers.scene import cells, escape, fit, probability, three_digits, visible
+from visualizers.scene import cells, fit, probability, three_digits, visible
 from visualizers.views import build, names
 
 
@@ -26,11 +26,6 @@ def test_a_token_is_fitted_whole_then_bare_then_cut_then_not_at_all():
 
 def test_wide_characters_count_two_and_combining_marks_none():
     assert (cells("日本"), cells("e\u0301"), cells("🙂")) == (4, 1, 2)
-
-
-def test_markup_is_escaped_once_and_in_order():
-    assert escape("<img src=x onerror=alert(1)>") == "&lt;img src=x onerror=alert(1)&gt;"
-    assert escape("&amp;<") == "&amp;amp;&lt;"
 
 
 @pytest.mark.parametrize(
