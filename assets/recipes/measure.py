@@ -9,7 +9,8 @@ import csv
 import json
 from pathlib import Path
 
-from corpus import STORY_MIX, read_stories
+from cards import card
+from corpus import read_stories
 from training import MODELS
 
 from decoders.lane import Lane, Limits
@@ -17,13 +18,6 @@ from decoders.models import LoadedModel, load
 from decoders.trace import Trace, Verdict
 
 PROMPTS, PROMPT_TOKENS, NEW_TOKENS = 40, 24, 64
-SOURCES = {
-    "tinystories_sample": "TinyStories, first part (CDLA-Sharing-1.0)",
-    "tinyfabulist_fables": "klusai/tinyfabulist (MIT)",
-    "african_storybook_en": "African Storybook, global-asp/asp-source (CC BY 4.0)",
-    "pratham_storyweaver_en": "Pratham Books StoryWeaver, global-asp/pb-source (CC BY 4.0)",
-}
-SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
 
 
 def greedy_acceptance(traces: list[Trace]) -> float:
@@ -38,38 +32,6 @@ def held_out_prompts(corpus: Path, target: LoadedModel) -> list[list[int]]:
     _, held = read_stories(corpus)
     chosen = held[:: max(1, len(held) // PROMPTS)][:PROMPTS]
     return [target.encode(story)[:PROMPT_TOKENS] for story in chosen]
-
-
-def card(name: str, what: str, facts: dict, curve: list[dict], extra: str) -> str:
-    """The model card."""
-    recipe = name.replace("-", "_")
-    data = [f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX]
-    points = [curve[round(i * (len(curve) - 1) / 7)] for i in range(8)]
-    columns = ("million_tokens", "training_loss", "held_out_loss")
-    rows = ["| " + " | ".join(f"{float(p[c]):.2f}" for c in columns) + " |" for p in points]
-    head = f"""---
-license: apache-2.0
-library_name: transformers
-language: en
----
-# {name}
-
-{what}
-
-Built with Llama: part of the training text was written by Llama 3.1. Llama architecture, trained from
-scratch.
-
-- {facts["parameters"]:,} parameters, context 512, bfloat16 safetensors; byte-level BPE of 4,096 tokens with
-  single digits, shared by the pair
-- trained on {facts["million_tokens"]} million tokens in rows of 256; recipe: `assets/recipes/{recipe}.py`
-- held-out loss {facts["held_out_loss"]} nats a token (perplexity {facts["held_out_perplexity"]})
-"""
-    table = ["| million tokens | training loss | held-out loss |", "|---|---|---|", *rows]
-    warning = (
-        "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else."
-    )
-    lines = [head, facts.get("note", ""), "", *table, "", extra, "", "## Data", *data, "", warning, ""]
-    return "\n".join(lines)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from loss_picture import loss_picture
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
@@ -208,7 +209,9 @@ def report(point: tuple[float, float, float], speed: float, left: int) -> None:
 def ship(
     model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, name: str, curve: Curve, facts: dict
 ) -> None:
-    """Writes config, bfloat16 safetensors, tokenizer, loss curve and facts to assets/models/NAME."""
+    """Writes config, bfloat16 safetensors, tokenizer, loss curve with its picture, and facts to
+    assets/models/NAME.
+    """
     folder = MODELS / name
     folder.mkdir(parents=True, exist_ok=True)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
@@ -217,6 +220,7 @@ def ship(
         writer = csv.writer(file)
         writer.writerow(["million_tokens", "training_loss", "held_out_loss"])
         writer.writerows([f"{x:.4f}" for x in row] for row in curve)
+    (folder / "loss.svg").write_text(loss_picture(curve, f"{name}: nats a token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

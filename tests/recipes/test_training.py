@@ -1,19 +1,14 @@
 """What the recipes share."""
 
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
+import causal
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "assets" / "recipes"))
-
-import causal  # noqa: E402
-import training  # noqa: E402
-from causal import stage  # noqa: E402
-from corpus import END, IGNORED, ROW, STORY_MIX, mixed_rows, prepare  # noqa: E402
-from training import deepened, exits_loss, held_out_loss, llama  # noqa: E402
+import training
+from causal import stage
+from corpus import IGNORED, ROW, mixed_rows
+from training import deepened, exits_loss, held_out_loss, llama
 
 
 def test_a_deepened_model_computes_the_same_and_its_new_layers_can_learn():
@@ -27,19 +22,6 @@ def test_a_deepened_model_computes_the_same_and_its_new_layers_can_learn():
     silent = [layer for layer in deep.model.layers if not layer.mlp.down_proj.weight.any()]
     assert len(silent) == 2
     assert all(layer.mlp.down_proj.weight.grad.any() for layer in silent)
-
-
-@pytest.fixture
-def texts(tmp_path, monkeypatch):
-    """A corpus of a few made stories in every file that the recipes read; nothing is compiled."""
-    monkeypatch.setattr(training, "compiled", lambda model: model)
-    (tmp_path / "stories").mkdir()
-    for name in STORY_MIX:
-        told = [
-            f"Tom had {n} cats. He was happy. They all sat on a {name}. Then they slept." for n in range(40)
-        ]
-        (tmp_path / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
-    return prepare(tmp_path, tmp_path / "work")
 
 
 def test_training_that_is_cut_off_goes_on_to_the_same_weights(texts, tmp_path, monkeypatch):
