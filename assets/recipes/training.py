@@ -224,3 +224,4 @@ def ship(
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    check.write(folder)

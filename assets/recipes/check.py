@@ -1,0 +1,44 @@
+"""The losses of a shipped model on a few texts that no corpus holds: written into its facts when it is
+shipped, and compared to a thousandth by a test, so that weights, tokenizer and configuration are those meant.
+
+    python assets/recipes/check.py          writes them for every shipped model
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+MODELS = Path(__file__).resolve().parent.parent / "models"
+TEXTS = (
+    "Nora had a small grey kite. One windy morning she ran up the hill, and the kite pulled at her hand. "
+    '"Do not fly away," she said. The kite only laughed and climbed higher.',
+    "The old miller owned two donkeys, one quick and one slow. The quick one ate by the road and came home "
+    "late. The slow one never stopped, and was always first at the gate.",
+    "copy: 7 5 fish 9 => 7 5 fish 9",
+)
+
+
+@torch.no_grad()
+def check_losses(folder: Path) -> list[float]:
+    """Mean negative log-likelihood in nats a token of each text, under the causal model in `folder` as plain
+    transformers loads it, in float32.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
+    return [round(model(input_ids=row, labels=row).loss.item(), 5) for row in rows]
+
+
+def write(folder: Path) -> None:
+    """Adds the losses to the facts of a shipped model."""
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["check_losses"] = check_losses(folder)
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    for path in sorted(MODELS.glob("*/facts.json")):
+        write(path.parent)
+        print(path.parent.name, json.loads(path.read_text())["check_losses"])
