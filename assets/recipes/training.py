@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import check
 import torch
 from loss_picture import loss_picture
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
