@@ -1,13 +1,31 @@
 """Where a lane begins if not at the end of the prompt: with tokens of another lane, some put by a person.
 
 `{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
-person chose; the others are copied from the lane that this one branched off. Knows events, no lanes.
+person chose; the others are copied from the lane that this one branched off. What was on offer where a person
+chose is looked at by the lane (`Lane.look`) and told here. Knows events, no lanes.
 """
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from decoders.speculative.sentences import number
 from decoders.trace import Commit, Event, Note, Propose, Trace, Verdict
+
+LOOKED_AT = 64  # forced places of which it is looked up what was on offer
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the target thought of a forced token: its log-probability and rank (1 is the likeliest) among
+    `among` tokens before any processor, and its probability `p` after all of them.
+    """
+
+    logprob: float
+    rank: int
+    among: int
+    p: float
 
 
 def check(
@@ -48,17 +66,38 @@ def _whole(values: object) -> bool:
     )
 
 
-def events(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
-    """The first step of a lane that begins with `tokens` behind a prompt of `prompt` tokens."""
-    nodes = list(range(prompt, prompt + len(tokens)))
+def events(
+    tokens: list[int],
+    forced: list[int],
+    prompt: int,
+    offers: Sequence[Event] = (),
+    chances: Mapping[int, Chance] | None = None,
+) -> list[Event]:
+    """The first step of a lane that begins with `tokens` behind a prompt of `prompt` tokens.
+
+    `offers` tell what was on offer in forced places, `chances` (place -> Chance) what of it the token had.
+    """
+    nodes, chances = list(range(prompt, prompt + len(tokens))), chances or {}
     found: list[Event] = [Note(sentence(len(tokens), len(forced)))]
     for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
-        by_hand = place in forced
-        source = "person" if by_hand else "copied"
+        source = "person" if place in forced else "copied"
         found.append(Propose(node, node - 1, token, None, source, fill="fixed"))
-        if by_hand:
-            found.append(Verdict(node, "forced", reason="Put here by a person; nothing was decided here."))
-    return [*found, Commit(nodes, [None] * len(nodes))]
+    found += offers
+    for place in forced:
+        chance = chances.get(place)
+        found.append(Verdict(nodes[place], "forced", p=chance.p if chance else None, reason=why(chance)))
+    known = {place: chance.logprob for place, chance in chances.items() if math.isfinite(chance.logprob)}
+    logprobs = [known.get(place) for place in range(len(tokens))]
+    return [*found, Commit(nodes, logprobs)]
+
+
+def why(chance: Chance | None) -> str:
+    """What is said of a forced token."""
+    said = "Put here by a person; nothing was decided here."
+    if chance is None:
+        return said
+    p = number(math.exp(chance.logprob))
+    return f"{said} To the model it is number {chance.rank:,} of {chance.among:,} here, p {p}."
 
 
 def sentence(count: int, forced: int) -> str:

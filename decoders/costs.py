@@ -42,11 +42,14 @@ class Costs:
     drafted_nodes: set[int] = field(default_factory=set)
 
     def add(self, step: "Step") -> None:
-        """Folds one step. What a lane begins with is not its work: such a step costs its seconds alone."""
+        """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
+        forwards alone.
+        """
         self.seconds = step.seconds
         if step.index == 0 and any(
             type(event).__name__ == "Propose" and event.given for event in step.events
         ):
+            self.lens_forwards += sum(type(event).__name__ == "Forward" for event in step.events)
             return
         self.steps += 1
         drafted, accepted, verified = 0, 0, False

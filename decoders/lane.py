@@ -115,10 +115,44 @@ class Lane:
     def _take_turns(self, given: list[int], forced: list[int]) -> Iterator[None]:
         """The strategy's own turns, after one that tells what the lane begins with."""
         if given:
-            self._events += beginnings.events(given, forced, len(self.trace.prompt))
+            offers, chances = self.look(given, forced[: beginnings.LOOKED_AT])
+            self._events += beginnings.events(given, forced, len(self.trace.prompt), offers, chances)
             yield
         if self.more:
             yield from self.strategy.run(self)
+
+    def look(
+        self, given: list[int], places: list[int]
+    ) -> tuple[list[trace.Event], dict[int, beginnings.Chance]]:
+        """What the target offered in these places of the given text, as events, and what of it the token that
+        was put there had. One lens forward, by a scorer of its own: the lane's work counts as if it were not.
+        """
+        if not places:
+            return [], {}
+        before, self._events = self._events, []
+        nodes = [len(self.trace.prompt) + place - 1 for place in places]
+        scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
+        try:
+            # with the tip, whose row the lane asks for first
+            logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
+        finally:
+            scorer.close()
+        work, seconds = scorer.work, self._clock() - start
+        counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
+        self._events.append(trace.Forward("target", "lens", start=start, seconds=seconds, **counts))
+        raw = law = self.distribution(nodes, logits)
+        if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
+            processed = self.process(logits, nodes, tell=True)
+            if processed is not logits and processed.isfinite().any(-1).all():
+                law = self.distribution(nodes, processed, "processed")
+        chances = {}
+        for row, place in enumerate(places):
+            token = given[place]
+            logprob, p = float(raw[row, token]), float(law[row, token].exp())
+            rank = 1 + int((raw[row] > raw[row, token]).sum())
+            chances[place] = beginnings.Chance(logprob, rank, raw.shape[-1], p)
+        offers, self._events = self._events, before
+        return offers, chances
 
     # ---- control
     # -------------------------------------------------------------------------------------------------
@@ -225,7 +259,8 @@ class Lane:
             return logits
 
         def hear(name: str, scores: torch.Tensor) -> None:
-            self.distribution(nodes, scores, "processed", name)
+            if scores.isfinite().any(-1).all():
+                self.distribution(nodes, scores, "processed", name)
 
         return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
 

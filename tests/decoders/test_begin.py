@@ -1,11 +1,14 @@
 """Lanes that begin further on: what is given appears as given, then the lane goes on as its parent did."""
 
+import math
+
 import pytest
 
 from decoders import begin, registry
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel
-from decoders.trace import Commit, Propose, Verdict, from_json, malformed
+from decoders.tables import TableModel
+from decoders.trace import Commit, Distribution, Forward, Propose, Verdict, from_json, malformed
 
 PROMPT = [40, 41, 42, 40, 41]
 LIMITS = Limits(max_new_tokens=16)
@@ -75,6 +78,58 @@ def test_given_tokens_appear_as_given_and_cost_nothing(name, models):
     assert begin.of(found) == {"tokens": tokens, "forced": forced}
     again = from_json(found.to_json())
     assert again.to_json() == found.to_json() and begin.of(again) == begin.of(found)
+
+
+@every_strategy
+def test_a_forced_place_tells_what_was_on_offer_there_and_that_costs_the_lane_nothing(name, models):
+    plain = finished(name, models, begin={"tokens": [9, 8, 7], "forced": []})
+    found = finished(name, models, begin={"tokens": [9, 8, 7], "forced": [1]})
+    first = found.steps[0]
+    (offer,) = [e for e in first.of(Distribution) if e.view == "target"]
+    assert offer.node == len(PROMPT) and offer.among == models["target"].engine.vocabulary
+    assert [e.kind for e in first.of(Forward)] == ["lens"]
+    (verdict,) = first.of(Verdict)
+    (commit,) = first.of(Commit)
+    raw = commit.logprobs[1]
+    assert commit.logprobs[0] is None and commit.logprobs[2] is None
+    named = {int(token): logprob for token, logprob in offer.top}
+    assert raw == named[8] if 8 in named else raw <= min(named.values())
+    assert f"of {offer.among:,} here, p " in verdict.reason
+    totals, same = found.costs.totals(), plain.costs.totals()
+    assert totals.pop("lens_forwards") == same.pop("lens_forwards") + 1
+    for timed in ("seconds", "tokens_per_second", "shared_tokens"):
+        del totals[timed], same[timed]
+    assert totals == pytest.approx(same) and found.output() == plain.output()
+
+
+def test_what_is_on_offer_in_a_forced_place_is_the_models_own(models):
+    """The lane's next choice is made from the same law as the one that is told for a forced place."""
+    shaped = {"temperature": 0.7, "top_k": 5}
+    parent = finished("sample", models, parameters=shaped)
+    at = parent.steps[3].of(Distribution)
+    branch = finished(
+        "sample", models, parameters=shaped, begin={"tokens": parent.output()[:4], "forced": [3]}
+    )
+    told = branch.steps[0].of(Distribution)
+    assert [(e.view, e.level) for e in told] == [(e.view, e.level) for e in at] and len(told) == 3
+    for own, theirs in zip(told, at, strict=True):
+        assert own.node == theirs.node and own.entropy == pytest.approx(theirs.entropy, abs=1e-4)
+        assert [t for t, _ in own.top] == [t for t, _ in theirs.top]
+    (verdict,) = branch.steps[0].of(Verdict)
+    processed = dict(map(tuple, told[-1].top))
+    assert verdict.p == pytest.approx(math.exp(processed[parent.output()[3]]), rel=1e-4)
+
+
+@pytest.mark.parametrize(("token", "rank", "p"), [(0, 1, 0.5), (2, 3, 0.2), (3, 4, 0.0)])
+def test_rank_and_probability_of_a_forced_token_are_those_of_the_table(token, rank, p):
+    table = TableModel(lambda text: (0.5, 0.3, 0.2, 0.0), 4)
+    lane = Lane("greedy", [1], {"target": table}, limits=Limits(4), begin={"tokens": [token], "forced": [0]})
+    found = lane.run()
+    (verdict,), (commit,) = found.steps[0].of(Verdict), found.steps[0].of(Commit)
+    assert verdict.p == pytest.approx(p)
+    assert f"number {rank} of 4 here, p {f'{p:g}'.removeprefix('0') or '0'}." in verdict.reason
+    assert commit.logprobs == [pytest.approx(math.log(p)) if p else None]
+    from_json(found.to_json())
 
 
 @every_strategy

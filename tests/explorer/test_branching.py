@@ -8,6 +8,7 @@ import pytest
 from decoders import begin
 from decoders.trace import from_json
 from explorer.branching import functions
+from explorer.inspect_node import inspect
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
 from explorer.requests import MAX_LANES, check
@@ -78,6 +79,24 @@ def test_forcing_what_the_parent_chose_changes_nothing_but_the_mark(runs, loader
     ask(runs, loader, run, lane=1, node=output_nodes(parent)[2], token=parent.output()[2])
     finish(runs, run)
     assert run.records[2].trace.output() == parent.output()
+
+
+def test_the_inspector_shows_from_what_a_token_was_forced(runs, loader, run):
+    parent = run.records[1].trace
+    node = output_nodes(parent)[3]
+    was = inspect(parent, node)["stages"]
+    other = next(row for row in was[0]["rows"] if not row["here"])
+    ask(runs, loader, run, lane=1, node=node, token=other["id"])
+    finish(runs, run)
+    found = inspect(run.records[2].trace, len(parent.prompt) + 3)
+    assert found["source"] == "person" and found["state"] == "forced"
+    assert [s["title"] for s in found["stages"]] == [s["title"] for s in was]
+    (now, before) = found["stages"][0], was[0]
+    assert now["rank"] == 1 + [row["id"] for row in before["rows"]].index(other["id"])
+    assert now["p"] == pytest.approx(other["p"], rel=1e-3)
+    assert now["entropy"] == pytest.approx(before["entropy"], rel=1e-3)
+    (verdict,) = found["verdicts"]
+    assert verdict["status"] == "forced" and "Put here by a person" in verdict["reason"]
 
 
 def test_a_forced_token_stays_marked_in_branches_of_branches(runs, loader, run):
