@@ -14,11 +14,24 @@ def shipped() -> list[str]:
     return sorted(folder.name for folder in SHIPPED.iterdir() if (folder / "config.json").exists())
 
 
+def kind(config: dict) -> str:
+    """What the model with this config.json is: causal, diffusion, seq2seq, or what the config itself says,
+    as those of heads on another model do.
+    """
+    if "kind" in config:
+        return config["kind"]
+    if config.get("is_encoder_decoder"):
+        return "seq2seq"
+    return "diffusion" if config.get("mask_token_id") is not None else "causal"
+
+
 def shipped_facts() -> list[dict]:
-    """Of each shipped model, without loading it: name, parameters, held_out_loss, layers, context."""
+    """Of each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
     found = []
     for name in shipped():
         config = json.loads((SHIPPED / name / "config.json").read_text())
+        if kind(config) != "causal":
+            continue
         facts = json.loads((SHIPPED / name / "facts.json").read_text())
         found.append(
             {

@@ -1,4 +1,4 @@
-"""`python -m explorer`: strategies, papers, run, bench."""
+"""`python -m explorer`: strategies, papers, models, train, run, compare, bench."""
 
 from explorer.cli import main
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from decoders import registry
 from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
-from explorer import papers
+from explorer import papers, shipped
 from explorer.requests import MAX_LANES
 from explorer.summary import summary
 from visualizers.costs import strip
@@ -41,6 +41,20 @@ def parser() -> Parser:
     decoding_options(run)
     compare = commands.add_parser("compare", help="decode one prompt with several strategies, side by side")
     decoding_options(compare)
+
+    models = commands.add_parser("models", help="list the models that come with the project and their facts")
+    models.add_argument("--json", action="store_true", help="as one JSON list")
+
+    train = commands.add_parser("train", help="train one of these models anew; goes on where it was cut off")
+    train.add_argument("recipe", metavar="RECIPE", help="name of the model, for example llama-tiny-draft")
+    train.add_argument("--corpus", type=Path, required=True, metavar="FOLDER", help="with stories/*.txt")
+    train.add_argument(
+        "--work", type=Path, default=Path("training"), metavar="FOLDER",
+        help="for tokenizer and checkpoints, which are not shipped (default: training)",
+    )  # fmt: skip
+    train.add_argument(
+        "--million-tokens", type=float, metavar="X", help="budget of each stage (default: the recipe's)"
+    )
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
@@ -93,10 +107,10 @@ def main(arguments: list[str] | None = None) -> None:
     command = COMMANDS[options.command]
     try:
         command(options)
-    except (ValueError, OSError) as error:
-        top.exit(2, f"{top.prog} {options.command}: {error}\n")
     except BrokenPipeError:
         sys.stderr.close()
+    except (ValueError, OSError) as error:
+        top.exit(2, f"{top.prog} {options.command}: {error}\n")
 
 
 def list_strategies(options: argparse.Namespace) -> None:
@@ -258,6 +272,8 @@ def bench(options: argparse.Namespace) -> None:
 COMMANDS = {
     "strategies": list_strategies,
     "papers": list_papers,
+    "models": shipped.list_models,
+    "train": shipped.train,
     "run": run,
     "compare": compare,
     "bench": bench,

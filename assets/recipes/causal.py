@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 from corpus import Texts, mixed_rows
-from training import Curve, causal_loss, held_out_loss, ship, train
+from training import Curve, causal_loss, device, held_out_loss, ship, train
 
 VALIDATION_ROWS = 96
 
@@ -26,7 +26,7 @@ def stage(
     """Trains `model` for one budget and returns the whole curve. tasks: share of rows that are problems;
     loss: next-token cross-entropy if none is given; curve: what earlier stages left.
     """
-    model.to("cuda" if torch.cuda.is_available() else "cpu").float()
+    model.to(device()).float()
     before = curve[-1][0] if curve else 0.0
     return [
         *curve,

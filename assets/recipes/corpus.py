@@ -49,7 +49,12 @@ TAGGED, FILLED = 0.06, 0.06  # shares of stories told with a mood in front, or w
 
 
 def read_stories(corpus: Path, mix: dict[str, float] = STORY_MIX) -> tuple[list[str], list[str]]:
-    """Returns (training stories, held-out stories) of the files in `mix`, shuffled with a fixed seed."""
+    """Returns (training stories, held-out stories) of the files in `mix`, shuffled with a fixed seed. Raises
+    ValueError with one sentence if a file is missing.
+    """
+    missing = [name for name in mix if not (corpus / "stories" / f"{name}.txt").exists()]
+    if missing:
+        raise ValueError(f"The corpus {str(corpus)!r} lacks stories/{missing[0]}.txt; it takes all of them.")
     train, held = [], []
     for name, share in mix.items():
         stories = [s.strip() for s in (corpus / "stories" / f"{name}.txt").read_text("utf-8").split(END)]

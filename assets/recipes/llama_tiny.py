@@ -1,21 +1,24 @@
 """llama-tiny: the target, twelve Llama layers of width 192, 6.1 M parameters: stories first (eight layers,
 then twelve), then stories and checkable tasks with early exits after layers 3, 6 and 9.
-
-python assets/recipes/llama_tiny.py --corpus FOLDER
 """
+
+from argparse import Namespace
 
 from causal import finish, stage
 from corpus import prepare
-from training import arguments, deepened, exits_loss, llama
+from training import deepened, exits_loss, llama
 
+SHAPE = dict(hidden_size=192, heads=6, intermediate_size=512)
+LAYERS = (8, 12)
 EXITS = (3, 6, 9)
 
-if __name__ == "__main__":
-    args = arguments(__doc__)
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    model = llama(hidden_size=192, layers=8, heads=6, intermediate_size=512)
+    model = llama(layers=LAYERS[0], **SHAPE)
     curve = stage(model, texts, args, "llama-tiny-8", 10)
-    model = deepened(model, 12)
+    model = deepened(model, LAYERS[1])
     curve = stage(model, texts, args, "llama-tiny-12", 8, curve=curve)
     loss = exits_loss(model, EXITS, weight=0.3)
     curve = stage(model, texts, args, "llama-tiny-mixed", 30, tasks=0.25, loss=loss, curve=curve)

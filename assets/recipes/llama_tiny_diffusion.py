@@ -1,16 +1,14 @@
 """llama-tiny-diffusion: a masked-diffusion model in the manner of LLaDA (Nie et al. 2025), from llama-tiny's
 weights with the causal mask removed and one more token, the mask.
-
-python assets/recipes/llama_tiny_diffusion.py --corpus FOLDER
 """
 
 import random
+from argparse import Namespace
 from functools import partial
 
 import torch
 from corpus import END, IGNORED, Texts, prepare, story_rows
-from training import MODELS, arguments, compiled, ship, train
-from transformers import LlamaForCausalLM
+from training import compiled, ship, train, trained
 
 from explorer.tasks import TASKS
 
@@ -61,13 +59,12 @@ def denoising(model: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor, 
     return (losses * weights).sum() / open_.sum()
 
 
-if __name__ == "__main__":
-    args = arguments(__doc__)
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    model = LlamaForCausalLM.from_pretrained(MODELS / "llama-tiny", dtype=torch.float32)
+    model = trained("llama-tiny")
     model.resize_token_embeddings(MASK + 1)
     model.config.mask_token_id = MASK
-    model.to("cuda" if torch.cuda.is_available() else "cpu")
     forward = compiled(model)
     held, held_labels = canvases(texts, 10**9, 64)
 
@@ -85,5 +82,9 @@ if __name__ == "__main__":
         args.work / "llama-tiny-diffusion",
     )
     texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})
-    facts = {"million_tokens": curve[-1][0], "held_out_loss": round(validate(), 4), "mask_token_id": MASK}
+    facts = {
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(validate(), 4),
+        "mask_token_id": MASK,
+    }
     ship(model, texts.tokenizer, "llama-tiny-diffusion", curve, facts)

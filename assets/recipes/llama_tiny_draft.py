@@ -1,16 +1,18 @@
-"""llama-tiny-draft: the draft for llama-tiny. Two Llama layers of width 128, 0.9 M parameters, same texts.
+"""llama-tiny-draft: the draft for llama-tiny. Two Llama layers of width 128, 0.9 M parameters, same texts."""
 
-python assets/recipes/llama_tiny_draft.py --corpus FOLDER
-"""
+from argparse import Namespace
 
 from causal import finish, stage
 from corpus import prepare
-from training import arguments, llama
+from training import llama
 
-if __name__ == "__main__":
-    args = arguments(__doc__)
+SHAPE = dict(hidden_size=128, layers=2, heads=4, intermediate_size=352)
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    model = llama(hidden_size=128, layers=2, heads=4, intermediate_size=352)
+    model = llama(**SHAPE)
     curve = stage(model, texts, args, "llama-tiny-draft", 12)
     curve = stage(model, texts, args, "llama-tiny-draft-mixed", 20, tasks=0.25, curve=curve)
     finish(model, texts, "llama-tiny-draft", curve)

@@ -1,16 +1,15 @@
 """llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
 target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, 2023).
-
-python assets/recipes/llama_tiny_draft_distilled.py --corpus FOLDER
 """
 
+from argparse import Namespace
 from pathlib import Path
 
 import numpy as np
 import torch
 from causal import finish, stage
 from corpus import ROW, Texts, prepare, story_rows, task_rows
-from training import MODELS, arguments, compiled
+from training import compiled, trained
 from transformers import LlamaForCausalLM
 
 OWN_SHARE = 0.4  # tokens written by the target at temperature 1, for each token of the budget
@@ -41,12 +40,16 @@ def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float) 
 
 
 def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):
-    """KL(target || draft) in nats a token, half on the rows that are fed, half on the target's own text."""
+    """KL(target || draft) in nats a token, half on the rows that are fed, half on the target's own text, of
+    which two rows fill one that is as long as the context.
+    """
     forward, teach = compiled(draft), compiled(target.eval())
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        pick = torch.randint(len(own), (len(rows),), generator=torch.Generator().manual_seed(int(rows.sum())))
-        both = torch.cat([rows, torch.from_numpy(own[pick.numpy()].astype(np.int64)).to(rows.device)])
+        chance = torch.Generator().manual_seed(int(rows.sum()))
+        pick = torch.randint(len(own), (rows.numel() // ROW,), generator=chance)
+        written = torch.from_numpy(own[pick.numpy()].astype(np.int64)).view(rows.shape)
+        both = torch.cat([rows, written.to(rows.device)])
         with torch.no_grad():
             wanted = teach(input_ids=both).logits.float().log_softmax(-1)
         said = forward(input_ids=both).logits.float().log_softmax(-1)
@@ -55,11 +58,11 @@ def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndar
     return loss
 
 
-if __name__ == "__main__":
-    args = arguments(__doc__)
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    target = LlamaForCausalLM.from_pretrained(MODELS / "llama-tiny", dtype=torch.float32)
-    draft = LlamaForCausalLM.from_pretrained(MODELS / "llama-tiny-draft", dtype=torch.float32)
+    target = trained("llama-tiny")
+    draft = trained("llama-tiny-draft")
     budget = args.million_tokens or 5
     own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6)
     loss = distillation(draft, target, own)

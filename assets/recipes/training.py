@@ -3,7 +3,6 @@
 Knows PyTorch and transformers' model classes; knows nothing of decoding and nothing of what is read.
 """
 
-import argparse
 import csv
 import json
 import math
@@ -23,17 +22,16 @@ Curve = list[tuple[float, float, float]]  # (million tokens, training loss, held
 Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The command line that all recipes share."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder with stories/*.txt")
-    parser.add_argument(
-        "--work", type=Path, default=Path("training"), help="folder for checkpoints (not shipped)"
-    )
-    parser.add_argument(
-        "--million-tokens", type=float, help="token budget of each stage, in millions (default: the recipe's)"
-    )
-    return parser.parse_args()
+def device() -> str:
+    """Where models are trained."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def trained(name: str) -> LlamaForCausalLM:
+    """A model that was shipped before, in float32. Raises ValueError with one sentence if it is not there."""
+    if not (MODELS / name / "config.json").exists():
+        raise ValueError(f"This recipe begins with {name}, which is not trained yet; train {name} first.")
+    return LlamaForCausalLM.from_pretrained(MODELS / name, dtype=torch.float32).to(device())
 
 
 def llama(hidden_size: int, layers: int, heads: int, intermediate_size: int) -> LlamaForCausalLM:
@@ -135,13 +133,15 @@ def exits_loss(
 def held_out_loss(model: torch.nn.Module, rows: torch.Tensor) -> float:
     """Mean negative log-likelihood in nats a token over `rows` [rows, T]."""
     model.eval()
-    device = next(model.parameters()).device
-    with torch.autocast(device.type, torch.bfloat16):
-        losses = [
-            model(input_ids=some, labels=some).loss.item() * len(some) for some in rows.to(device).split(16)
-        ]
+    where, total = next(model.parameters()).device, 0.0
+    for some in rows.to(where).split(16):
+        with torch.autocast(where.type, torch.bfloat16):
+            logits = model(input_ids=some).logits[:, :-1]
+        total += torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1).float(), some[:, 1:].flatten(), reduction="sum"
+        ).item()
     model.train()
-    return sum(losses) / len(rows)
+    return total / rows[:, 1:].numel()
 
 
 def train(
@@ -158,14 +158,14 @@ def train(
     Resumes from `work/checkpoint.pt` if it is there; writes it every three minutes. before: millions of
     tokens that earlier stages have read: they count in the curve and in what is fed.
     """
-    device = next(model.parameters()).device
+    where = next(model.parameters()).device
     work.mkdir(parents=True, exist_ok=True)
     checkpoint = work / "checkpoint.pt"
     opts = optimizers(model)
     base = [group["lr"] for opt in opts for group in opt.param_groups]
     seen, curve = 0, []
     if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True, map_location=device)
+        state = torch.load(checkpoint, weights_only=True, map_location=where)
         model.load_state_dict(state["model"])
         for opt, saved in zip(opts, state["optimizers"], strict=True):
             opt.load_state_dict(saved)
@@ -177,8 +177,8 @@ def train(
     while seen < budget:
         for group, lr in zip(groups, base, strict=True):
             group["lr"] = lr * rate(seen / budget)
-        rows, labels = (part.to(device) for part in feed(int(before * 1e6) + seen))
-        with torch.autocast(device.type, torch.bfloat16):
+        rows, labels = (part.to(where) for part in feed(int(before * 1e6) + seen))
+        with torch.autocast(where.type, torch.bfloat16):
             value = loss(rows, labels)
         value.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -1,6 +1,7 @@
 """The command line: promised forms, and one line with exit status 2 for every mistake of a user."""
 
 import csv
+import importlib
 import json
 import subprocess
 import sys
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from decoders import registry, trace
-from explorer import cli, container, papers
+from decoders import names, registry, trace
+from explorer import cli, container, papers, shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,6 +48,46 @@ def test_papers_knows_all_and_says_what_is_missing(capsys):
     assert {r["slug"] for r in rows if r["status"] == "works"} == claimed
     assert all(r["status"] == "missing" and r["how"] == [] for r in rows if r["slug"] not in claimed)
     assert papers.summary(rows) in call(capsys, "papers")
+
+
+def test_models_lists_what_is_shipped_with_its_facts(capsys):
+    listed = json.loads(call(capsys, "models", "--json"))
+    text = call(capsys, "models")
+    assert [m["name"] for m in listed] == names.shipped()
+    for model in listed:
+        folder = ROOT / "assets" / "models" / model["name"]
+        assert model["parameters"] * 2 < model["bytes"] == sum(f.stat().st_size for f in folder.iterdir())
+        assert {"kind", "million_tokens", "held_out_loss", "greedy_acceptance"} <= set(model)
+        assert model["about"] and f"{model['name']}: {model['kind']}" in text and model["about"] in text
+
+
+def test_train_runs_the_recipe_of_that_name(capsys, monkeypatch, tmp_path):
+    """With both ways to write a name; the recipe gets the folders and the budget."""
+    (tmp_path / "stories").mkdir()
+    monkeypatch.setattr(sys, "path", [str(shipped.RECIPES), *sys.path])
+    recipe = importlib.import_module("llama_tiny_draft")
+    got = []
+    monkeypatch.setattr(recipe, "main", got.append)
+    for name in ("llama-tiny-draft", "llama_tiny_draft"):
+        call(capsys, "train", name, "--corpus", str(tmp_path), "--million-tokens", "0.5")
+    assert [(o.corpus, o.work, o.million_tokens) for o in got] == [(tmp_path, Path("training"), 0.5)] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nosuch", "--corpus", "."], "llama-tiny, llama-tiny-diffusion, llama-tiny-draft"),
+        (["llama-tiny"], "--corpus"),
+        (["llama-tiny", "--corpus", "./nosuch"], "no folder 'stories'"),
+        (["llama-tiny", "--corpus", "{empty}"], "lacks stories/tinystories_sample.txt"),
+        (["llama-tiny", "--corpus", "{empty}", "--million-tokens", "0"], "above 0"),
+        (["llama-tiny", "--corpus", "{empty}", "--million-tokens", "nan"], "above 0"),
+    ],
+)
+def test_mistakes_in_training_get_one_line_and_status_2(capsys, tmp_path, arguments, words):
+    (tmp_path / "stories").mkdir()
+    given = [str(tmp_path) if argument == "{empty}" else argument for argument in arguments]
+    assert words in refused(capsys, "train", *given, "--work", str(tmp_path / "work"))
 
 
 def test_run_prints_the_promised_object(capsys, tmp_path):

@@ -12,20 +12,21 @@ import training  # noqa: E402
 from corpus import END, STORY_MIX, prepare  # noqa: E402
 
 
-@pytest.fixture
-def corpus(tmp_path):
+@pytest.fixture(scope="session")
+def toy_corpus(tmp_path_factory):
     """A folder with a few made stories in every file that the recipes read."""
-    (tmp_path / "corpus" / "stories").mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "stories").mkdir()
     for name in STORY_MIX:
         told = [
             f"Tom had {n} cats. He was happy. They all sat on a {name}. Then they slept." for n in range(40)
         ]
-        (tmp_path / "corpus" / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
-    return tmp_path / "corpus"
+        (folder / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
+    return folder
 
 
 @pytest.fixture
-def texts(corpus, tmp_path, monkeypatch):
+def texts(toy_corpus, tmp_path, monkeypatch):
     """What the recipes make of the toy corpus; nothing is compiled."""
     monkeypatch.setattr(training, "compiled", lambda model: model)
-    return prepare(corpus, tmp_path / "work")
+    return prepare(toy_corpus, tmp_path / "work")

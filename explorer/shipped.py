@@ -1,0 +1,86 @@
+"""The models that come with the project, and the recipes that trained them.
+
+Knows folders and what stands in their files; imports torch only to train.
+"""
+
+import argparse
+import ast
+import importlib
+import json
+import sys
+
+from decoders.names import SHIPPED, kind, shipped
+
+RECIPES = SHIPPED.parent / "recipes"
+FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
+
+
+def recipes() -> list[str]:
+    """The names of the models that can be trained."""
+    return sorted(path.stem.replace("_", "-") for path in RECIPES.glob("llama_tiny*.py"))
+
+
+def about(name: str) -> str:
+    """What a model is, in the words of its recipe: what its docstring says after the name."""
+    recipe = RECIPES / f"{name.replace('-', '_')}.py"
+    if not recipe.exists():
+        return ""
+    said = ast.get_docstring(ast.parse(recipe.read_text("utf-8"))) or ""
+    return " ".join(said.split("\n\n")[0].split()).partition(": ")[2]
+
+
+def models() -> list[dict]:
+    """Each shipped model: name, kind, about, bytes on the disk, and all facts that its recipe and its
+    measurements left; those of `FACTS` are always there, None where they were not measured.
+    """
+    found = []
+    for name in shipped():
+        folder = SHIPPED / name
+        facts = json.loads((folder / "facts.json").read_text("utf-8"))
+        known = {
+            "name": name,
+            "kind": kind(json.loads((folder / "config.json").read_text("utf-8"))),
+            "about": about(name),
+            "bytes": sum(path.stat().st_size for path in folder.iterdir()),
+        }
+        found.append({**known, **dict.fromkeys(FACTS), **facts})
+    return found
+
+
+def told(model: dict) -> str:
+    """The facts of one model in two lines; what was not measured is left out."""
+    facts = [model["kind"], f"{model['parameters'] / 1e6:.2f} M parameters", f"{model['bytes'] / 1e6:.1f} MB"]
+    if model["million_tokens"] is not None:
+        facts.append(f"{model['million_tokens']:g} M tokens read")
+    if model["held_out_loss"] is not None:
+        facts.append(f"held-out loss {model['held_out_loss']:.3f}")
+    if model["greedy_acceptance"] is not None:
+        facts.append(f"greedy acceptance {model['greedy_acceptance']:.3f}")
+    return f"{model['name']}: {' · '.join(facts)}\n    {model['about']}"
+
+
+def list_models(options: argparse.Namespace) -> None:
+    """Prints what is shipped, as one JSON list or as text."""
+    found = models()
+    if options.json:
+        print(json.dumps(found))
+        return
+    for model in found:
+        print(told(model))
+    print(f"{len(found)} models, {sum(model['bytes'] for model in found) / 1e6:.1f} MB together")
+
+
+def train(options: argparse.Namespace) -> None:
+    """Runs one recipe, `options.recipe`: its `main` gets corpus, work and million_tokens. Raises ValueError
+    with one sentence if there is no such recipe or no such corpus.
+    """
+    name = options.recipe.replace("_", "-")
+    if name not in recipes():
+        raise ValueError(f"There is no recipe {options.recipe!r}; choose one of: {', '.join(recipes())}.")
+    if not (options.corpus / "stories").is_dir():
+        raise ValueError(f"The corpus {str(options.corpus)!r} has no folder 'stories'; name one that has.")
+    if options.million_tokens is not None and not options.million_tokens > 0:
+        raise ValueError(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
+    if str(RECIPES) not in sys.path:
+        sys.path.insert(0, str(RECIPES))
+    importlib.import_module(name.replace("-", "_")).main(options)

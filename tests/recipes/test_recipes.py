@@ -1,0 +1,117 @@
+"""Every recipe runs end to end at toy scale, one after the other as they build on each other, and what it
+ships loads through plain transformers.
+"""
+
+import csv
+import importlib
+import json
+from argparse import Namespace
+
+import pytest
+import torch
+import training
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from decoders.names import kind
+from explorer import shipped
+
+TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
+BUDGET = 0.004  # million tokens: one batch
+
+
+@pytest.fixture(scope="module")
+def toys(tmp_path_factory, toy_corpus):
+    """toys(name): trains a recipe with the constants of TOYS, and those that it builds on, once; its folder.
+
+    Nothing is compiled, and nothing is written to assets/models.
+    """
+    folder = tmp_path_factory.mktemp("models")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "MODELS", folder)
+        patch.setattr(training, "compiled", lambda model: model)
+
+        def toy(name: str):
+            if not (folder / name).exists():
+                needs, constants = TOYS[name]
+                for need in needs:
+                    toy(need)
+                recipe = importlib.import_module(name.replace("-", "_"))
+                for constant, value in constants.items():
+                    patch.setattr(recipe, constant, value)
+                patch.setattr(recipe, "compiled", lambda model: model, raising=False)
+                work = tmp_path_factory.getbasetemp() / "work"
+                recipe.main(Namespace(corpus=toy_corpus, work=work, million_tokens=BUDGET))
+            return folder / name
+
+        yield toy
+
+
+# name -> recipes whose models it begins with, its constants at toy scale
+TOYS = {
+    "llama-tiny": ((), dict(SHAPE=TOY, LAYERS=(2, 3), EXITS=(1, 2))),
+    "llama-tiny-draft": ((), dict(SHAPE=TOY | dict(layers=1))),
+    "llama-tiny-draft-distilled": (("llama-tiny", "llama-tiny-draft"), dict(BATCH=4)),
+    "llama-tiny-moe": (
+        (),
+        dict(SHAPE=dict(hidden_size=16, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2,
+                        num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)),
+    ),
+    "llama-tiny-diffusion": (("llama-tiny",), {}),
+}  # fmt: skip
+
+
+def test_no_recipe_is_left_out():
+    assert list(TOYS) and sorted(TOYS) == shipped.recipes()
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
+    """Losses are finite, the budget was read, the facts are those of the weights."""
+    folder = toys(name)
+    facts = json.loads((folder / "facts.json").read_text())
+    with (folder / "loss.csv").open(newline="") as file:
+        curve = [[float(value) for value in row.values()] for row in csv.DictReader(file)]
+    assert curve and all(0 < value < 20 for row in curve for value in row)
+    assert facts["million_tokens"] == pytest.approx(curve[-1][0], abs=0.01) and curve[-1][0] >= BUDGET
+    assert facts["parameters"] > 1000 and facts["held_out_loss"] > 0
+    assert name in (folder / "loss.svg").read_text("utf-8")
+    assert len(AutoTokenizer.from_pretrained(folder)) >= 256
+
+
+@pytest.mark.parametrize("name", ["llama-tiny", "llama-tiny-draft", "llama-tiny-moe"])
+def test_a_causal_model_loads_through_transformers_and_writes(name, toys):
+    model = AutoModelForCausalLM.from_pretrained(toys(name))
+    assert model.dtype == torch.bfloat16 and kind(model.config.to_dict()) == "causal"
+    wrote = model.generate(torch.tensor([[5, 6, 7]]), max_new_tokens=4, min_new_tokens=4)
+    assert wrote.shape == (1, 7)
+
+
+def test_the_target_went_through_its_three_stages(toys):
+    """It has the layers of the second one, and read the budget three times."""
+    folder = toys("llama-tiny")
+    facts = json.loads((folder / "facts.json").read_text())
+    assert json.loads((folder / "config.json").read_text())["num_hidden_layers"] == 3
+    assert facts["exits"] == [1, 2] and facts["million_tokens"] == pytest.approx(3 * 0.004096, abs=0.005)
+
+
+def test_the_distilled_draft_kept_the_shape_of_the_draft_and_moved(toys):
+    draft, distilled = (
+        AutoModelForCausalLM.from_pretrained(toys(name))
+        for name in ("llama-tiny-draft", "llama-tiny-draft-distilled")
+    )
+    pairs = list(zip(draft.parameters(), distilled.parameters(), strict=True))
+    assert all(a.shape == b.shape for a, b in pairs) and any(not torch.equal(a, b) for a, b in pairs)
+
+
+def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
+    folder = toys("llama-tiny-diffusion")
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert kind(model.config.to_dict()) == "diffusion" and model.config.mask_token_id == 4096
+    assert AutoTokenizer.from_pretrained(folder).mask_token == "<|mask|>"
+    assert model.get_input_embeddings().weight.shape[0] == 4097
+
+
+def test_a_recipe_that_begins_with_another_model_says_so(toys, monkeypatch, tmp_path):
+    monkeypatch.setattr(training, "MODELS", tmp_path)
+    with pytest.raises(ValueError, match="train llama-tiny first"):
+        training.trained("llama-tiny")
