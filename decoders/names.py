@@ -15,11 +15,11 @@ def shipped() -> list[str]:
 
 
 def kind(config: dict) -> str:
-    """What the model with this config.json is: causal, diffusion, seq2seq, or what the config itself says,
-    as those of heads on another model do.
+    """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, or heads on another
+    model (reward heads have a kind of their own).
     """
-    if "kind" in config:
-        return config["kind"]
+    if "modules" in config:
+        return "reward" if {m["kind"] for m in config["modules"].values()} == {"reward"} else "heads"
     if config.get("is_encoder_decoder"):
         return "seq2seq"
     return "diffusion" if config.get("mask_token_id") is not None else "causal"

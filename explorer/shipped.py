@@ -9,7 +9,7 @@ import importlib
 import json
 import sys
 
-from decoders.names import SHIPPED, kind, shipped
+from decoders.names import SHIPPED, kind
 
 RECIPES = SHIPPED.parent / "recipes"
 FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
@@ -34,13 +34,13 @@ def models() -> list[dict]:
     measurements left; those of `FACTS` are always there, None where they were not measured.
     """
     found = []
-    for name in shipped():
-        folder = SHIPPED / name
+    for config in sorted(SHIPPED.glob("*/config.json")):
+        folder = config.parent
         facts = json.loads((folder / "facts.json").read_text("utf-8"))
         known = {
-            "name": name,
-            "kind": kind(json.loads((folder / "config.json").read_text("utf-8"))),
-            "about": about(name),
+            "name": folder.name,
+            "kind": kind(json.loads(config.read_text("utf-8"))),
+            "about": about(folder.name),
             "bytes": sum(path.stat().st_size for path in folder.iterdir()),
         }
         found.append({**known, **dict.fromkeys(FACTS), **facts})
