@@ -95,7 +95,8 @@ def accepted_by(draft: str, found: dict[str, dict[str, float]]) -> str:
     return (
         f"## Acceptance of `{draft}` against `{TARGET}`, in percent of the tested tokens\n"
         f"{STORIES} held-out stories and {PROBLEMS} problems of each task, {NEW_TOKENS} new tokens, "
-        f"{DRAFTED} drafted a round; greedy on stories: {found['stories']['tokens']:.2f} tokens a target forward.\n\n"
+        f"{DRAFTED} drafted a round; greedy on stories: {found['stories']['tokens']:.2f} tokens a target "
+        f"forward.\n\n"
         f"{table(rows)}\n"
     )
 
