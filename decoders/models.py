@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import jinja2
 import torch
@@ -18,6 +19,7 @@ from transformers.utils import logging
 from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
+from decoders.heads import DraftModule, Target, files
 from decoders.names import is_hub_id, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -188,3 +190,24 @@ def check_pair(target: LoadedModel, draft: LoadedModel) -> None:
             f"The draft {draft.name!r} scores {draft.engine.vocabulary:,} tokens, the target {target.name!r} "
             f"{target.engine.vocabulary:,}; choose a draft with the same vocabulary."
         )
+
+
+def load_heads(name: str, target: LoadedModel) -> dict[str, DraftModule]:
+    """The draft modules of shipped heads or of a folder, made for just this target; see docs/heads.md.
+
+    Raises ValueError with one sentence if a file is missing or they were trained on another target.
+    """
+    folder = files.find(name)
+    config = files.read_config(name, folder)
+    weights = files.weights_sha256(folder_of(target.name))
+    files.check(name, config, target.name, weights, files.tokenizer_sha256(target.tokenizer))
+    return files.build(name, config, folder, Target.of(target.model))
+
+
+def folder_of(name: str) -> Path:
+    """The folder that a loaded model's files lie in. Raises ValueError with one sentence."""
+    where, revision = locate(name)
+    folder = hub.cached(where, revision) if is_hub_id(name) else Path(where)
+    if folder is None:
+        raise ValueError(f"The files of {name!r} are no longer on this disk; load the model again.")
+    return folder

@@ -18,7 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
 SAVE_SECONDS = 180.0
-Curve = list[tuple[float, float, float]]  # (million tokens, training loss, held-out loss)
+Curve = list[tuple[float, ...]]  # (million tokens, training losses, held-out losses): mostly one of each
 Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
 
 
@@ -84,14 +84,16 @@ def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
     return deep
 
 
-def optimizers(model: torch.nn.Module) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
+def optimizers(
+    model: torch.nn.Module, rates: tuple[float, float] = (6e-3, 3e-3)
+) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms. rates: of the two."""
     named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
     matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
     rest = [p for n, p in named if p.ndim != 2 or "embed" in n]
     return [
-        torch.optim.Muon(matrices, lr=6e-3, weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=3e-3, betas=(0.9, 0.95), weight_decay=0.0),
+        torch.optim.Muon(matrices, lr=rates[0], weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(rest, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0),
     ]
 
 
@@ -159,12 +161,36 @@ def train(
     tokens that earlier stages have read: they count in the curve and in what is fed.
     """
     where = next(model.parameters()).device
+
+    def step(seen: int) -> tuple[int, list[float]]:
+        rows, labels = (part.to(where) for part in feed(int(before * 1e6) + seen))
+        with torch.autocast(where.type, torch.bfloat16):
+            value = loss(rows, labels)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        return rows.numel(), [value.item()]
+
+    return go_on(model, optimizers(model), step, lambda: [validate()], million_tokens, work, before)
+
+
+def go_on(
+    model: torch.nn.Module,
+    opts: list[torch.optim.Optimizer],
+    step: Callable[[int], tuple[int, list[float]]],
+    validate: Callable[[], list[float]],
+    million_tokens: float,
+    work: Path,
+    before: float = 0.0,
+) -> Curve:
+    """The loop that survives being cut off: `step(tokens seen)` leaves gradients and says how many tokens it
+    read and what the losses were.
+    """
     work.mkdir(parents=True, exist_ok=True)
     checkpoint = work / "checkpoint.pt"
-    opts = optimizers(model)
     base = [group["lr"] for opt in opts for group in opt.param_groups]
     seen, curve = 0, []
     if checkpoint.exists():
+        where = next(model.parameters()).device
         state = torch.load(checkpoint, weights_only=True, map_location=where)
         model.load_state_dict(state["model"])
         for opt, saved in zip(opts, state["optimizers"], strict=True):
@@ -177,18 +203,15 @@ def train(
     while seen < budget:
         for group, lr in zip(groups, base, strict=True):
             group["lr"] = lr * rate(seen / budget)
-        rows, labels = (part.to(where) for part in feed(int(before * 1e6) + seen))
-        with torch.autocast(where.type, torch.bfloat16):
-            value = loss(rows, labels)
-        value.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        read, losses = step(seen)
         for opt in opts:
             opt.step()
             opt.zero_grad(set_to_none=True)
-        seen += rows.numel()
-        running.append(value.item())
+        seen += read
+        running.append(losses)
         if len(running) == 100 or seen >= budget:
-            curve.append((before + seen / 1e6, sum(running) / len(running), validate()))
+            means = [sum(column) / len(running) for column in zip(*running, strict=True)]
+            curve.append((before + seen / 1e6, *means, *validate()))
             report(curve[-1], (seen - since) / (time.time() - started), budget - seen)
             running = []
         if time.time() - saved_at > SAVE_SECONDS or seen >= budget:
@@ -198,10 +221,12 @@ def train(
     return curve
 
 
-def report(point: tuple[float, float, float], speed: float, left: int) -> None:
+def report(point: tuple[float, ...], speed: float, left: int) -> None:
     """One line of progress."""
+    half = len(point) // 2
+    said = [" ".join(f"{loss:.3f}" for loss in part) for part in (point[1 : half + 1], point[half + 1 :])]
     print(
-        f"{point[0]:6.2f} M tokens  loss {point[1]:.3f}  held-out {point[2]:.3f}  "
+        f"{point[0]:6.2f} M tokens  loss {said[0]}  held-out {said[1]}  "
         f"{speed:,.0f} tokens/s  {left / speed / 60:.0f} min left",
         flush=True,
     )
@@ -217,12 +242,17 @@ def ship(
     folder.mkdir(parents=True, exist_ok=True)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    with (folder / "loss.csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["million_tokens", "training_loss", "held_out_loss"])
-        writer.writerows([f"{x:.4f}" for x in row] for row in curve)
+    save_curve(folder, ["million_tokens", "training_loss", "held_out_loss"], curve)
     (folder / "loss.svg").write_text(loss_picture(curve, f"{name}: nats a token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
     check.write(folder)
+
+
+def save_curve(folder: Path, columns: list[str], curve: Curve) -> None:
+    """Writes the losses of a training to `folder/loss.csv`."""
+    with (folder / "loss.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows([f"{x:.4f}" for x in row] for row in curve)

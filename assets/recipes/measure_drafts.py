@@ -1,0 +1,177 @@
+"""How often draft modules and early exits guess what the target says, per task and for stories.
+
+    PYTHONPATH=. python assets/recipes/measure_drafts.py --corpus FOLDER --heads llama-tiny-heads
+
+`measured` returns plain numbers for `measure.py`; run alone, this prints them. Knows no strategy: the numbers
+are taken along texts that the target wrote, every drafter in front of the same places.
+"""
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from measure import held_out_prompts
+
+from decoders.heads import DraftModule, Taps, Target, take_taps
+from decoders.models import LoadedModel, load, load_heads
+from explorer.tasks import TASKS, problems
+
+DEPTH, RANKS = 4, 8
+EXITS = (3, 6, 9)
+PROBLEMS, NEW_TOKENS = 24, 48
+Guess = Callable[[Taps, int], list[torch.Tensor]]  # as DraftModule.along
+
+
+def exit_guess(target: Target, layer: int) -> Guess:
+    """The guesses of the plain early exit after `layer` layers: the model's own last norm and head."""
+
+    def along(taps: Taps, depth: int) -> list[torch.Tensor]:
+        logits = target.exit_logits(taps.states[layer])
+        return [logits[:, k:-1] for k in range(1, depth + 1)]
+
+    return along
+
+
+@torch.no_grad()
+def written(
+    target: LoadedModel, prompts: list[list[int]], new_tokens: int, temperature: float = 0.0
+) -> list[list[int]]:
+    """Each prompt with what the target writes behind it, up to its end token: greedy or sampled, seed 0."""
+    longest, pad = max(map(len, prompts)), 0
+    ids = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts], device=target.model.device)
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts], device=ids.device)
+    torch.manual_seed(0)
+    chance = (
+        {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
+    )
+    wrote = target.model.generate(
+        input_ids=ids, attention_mask=mask, max_new_tokens=new_tokens, pad_token_id=pad, **chance
+    )[:, longest:].tolist()
+    texts = []
+    for prompt, new in zip(prompts, wrote, strict=True):
+        ends = [at for at, token in enumerate(new) if token in target.eos]
+        texts.append(prompt + (new[: ends[0] + 1] if ends else new))
+    return texts
+
+
+class Tally:
+    """Sums over texts of what one drafter guessed."""
+
+    def __init__(self, depth: int):
+        self.right = torch.zeros(depth, RANKS)
+        self.overlap, self.places = torch.zeros(depth), torch.zeros(depth)
+        self.accepted = 0
+
+    def add(self, guesses: list[torch.Tensor], taps: Taps, start: int) -> None:
+        """guesses: as `DraftModule.along`, of one text. start: the first row n whose root was written by the
+        target.
+        """
+        tokens, running = taps.tokens[0], None
+        for at, logits in enumerate(guesses):
+            k, logits = at + 1, logits[0, start:].float()  # [N, V]
+            if not len(logits):
+                break
+            said = tokens[start + 1 + k :]  # [N]
+            hits = logits.topk(RANKS).indices == said[:, None]
+            p = taps.p[0, start + k : start + k + len(logits)]
+            self.right[at] += hits.sum(0).cpu()
+            self.overlap[at] += torch.minimum(p, logits.softmax(-1)).sum().cpu()
+            self.places[at] += len(logits)
+            running = hits[:, 0] if running is None else running[: len(hits)] & hits[:, 0]
+            self.accepted += int(running.sum())
+
+    def numbers(self) -> dict:
+        """See `measured`."""
+        places = self.places.clamp(min=1)
+        return {
+            "places": int(self.places[0]),
+            "accuracy": (self.right / places[:, None]).tolist(),
+            "accepted": self.accepted / places[0].item(),
+            "overlap": (self.overlap / places).tolist(),
+        }
+
+
+@torch.no_grad()
+def along_texts(
+    target: LoadedModel,
+    guesses: dict[str, Guess],
+    texts: list[list[int]],
+    starts: list[int],
+    layers,
+    depth: int,
+) -> dict[str, dict]:
+    """The numbers of each drafter over `texts`, in which the target wrote all behind the first `starts` tokens."""
+    tallies = {name: Tally(depth) for name in guesses}
+    for text, start in zip(texts, starts, strict=True):
+        taps = take_taps(target.model, torch.tensor([text], device=target.model.device), layers)
+        for name, along in guesses.items():
+            tallies[name].add(along(taps, depth), taps, start - 1)
+    return {name: tally.numbers() for name, tally in tallies.items()}
+
+
+def measured(
+    target: LoadedModel,
+    heads: dict[str, DraftModule],
+    prompts: dict[str, list[list[int]]],
+    exits: tuple[int, ...] = EXITS,
+    new_tokens: int = NEW_TOKENS,
+    depth: int = DEPTH,
+) -> dict[str, dict[str, dict]]:
+    """group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers:
+
+    - `accuracy[k - 1][r]`: share of places where the guess of rank r (from 0) at depth k is what the target
+      says greedily, the path above it being right
+    - `accepted`: mean length of the chain of best guesses that greedy decoding accepts, at most `depth`
+    - `overlap[k - 1]`: along texts sampled at temperature 1, the mean of sum min(p, q): how often a token
+      drawn at depth k is accepted
+    - `places`: greedy places that were counted
+    """
+    shared = Target.of(target.model)
+    guesses = {f"exit {layer}": exit_guess(shared, layer) for layer in exits}
+    guesses |= {name: module.along for name, module in heads.items()}
+    layers = tuple(sorted({*exits, *(layer for module in heads.values() for layer in module.reads)}))
+    found = {}
+    for group, asked in prompts.items():
+        starts = [len(p) for p in asked]
+        greedy, chance = (
+            along_texts(target, guesses, written(target, asked, new_tokens, t), starts, layers, depth)
+            for t in (0.0, 1.0)
+        )
+        found[group] = {name: {**greedy[name], "overlap": chance[name]["overlap"]} for name in guesses}
+    return found
+
+
+def prompts_of(corpus: Path, target: LoadedModel, count: int = PROBLEMS) -> dict[str, list[list[int]]]:
+    """Held-out stories, and `count` fresh problems of each task."""
+    asked = {name: problems(name, count, seed=1000) for name in TASKS}
+    of_tasks = {name: [target.encode(p.prompt) for p in made] for name, made in asked.items()}
+    return {"stories": held_out_prompts(corpus, target), **of_tasks}
+
+
+def main() -> None:
+    """Prints a table, or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True, help="folder with stories/*.txt")
+    parser.add_argument("--target", default="llama-tiny")
+    parser.add_argument("--heads", help="shipped name or folder of heads (default: early exits only)")
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON")
+    args = parser.parse_args()
+    target = load(args.target)
+    heads = load_heads(args.heads, target) if args.heads else {}
+    found = measured(target, heads, prompts_of(args.corpus, target))
+    if args.json:
+        print(json.dumps(found))
+        return
+    print(f"{'':14}{'':10}  first guess right at depth 1 to {DEPTH}    accepted  overlap at depth 1")
+    for group, drafters in found.items():
+        for name, said in drafters.items():
+            first = "  ".join(f"{ranks[0]:.3f}" for ranks in said["accuracy"])
+            print(
+                f"{group:14}{name:10}  {first}         {said['accepted']:.2f}      {said['overlap'][0]:.3f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Files of draft heads: a folder with `config.json` and `model.safetensors`; what it says is docs/heads.md.
+
+Knows files and checksums; whether heads fit a target is asked of `check`.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerBase
+
+from decoders.heads import KINDS, DraftModule, Target
+from decoders.names import SHIPPED
+
+FORMAT, VERSION = "decoding-explorer-heads", 1
+TAP = (
+    "hidden: after the last norm, row n follows token n; states l: residual stream after l layers, no norm; "
+    "a guess of depth k at row n is for token n + 1 + k"
+)
+
+
+def weights_sha256(folder: Path) -> str:
+    """Checksum of the safetensors weights of a model's folder, in the order of their names."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def tokenizer_sha256(tokenizer: PreTrainedTokenizerBase) -> str:
+    """Checksum of which token has which id."""
+    return hashlib.sha256(json.dumps(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
+
+
+def save(
+    folder: Path,
+    modules: dict[str, DraftModule],
+    target: str,
+    target_folder: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    dtype: torch.dtype = torch.bfloat16,
+) -> None:
+    """Writes modules trained on the target of that name, whose weights lie in `target_folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "target": target,
+        "target_weights_sha256": weights_sha256(target_folder),
+        "tokenizer_sha256": tokenizer_sha256(tokenizer),
+        "tap": TAP,
+        "modules": {
+            name: {"kind": module.kind, "settings": module.settings, "reads_after_layers": module.reads}
+            for name, module in modules.items()
+        },
+    }
+    tensors = {
+        f"{name}.{key}": value.detach().to("cpu", dtype).contiguous()
+        for name, module in modules.items()
+        for key, value in module.state_dict().items()
+    }
+    save_file(tensors, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+
+
+def shipped_heads() -> list[str]:
+    """Names of the heads that come with the project."""
+    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json") if is_heads(path))
+
+
+def is_heads(config: Path) -> bool:
+    """Whether a config.json is one of heads."""
+    return json.loads(config.read_text()).get("format") == FORMAT
+
+
+def find(name: str) -> Path:
+    """The folder of heads with that shipped name or path. Raises ValueError with one sentence."""
+    folder = SHIPPED / name if "/" not in name and (SHIPPED / name).is_dir() else Path(name).expanduser()
+    known = ", ".join(shipped_heads()) or "none is shipped yet"
+    if not folder.is_dir():
+        raise ValueError(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
+    for file in ("config.json", "model.safetensors"):
+        if not (folder / file).exists():
+            raise ValueError(f"The draft heads {name!r} lack {file}; train or copy them anew.")
+    return folder
+
+
+def read_config(name: str, folder: Path) -> dict:
+    """The folder's config. Raises ValueError with one sentence if it is none of heads."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except ValueError:
+        config = None
+    if not isinstance(config, dict) or (config.get("format"), config.get("version")) != (FORMAT, VERSION):
+        raise ValueError(
+            f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them anew."
+        )
+    return config
+
+
+def check(name: str, config: dict, target: str, weights: str, tokenizer: str) -> None:
+    """Raises ValueError with one sentence unless the checksums of target and tokenizer are `config`'s."""
+    if config["tokenizer_sha256"] != tokenizer:
+        raise ValueError(
+            f"The draft heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
+            f"than {target!r}; choose that target, or other heads."
+        )
+    if config["target_weights_sha256"] != weights:
+        raise ValueError(
+            f"The draft heads {name!r} were trained on other weights of {config['target']!r} than those of "
+            f"{target!r}; choose that target, or train the heads anew."
+        )
+
+
+def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:
+    """The modules of a folder, in evaluation mode, in the target's dtype and on its device. Raises ValueError
+    with one sentence.
+    """
+    try:
+        tensors = load_file(folder / "model.safetensors")
+        modules = {}
+        for part, said in config["modules"].items():
+            module = KINDS[said["kind"]](target, **said["settings"])
+            prefix = part + "."
+            own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+            module.load_state_dict(own)
+            modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
+    except (KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        reason = str(error).splitlines()[0].rstrip(".:")
+        raise ValueError(f"The draft heads {name!r} cannot be read ({reason}); train them anew.") from error
+    return modules

@@ -1,0 +1,101 @@
+"""Attention with keys and values of its own for draft modules that look back, and one lane's entries in it.
+
+Plain PyTorch; knows nothing of targets, tokens or losses.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+Past = tuple[torch.Tensor, torch.Tensor]  # keys and values, both [B, H, P, D]
+
+
+class Attention(nn.Module):
+    """Multi-head attention with rotary positions, without biases."""
+
+    def __init__(self, width: int, heads: int, theta: float):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        size = width // heads
+        self.register_buffer("turns", theta ** -(torch.arange(0, size, 2) / size), persistent=False)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None = None,
+        past: Past | None = None,
+    ) -> tuple[torch.Tensor, Past]:
+        """x [B, N, d] at positions [N] after `past`: (mixed [B, N, d], keys and values with these appended).
+
+        mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
+        """
+        angles = positions[:, None] * self.turns  # [N, D / 2]
+        cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
+        q, k, v = (m(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for m in (self.q, self.k, self.v))
+        q, k = (part * cos + turned(part) * sin for part in (q, k))
+        q, k = q.to(v.dtype), k.to(v.dtype)
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
+        return self.out(mixed.transpose(1, 2).flatten(2)), (k, v)
+
+
+def turned(x: torch.Tensor) -> torch.Tensor:
+    """(-second half, first half) of the last axis: the quarter turn of rotary positions."""
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([-second, first], -1)
+
+
+class FeedForward(nn.Module):
+    """The gated SiLU layer of Llama."""
+
+    def __init__(self, width: int, intermediate: int):
+        super().__init__()
+        self.gate, self.up = (nn.Linear(width, intermediate, bias=False) for _ in range(2))
+        self.down = nn.Linear(intermediate, width, bias=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x [..., d] -> [..., d]."""
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Entries:
+    """What a drafter holds for one lane: entries of the known text in order, then a tree of drafted ones.
+
+    Node 0 is the last known entry, the root; drafted nodes count on from 1 in the order they were drafted.
+    """
+
+    def __init__(self):
+        self.past: Past | None = None
+        self.known = 0
+        self.outputs: torch.Tensor | None = None  # [1 + drafted, d], row 0 that of the root
+        self.paths: list[list[int]] = [[]]  # of each node: the drafted nodes it sees, itself included
+
+    def know(self, layer: Callable, x: torch.Tensor) -> torch.Tensor:
+        """Drops what was drafted and appends known entries x [M, d]; the output [d] of the last."""
+        if self.past is not None:
+            self.past = tuple(part[:, :, : self.known] for part in self.past)
+        positions = torch.arange(self.known, self.known + len(x), device=x.device)
+        mask = torch.ones(len(x), self.known + len(x), dtype=torch.bool, device=x.device).tril(self.known)
+        out, self.past = layer(x[None], positions, mask, self.past)
+        self.known += len(x)
+        self.outputs, self.paths = out[0, -1:], [[]]
+        return out[0, -1]
+
+    def draft(self, layer: Callable, x: torch.Tensor, parents: list[int]) -> torch.Tensor:
+        """Appends drafted entries x [N, d] below the nodes `parents`, all drafted before; outputs [N, d]."""
+        first = len(self.paths)
+        self.paths += [[*self.paths[parent], first + row] for row, parent in enumerate(parents)]
+        new = self.paths[first:]
+        positions = torch.tensor([self.known - 1 + len(path) for path in new], device=x.device)
+        mask = torch.zeros(len(new), self.known + len(self.paths) - 1, dtype=torch.bool, device=x.device)
+        mask[:, : self.known] = True
+        for row, path in enumerate(new):
+            mask[row, [self.known - 1 + node for node in path]] = True
+        out, self.past = layer(x[None], positions, mask, self.past)
+        self.outputs = torch.cat([self.outputs, out[0]])
+        return out[0]

@@ -1,0 +1,50 @@
+"""Medusa heads (Cai et al., 2024): each depth has its own head, and all of them see the last state only.
+
+Knows nothing of trees: its guesses do not depend on the drafted path.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from decoders.heads.module import DraftModule, soft_ce
+from decoders.heads.taps import Taps, Target
+
+DECAY = 0.8  # head k weighs 0.8^k in the loss
+
+
+class Medusa(DraftModule):
+    """Head k: one residual SiLU block, then its own vocabulary matrix, which starts as the target's.
+
+    With the blocks at zero, every head starts as "say the next token once more".
+    """
+
+    kind = "medusa"
+    rates = (6e-3, 1e-3)
+
+    def __init__(self, target: Target, depth: int = 4):
+        super().__init__(target, depth=depth)
+        self.blocks = nn.ModuleList(nn.Linear(target.width, target.width) for _ in range(depth))
+        for parameter in self.blocks.parameters():
+            nn.init.zeros_(parameter)
+        self.unembed = nn.ParameterList(target.head.clone() for _ in range(depth))
+
+    def head(self, k: int, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits [..., V] of head k (from 1) on states [..., d]."""
+        return F.linear(hidden + F.silu(self.blocks[k - 1](hidden)), self.unembed[k - 1])
+
+    def block(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Logits [K, V] of all depths after the last known state [d]: the same on every path."""
+        return torch.stack([self.head(k, hidden) for k in range(1, len(self.blocks) + 1)])
+
+    def loss(self, taps: Taps) -> torch.Tensor:
+        """Sum over the heads of 0.8^k times the cross-entropy under the target's own distribution there."""
+        return sum(
+            DECAY**k * soft_ce(taps.p[:, k:], self.head(k, taps.hidden[:, :-k]))
+            for k in range(1, len(self.blocks) + 1)
+        )
+
+    def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
+        length = taps.tokens.shape[1]
+        deepest = min(depth, len(self.blocks))
+        return [self.head(k, taps.hidden[:, : max(0, length - 1 - k)]) for k in range(1, deepest + 1)]

@@ -1,0 +1,88 @@
+"""What draft modules read of a target: its weights that they share, and what one forward of it leaves behind.
+
+Alignment, everywhere in this package: `hidden[n]` is the target's state after reading token n, its last norm
+included, so that the target's head gives the distribution of token n + 1. The root is token n + 1; a guess of
+depth k is for token n + 1 + k, for which the target's own distribution is that of row n + k.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The frozen parts of a target that draft modules use, and its shape."""
+
+    embed: torch.Tensor  # [V, d]
+    head: torch.Tensor  # [V, d]
+    last_norm: torch.Tensor  # [d], weight of the RMS norm in front of the head
+    eps: float
+    layers: int
+    heads: int
+    intermediate: int
+    theta: float  # base of the rotary positions
+
+    @classmethod
+    def of(cls, model: torch.nn.Module) -> "Target":
+        """The shared parts of a causal LM. ValueError with one sentence if it is not built like Llama."""
+        config = model.config.get_text_config()
+        norm = getattr(model.base_model, "norm", None)
+        if getattr(norm, "weight", None) is None or not hasattr(config, "rms_norm_eps"):
+            raise ValueError(
+                f"Draft heads need a target built like Llama, with an RMS norm before its head; "
+                f"{type(model).__name__} is not."
+            )
+        return cls(
+            embed=model.get_input_embeddings().weight.detach(),
+            head=model.get_output_embeddings().weight.detach(),
+            last_norm=norm.weight.detach(),
+            eps=config.rms_norm_eps,
+            layers=config.num_hidden_layers,
+            heads=config.num_attention_heads,
+            intermediate=config.intermediate_size,
+            theta=(getattr(config, "rope_parameters", None) or {}).get("rope_theta", 10000.0),
+        )
+
+    @property
+    def width(self) -> int:
+        return self.embed.shape[1]
+
+    def read(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Input embeddings [..., d] of tokens [...]."""
+        return F.embedding(tokens, self.embed)
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The head on normed states [..., d]: [..., V]."""
+        return F.linear(hidden, self.head)
+
+    def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """An early exit: the target's own last norm and head on states [..., d] after some layer."""
+        return self.logits(F.rms_norm(states, (self.width,), self.last_norm, self.eps))
+
+
+@dataclass(frozen=True, eq=False)
+class Taps:
+    """What one forward of the target over tokens [B, T] left behind."""
+
+    tokens: torch.Tensor  # [B, T]
+    hidden: torch.Tensor  # [B, T, d] after the last norm
+    states: dict[int, torch.Tensor]  # l -> [B, T, d], the residual stream after l layers, without a norm
+    logits: torch.Tensor  # [B, T, V]
+
+    @cached_property
+    def p(self) -> torch.Tensor:
+        """The target's distributions [B, T, V]: row n is that of token n + 1."""
+        return self.logits.float().softmax(-1)
+
+
+@torch.no_grad()
+def take_taps(model: torch.nn.Module, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Taps:
+    """One forward over tokens [B, T] from their start. layers: after how many layers states are wanted (0:
+    embeddings; fewer than all layers, since the state after all of them is only kept with its norm).
+    """
+    out = model(input_ids=tokens, output_hidden_states=True, use_cache=False)
+    states = {layer: out.hidden_states[:-1][layer].float() for layer in layers}
+    return Taps(tokens, out.hidden_states[-1].float(), states, out.logits)
