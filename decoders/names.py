@@ -10,9 +10,9 @@ TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is u
 
 
 def shipped() -> list[str]:
-    """Names of the models that come with the project (draft heads are no models: no `model_type`)."""
+    """Names of the models that come with the project; heads, which need one, are left out."""
     configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
-    return sorted(name for name, config in configs.items() if "model_type" in config)
+    return sorted(name for name, config in configs.items() if kind(config) not in ("heads", "reward"))
 
 
 def kind(config: dict) -> str:

@@ -5,10 +5,16 @@ shipped, and compared to a thousandth by a test, so that weights, tokenizer and 
 """
 
 import json
+import sys
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from decoders.heads import take_taps  # noqa: E402
+from decoders.models import load, load_heads  # noqa: E402
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
 TEXTS = (
@@ -23,8 +29,16 @@ TEXTS = (
 @torch.no_grad()
 def check_losses(folder: Path) -> list[float]:
     """Mean negative log-likelihood in nats a token of each text, under the causal model in `folder` as plain
-    transformers loads it, in float32.
+    transformers loads it, in float32; of draft heads, whose target lies beside them, each text's losses of
+    all modules.
     """
+    config = json.loads((folder / "config.json").read_text())
+    if "modules" in config:
+        target = load(str(folder.parent / config["target"]), "cpu", "float32")
+        heads = load_heads(str(folder), target).values()
+        layers = tuple({layer for module in heads for layer in module.reads})
+        taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
+        return [round(module.loss(read).item(), 5) for read in taps for module in heads]
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]

@@ -17,24 +17,26 @@ BATCH, PROMPT = 64, 24
 
 
 @torch.no_grad()
-def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float) -> np.ndarray:
-    """Rows [R, ROW] that the target wrote after beginnings of stories and of tasks; kept in `path`."""
+def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float, batch: int) -> np.ndarray:
+    """Rows [R, ROW] that the target wrote, `batch` at a time, after beginnings of stories and of tasks; kept
+    in `path`.
+    """
     if path.exists():
         return np.load(path)
     target.eval()
     rows = []
     torch.manual_seed(0)
-    while len(rows) * BATCH * ROW < tokens:
-        seen = len(rows) * BATCH * ROW
-        stories = story_rows(texts.stories, seen, BATCH * 3 // 4)
-        tasks, _ = task_rows(texts.tokenizer, f"own {seen}", BATCH // 4)
+    while len(rows) * batch * ROW < tokens:
+        seen = len(rows) * batch * ROW
+        stories = story_rows(texts.stories, seen, batch * 3 // 4)
+        tasks, _ = task_rows(texts.tokenizer, f"own {seen}", batch // 4)
         begun = torch.cat([stories, tasks])[:, :PROMPT].to(target.device)
         wrote = target.generate(
             input_ids=begun, attention_mask=torch.ones_like(begun), do_sample=True, top_k=0,
             max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT, eos_token_id=None,
         )  # fmt: skip
         rows.append(wrote.cpu().numpy().astype(np.int16))
-        print(f"{len(rows) * BATCH * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
+        print(f"{len(rows) * batch * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
     np.save(path, np.concatenate(rows))
     return np.load(path)
 
@@ -64,7 +66,7 @@ def main(args: Namespace) -> None:
     target = trained("llama-tiny")
     draft = trained("llama-tiny-draft")
     budget = args.million_tokens or 5
-    own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6)
+    own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6, BATCH)
     loss = distillation(draft, target, own)
     name = "llama-tiny-draft-distilled"
     curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)

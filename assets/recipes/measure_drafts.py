@@ -12,15 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from measure import held_out_prompts
+from measure import prompts
 
 from decoders.heads import DraftModule, Taps, Target, take_taps
 from decoders.models import LoadedModel, load, load_heads
-from explorer.tasks import TASKS, problems
 
 DEPTH, RANKS = 4, 8
 EXITS = (3, 6, 9)
-PROBLEMS, NEW_TOKENS = 24, 48
+NEW_TOKENS = 48
 Guess = Callable[[Taps, int], list[torch.Tensor]]  # as DraftModule.along
 
 
@@ -102,7 +101,7 @@ def along_texts(
     layers,
     depth: int,
 ) -> dict[str, dict]:
-    """The numbers of each drafter over `texts`, in which the target wrote all behind the first `starts` tokens."""
+    """The numbers of each drafter over `texts`, in which all behind `starts` tokens is the target's."""
     tallies = {name: Tally(depth) for name in guesses}
     for text, start in zip(texts, starts, strict=True):
         taps = take_taps(target.model, torch.tensor([text], device=target.model.device), layers)
@@ -114,12 +113,12 @@ def along_texts(
 def measured(
     target: LoadedModel,
     heads: dict[str, DraftModule],
-    prompts: dict[str, list[list[int]]],
+    groups: dict[str, list[list[int]]],
     exits: tuple[int, ...] = EXITS,
     new_tokens: int = NEW_TOKENS,
     depth: int = DEPTH,
 ) -> dict[str, dict[str, dict]]:
-    """group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers:
+    """Name of a group of prompts -> drafter (`exit 3`, ..., the names in `heads`) -> numbers:
 
     - `accuracy[k - 1][r]`: share of places where the guess of rank r (from 0) at depth k is what the target
       says greedily, the path above it being right
@@ -133,7 +132,7 @@ def measured(
     guesses |= {name: module.along for name, module in heads.items()}
     layers = tuple(sorted({*exits, *(layer for module in heads.values() for layer in module.reads)}))
     found = {}
-    for group, asked in prompts.items():
+    for group, asked in groups.items():
         starts = [len(p) for p in asked]
         greedy, chance = (
             along_texts(target, guesses, written(target, asked, new_tokens, t), starts, layers, depth)
@@ -141,13 +140,6 @@ def measured(
         )
         found[group] = {name: {**greedy[name], "overlap": chance[name]["overlap"]} for name in guesses}
     return found
-
-
-def prompts_of(corpus: Path, target: LoadedModel, count: int = PROBLEMS) -> dict[str, list[list[int]]]:
-    """Held-out stories, and `count` fresh problems of each task."""
-    asked = {name: problems(name, count, seed=1000) for name in TASKS}
-    of_tasks = {name: [target.encode(p.prompt) for p in made] for name, made in asked.items()}
-    return {"stories": held_out_prompts(corpus, target), **of_tasks}
 
 
 def main() -> None:
@@ -160,7 +152,7 @@ def main() -> None:
     args = parser.parse_args()
     target = load(args.target)
     heads = load_heads(args.heads, target) if args.heads else {}
-    found = measured(target, heads, prompts_of(args.corpus, target))
+    found = measured(target, heads, prompts(args.corpus, target))
     if args.json:
         print(json.dumps(found))
         return

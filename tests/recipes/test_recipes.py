@@ -7,16 +7,19 @@ import importlib
 import json
 from argparse import Namespace
 
+import check
 import pytest
 import torch
 import training
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from decoders.models import load, load_heads
 from decoders.names import kind
 from explorer import shipped
 
 TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
 BUDGET = 0.004  # million tokens: one batch
+PARTS = ("training", "held_out")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +60,7 @@ TOYS = {
                         num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)),
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
+    "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
 }  # fmt: skip
 
 
@@ -64,7 +68,7 @@ def test_no_recipe_is_left_out():
     assert list(TOYS) and sorted(TOYS) == shipped.recipes()
 
 
-@pytest.mark.parametrize("name", TOYS)
+@pytest.mark.parametrize("name", sorted(TOYS.keys() - {"llama-tiny-heads"}))
 def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     """Losses are finite, the budget was read, the facts are those of the weights."""
     folder = toys(name)
@@ -109,6 +113,23 @@ def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
     assert kind(model.config.to_dict()) == "diffusion" and model.config.mask_token_id == 4096
     assert AutoTokenizer.from_pretrained(folder).mask_token == "<|mask|>"
     assert model.get_input_embeddings().weight.shape[0] == 4097
+
+
+def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_target(toys):
+    folder = toys("llama-tiny-heads")
+    facts = json.loads((folder / "facts.json").read_text())
+    with (folder / "loss.csv").open(newline="") as file:
+        curve = list(csv.DictReader(file))
+    target = load(str(toys("llama-tiny")))
+    heads = load_heads(str(folder), target)
+    assert kind(json.loads((folder / "config.json").read_text())) == "heads"
+    assert heads.keys() == facts["held_out_losses"].keys() == {"medusa", "eagle", "kangaroo"}
+    for name, module in heads.items():
+        assert sum(p.numel() for p in module.parameters()) == facts["parameters_of"][name]
+        assert all(0 < float(row[f"{name}_{part}_loss"]) < 25 for row in curve for part in PARTS)
+        assert name in (folder / f"loss-{name}.svg").read_text("utf-8")
+    assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
+    assert len(facts["check_losses"]) == 3 * len(check.TEXTS)
 
 
 def test_a_recipe_that_begins_with_another_model_says_so(toys, monkeypatch, tmp_path):
