@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from explorer.tasks import TASKS, problems
+from explorer.tasks.correction import MEANT, UNCLEAR, WORDS, misspellings, spoil
 from explorer.tasks.python_programs import evaluate
 from explorer.tasks.records import unhelpful
 
@@ -86,3 +87,30 @@ def test_some_training_records_are_unhelpful_on_purpose():
     made = problems("json", 300)
     refused = [not TASKS["json"].check(p, unhelpful(p, rng)).right for p in made]
     assert 0.08 < sum(refused) / len(refused) < 0.22
+
+
+def test_a_misspelt_word_has_one_cure():
+    """No two words of the vocabulary have it in common, and it is none of them."""
+    for problem in problems("correct", 300):
+        wrong, right = problem.prompt[len("correct: ") : -len(" =>")], problem.answer.strip()
+        assert wrong != right
+        known = {word.lower().rstrip(".") for word in right.split()} | set(WORDS)
+        for word in (w.lower().rstrip(".") for w in wrong.split()):
+            if word not in known:
+                assert MEANT[word] == 1 and word not in UNCLEAR
+                assert sum(word in misspellings(w) for w in right.lower().rstrip(".").split()) == 1
+
+
+def test_any_sentence_can_be_spoiled_and_the_grade_names_the_first_wrong_word():
+    rng = random.Random(0)
+    for told in (
+        "He ran away.",
+        "She was very sad.",
+        "Once, a king had three strong sons and one old horse.",
+    ):
+        assert all(spoil(told, rng) != told for _ in range(50))
+    problem = type(problems("correct", 1)[0])("correct", "correct: the dog run. =>", " The dog runs.")
+    check = TASKS["correct"].check
+    assert check(problem, " The dog runs.\nmore").right
+    assert "'runs.', not 'run.'" in check(problem, "The dog run.").reason
+    assert "3 words, not 2" in check(problem, "The dog").reason
