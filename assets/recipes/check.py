@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from decoders.heads import take_taps  # noqa: E402
 from decoders.models import load, load_heads  # noqa: E402
+from decoders.names import kind  # noqa: E402
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
 TEXTS = (
@@ -28,9 +29,9 @@ TEXTS = (
 
 @torch.no_grad()
 def check_losses(folder: Path) -> list[float]:
-    """Mean negative log-likelihood in nats a token of each text, under the causal model in `folder` as plain
-    transformers loads it, in float32; of draft heads, whose target lies beside them, each text's losses of
-    all modules.
+    """Mean negative log-likelihood in nats a token of each text, under the model in `folder` as plain
+    transformers loads it, in float32 (an encoder-decoder also reads the text as its source); of draft heads,
+    whose target lies beside them, each text's losses of all modules.
     """
     config = json.loads((folder / "config.json").read_text())
     if "modules" in config:
@@ -40,7 +41,8 @@ def check_losses(folder: Path) -> list[float]:
         taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
         return [round(module.loss(read).item(), 5) for read in taps for module in heads]
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM
+    model = loader.from_pretrained(folder, dtype=torch.float32).eval()
     rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
     return [round(model(input_ids=row, labels=row).loss.item(), 5) for row in rows]
 

@@ -88,9 +88,11 @@ def optimizers(
     model: torch.nn.Module, rates: tuple[float, float] = (6e-3, 3e-3)
 ) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms. rates: of the two."""
-    named = [(n, p) for n, p in model.named_parameters() if p.requires_grad]
-    matrices = [p for n, p in named if p.ndim == 2 and "embed" not in n]
-    rest = [p for n, p in named if p.ndim != 2 or "embed" in n]
+    tables = {p for m in model.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()}
+    tables |= {p for n, p in model.named_parameters() if "embed" in n}
+    learned = [p for p in model.parameters() if p.requires_grad]
+    matrices = [p for p in learned if p.ndim == 2 and p not in tables]
+    rest = [p for p in learned if p.ndim != 2 or p in tables]
     return [
         torch.optim.Muon(matrices, lr=rates[0], weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(rest, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0),
@@ -234,9 +236,9 @@ def report(point: tuple[float, ...], speed: float, left: int) -> None:
 
 def ship(
     model: torch.nn.Module, tokenizer: PreTrainedTokenizerFast, name: str, curve: Curve, facts: dict
-) -> None:
+) -> Path:
     """Writes config, bfloat16 safetensors, tokenizer, loss curve with its picture, and facts to
-    assets/models/NAME.
+    assets/models/NAME, and returns this folder.
     """
     folder = MODELS / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -248,6 +250,7 @@ def ship(
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
     check.write(folder)
+    return folder
 
 
 def save_curve(folder: Path, columns: list[str], curve: Curve) -> None:

@@ -18,8 +18,10 @@ def toy_corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "stories").mkdir()
     for name in STORY_MIX:
+        words = [name[:3] + chr(97 + n // 26) + chr(97 + n % 26) for n in range(40)]
         told = [
-            f"Tom had {n} cats. He was happy. They all sat on a {name}. Then they slept." for n in range(40)
+            f"Tom had {n} cats. He was happy. They all sat on a {word}. Then they slept."
+            for n, word in enumerate(words)
         ]
         (folder / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
     return folder

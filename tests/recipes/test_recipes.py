@@ -11,7 +11,8 @@ import check
 import pytest
 import torch
 import training
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from corpus import IGNORED
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from decoders.models import load, load_heads
 from decoders.names import kind
@@ -61,6 +62,11 @@ TOYS = {
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
+    "llama-tiny-seq2seq": (
+        (),
+        dict(SHAPE=dict(d_model=16, d_kv=8, num_heads=2, d_ff=32, num_layers=1, num_decoder_layers=1),
+             BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
+    ),
 }  # fmt: skip
 
 
@@ -130,6 +136,36 @@ def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_targ
         assert name in (folder / f"loss-{name}.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
     assert len(facts["check_losses"]) == 3 * len(check.TEXTS)
+
+
+def test_the_encoder_decoder_loads_through_transformers_and_was_measured(toys):
+    """It writes after a source as its tokenizer cuts it, and each task has an accuracy."""
+    folder = toys("llama-tiny-seq2seq")
+    model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    assert kind(model.config.to_dict()) == "seq2seq"
+    wrote = model.generate(**tokenizer("copy: 1 2 3 =>", return_tensors="pt"), max_new_tokens=4)
+    assert wrote[0, 0] == model.config.decoder_start_token_id == tokenizer.pad_token_id
+    solved = json.loads((folder / "accuracies.json").read_text())
+    assert {"copy", "correct", "translate", "facts", "correct (stories)"} <= set(solved)
+    assert all(0 <= row["greedy"] <= 1 for row in solved.values())
+
+
+def test_sources_and_answers_of_a_batch_are_those_of_its_problems(texts):
+    """Answers end with the end of text; what pads them is not counted; held-out problems are never fed."""
+    recipe = importlib.import_module("llama_tiny_seq2seq")
+    told = recipe.story_sentences(["He was happy. Did she see it? The old fox, at last, ran away. No."])
+    assert told == ["He was happy.", "The old fox, at last, ran away."]
+    rows, labels = recipe.batch_after(texts.tokenizer, told, seen=0)
+    assert len(rows) == len(labels) == recipe.BATCH
+    again = recipe.batch_after(texts.tokenizer, told, seen=0)
+    assert torch.equal(rows, again[0]) and torch.equal(labels, again[1])
+    for row, answer in zip(rows, labels, strict=True):
+        counted = answer[answer != IGNORED]
+        assert counted[-1] == 0 and not (counted[:-1] == 0).any()
+        assert not (row == 0).any() and row[0] != recipe.PAD
+    fed = {texts.tokenizer.decode(row[row != recipe.PAD]) for row in rows}
+    for name, asked in recipe.held_out(told):
+        assert asked and not fed & {p.prompt for p in asked}, name
 
 
 def test_a_recipe_that_begins_with_another_model_says_so(toys, monkeypatch, tmp_path):

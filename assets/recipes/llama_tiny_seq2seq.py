@@ -1,0 +1,145 @@
+"""llama-tiny-seq2seq: an encoder-decoder of the T5 architecture, six layers that read and three that write
+(width 192), 5.2 M parameters: copies, mends sentences, translates into the toy language and back, writes
+records, answers from fact sheets.
+"""
+
+import json
+import random
+import re
+from argparse import Namespace
+from collections.abc import Iterator
+
+import torch
+from corpus import CONTEXT, END, IGNORED, VOCABULARY, read_stories, shared_tokenizer
+from measure_tasks import HELD_OUT_SEED, accuracy
+from training import device, ship, train
+from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+from explorer.tasks import TASKS, Problem, problems
+from explorer.tasks.correction import spoil
+
+SHAPE = dict(d_model=192, d_kv=32, num_heads=6, d_ff=512, num_layers=6, num_decoder_layers=3)
+# Tasks that it learns, with their weights in the mix.
+MIX = {"copy": 1, "reverse": 1, "replace": 1, "insert": 1, "remove": 1, "opposite": 1, "correct": 3,
+       "translate": 2, "translate_back": 2, "facts": 3, "json": 2}  # fmt: skip
+STORY_SHARE = 0.15  # of the problems: sentences of stories, spoiled by the rules of `correct`
+STORY_SENTENCE = re.compile(r"[A-Z][a-zA-Z]*(?: [a-zA-Z]+,?){1,14} [a-zA-Z]+\.")
+BATCH = 64
+POOL = 4  # batches that are sorted by length together, so that little is padding
+PAD = 1
+VALIDATION, MEASURED = 16, 50  # problems of each task: for the curve; for the accuracies
+LONGEST = 64  # tokens of an answer
+Rows = tuple[torch.Tensor, torch.Tensor]
+
+
+def build() -> T5ForConditionalGeneration:
+    """A fresh model: shared vocabulary, one matrix for what is read, written and said."""
+    torch.manual_seed(0)
+    return T5ForConditionalGeneration(
+        T5Config(
+            **SHAPE,
+            vocab_size=VOCABULARY,
+            n_positions=CONTEXT,
+            feed_forward_proj="gated-gelu",
+            dropout_rate=0.0,
+            tie_word_embeddings=True,
+            pad_token_id=PAD,
+            eos_token_id=0,
+            decoder_start_token_id=PAD,
+        )
+    )
+
+
+def story_sentences(stories: list[str]) -> list[str]:
+    """Sentences of up to sixteen plain words."""
+    return sorted({found for story in stories for found in STORY_SENTENCE.findall(story)})
+
+
+def drawn(sentences: list[str], rng: random.Random) -> Problem:
+    """One problem of the mix."""
+    if rng.random() < STORY_SHARE:
+        right = rng.choice(sentences)
+        return Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}")
+    return TASKS[rng.choices(list(MIX), list(MIX.values()))[0]].make(rng)
+
+
+def padded(rows: list[list[int]], filling: int) -> torch.Tensor:
+    """Rows of several lengths as one tensor [rows, longest]."""
+    widest = max(map(len, rows))
+    return torch.tensor([row + [filling] * (widest - len(row)) for row in rows])
+
+
+def encoded(tokenizer: PreTrainedTokenizerFast, made: list[Problem]) -> Rows:
+    """Sources [B, S], padded, and answers with their ends [B, T], padded with IGNORED."""
+    sources = tokenizer([p.prompt for p in made])["input_ids"]
+    answers = tokenizer([p.answer + END for p in made])["input_ids"]
+    return padded(sources, PAD), padded(answers, IGNORED)
+
+
+def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: int) -> Rows:
+    """The batch that follows after `seen` tokens: problems of about one length."""
+    rng = random.Random(f"seq2seq {seen}")
+    made = sorted((drawn(sentences, rng) for _ in range(POOL * BATCH)), key=lambda p: len(p.prompt))
+    first = rng.randrange(POOL) * BATCH
+    return encoded(tokenizer, made[first : first + BATCH])
+
+
+def answered(
+    model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, asked: list[Problem]
+) -> list[str]:
+    """What the model writes greedily for each problem."""
+    rows, _ = encoded(tokenizer, asked)
+    rows = rows.to(model.device)
+    wrote = model.generate(input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST)
+    return tokenizer.batch_decode(wrote, skip_special_tokens=True)
+
+
+def held_out(sentences: list[str]) -> Iterator[tuple[str, list[Problem]]]:
+    """(name, problems of seeds that are never fed) of each task, and of sentences of held-out stories."""
+    for name in MIX:
+        yield name, problems(name, MEASURED, HELD_OUT_SEED)
+    rng = random.Random("held out")
+    chosen = rng.sample(sentences, min(MEASURED, len(sentences)))
+    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
+    yield "correct (stories)", made
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    stories, held = read_stories(args.corpus)
+    tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
+    sentences = story_sentences(stories)
+    unread = sorted(set(story_sentences(held)) - set(sentences))
+    model = build().to(device())
+    fixed = [encoded(tokenizer, asked[:VALIDATION]) for _, asked in held_out(unread)]
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return model(input_ids=rows, attention_mask=(rows != PAD).long(), labels=labels).loss
+
+    @torch.no_grad()
+    def validate() -> float:
+        """Nats an answer's token, the mean over the tasks."""
+        parts = [[part.to(model.device) for part in rows] for rows in fixed]
+        return sum(loss(*rows).item() for rows in parts) / len(parts)
+
+    curve = train(
+        model,
+        loss,
+        lambda seen: batch_after(tokenizer, sentences, seen),
+        validate,
+        args.million_tokens or 24,
+        args.work / "llama-tiny-seq2seq",
+    )
+    model.eval()
+    with torch.no_grad():
+        solved = {
+            name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
+            for name, asked in held_out(unread)
+        }
+    facts = {
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(validate(), 4),
+        "note": "Tokens read: the sources with their padding; losses: nats a token of the answers.",
+    }
+    folder = ship(model, tokenizer, "llama-tiny-seq2seq", curve, facts)
+    (folder / "accuracies.json").write_text(json.dumps(solved, indent=1) + "\n")
