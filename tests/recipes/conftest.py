@@ -20,7 +20,7 @@ def toy_corpus(tmp_path_factory):
     for name in STORY_MIX:
         words = [name[:3] + chr(97 + n // 26) + chr(97 + n % 26) for n in range(40)]
         told = [
-            f"Tom had {n} cats. He was happy. They all sat on a {word}. Then they slept."
+            f"Tom had {n} cats. He was happy. They all sat on a {word}. Then they slept. The {word} was old."
             for n, word in enumerate(words)
         ]
         (folder / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
