@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from decoders.heads import KINDS, DraftModule, Target
-from decoders.names import SHIPPED
+from decoders.names import SHIPPED, kind
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
+KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # without which nothing is read
 TAP = (
     "hidden: after the last norm, row n follows token n; states l: residual stream after l layers, no norm; "
     "a guess of depth k at row n is for token n + 1 + k"
@@ -70,12 +71,8 @@ def save(
 
 def shipped_heads() -> list[str]:
     """Names of the heads that come with the project."""
-    return sorted(path.parent.name for path in SHIPPED.glob("*/config.json") if is_heads(path))
-
-
-def is_heads(config: Path) -> bool:
-    """Whether a config.json is one of heads."""
-    return json.loads(config.read_text()).get("format") == FORMAT
+    configs = SHIPPED.glob("*/config.json")
+    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == "heads")
 
 
 def find(name: str) -> Path:
@@ -96,7 +93,8 @@ def read_config(name: str, folder: Path) -> dict:
         config = json.loads((folder / "config.json").read_text())
     except ValueError:
         config = None
-    if not isinstance(config, dict) or (config.get("format"), config.get("version")) != (FORMAT, VERSION):
+    wanted = {"format": FORMAT, "version": VERSION}
+    if not isinstance(config, dict) or not wanted.items() <= config.items() or not config.keys() >= KEYS:
         raise ValueError(
             f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them anew."
         )
@@ -130,7 +128,7 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)
             modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
-    except (KeyError, TypeError, RuntimeError, SafetensorError) as error:
+    except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
         raise ValueError(f"The draft heads {name!r} cannot be read ({reason}); train them anew.") from error
     return modules
