@@ -48,6 +48,29 @@ def forced(page, number: int) -> list[str]:
     )
 
 
+COVERED = """() => [...document.querySelectorAll(':is(.lanes, .below) :is(button, select, summary)')]
+  .filter((control) => control.checkVisibility() && control.getBoundingClientRect().width)
+  .filter((control) => {
+    control.scrollIntoView({block: 'center'});
+    const box = control.getBoundingClientRect(), at = [box.x + box.width / 2, box.y + box.height / 2];
+    const there = document.elementFromPoint(...at);
+    return !there || there.closest('.inspector') !== null;
+  }).map((control) => control.getAttribute('aria-label') || control.textContent)"""
+
+
+BOXES = """() => [...document.querySelectorAll('.lane, .inspector, .view, .chips-row')].map((part) => {
+  const box = part.getBoundingClientRect(), scrolled = part.closest('.inspector') ? 0 : scrollY;
+  return [box.x, box.y + scrolled, box.width, box.height];
+})"""
+
+
+def nothing_covered(page) -> None:
+    """With the inspector open every control of the lanes and of what is below can be brought to light."""
+    expect(panel(page)).to_be_visible()
+    assert page.evaluate(COVERED) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 def bits(nats: float) -> str:
     return f"entropy {nats / math.log(2):.2f} bits"
 
@@ -141,6 +164,13 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     assert page.evaluate(
         "decodingExplorer.app.status() || decodingExplorer.app.bar.status.textContent"
     ).startswith("Done")
+    was = found["stages"][0]
+    lane(page, 3).locator(".chips-row .is-forced").click()
+    expect(panel(page)).to_contain_text("Put here by a person; nothing was decided here.")
+    now = page.evaluate("decodingExplorer.app.inspector.found.stages[0]")
+    assert now["rank"] == 1 + was["rows"].index(other) and now["p"] == pytest.approx(other["p"], rel=1e-3)
+    assert f"rank {now['rank']}" in panel(page).locator("section.offer").first.inner_text()
+    page.keyboard.press("Escape")
     press(page, "Run")  # the same setup anew: the branch begins as before
     page.wait_for_function("decodingExplorer.run && decodingExplorer.lanes[2].count > 0")
     finished(page)
@@ -161,7 +191,8 @@ def test_typed_text_takes_a_tokens_place(visit):
     expect(panel(page)).to_contain_text("Lane 2 goes on from here.")
     panel(page).get_by_role("button", name="Edit").click()
     expect(lane(page, 3)).to_be_visible()
-    expect(panel(page)).to_be_hidden()  # with three lanes it would cover the new one
+    expect(panel(page)).to_contain_text("Lane 3 goes on from here.")
+    nothing_covered(page)
 
 
 def test_four_lanes_are_the_most(visit):
@@ -173,6 +204,25 @@ def test_four_lanes_are_the_most(visit):
     panel(page).get_by_role("button", name="Replace lane 4").click()
     expect(lane(page, 4).locator(".chips-row .is-forced")).to_have_count(1)
     finished(page)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (1100, 800), (900, 800), (390, 844)])
+def test_it_covers_no_control_and_nothing_moves_while_it_stands_open(visit, width, height):
+    page = visit(width, height)
+    ready(page)
+    lanes = [{"strategy": name} for name in ("greedy", "sample", "beam", "jacobi")]
+    page.evaluate("lanes => decodingExplorer.app.applySetup({lanes, max_new_tokens: 10})", lanes)
+    press(page, "Step")
+    page.wait_for_function("decodingExplorer.state === 'paused' && decodingExplorer.lanes[0].count > 0")
+    inspect(page, 1, committed(page, 1)[0])
+    nothing_covered(page)
+    before = page.evaluate(BOXES)
+    page.evaluate("decodingExplorer.app.press('run')")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    assert page.evaluate(BOXES) == before
+    page.keyboard.press("Escape")
+    expect(panel(page)).to_be_hidden()
+    assert page.evaluate("getComputedStyle(document.getElementById('explorer')).paddingBottom") == "0px"
 
 
 def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(visit):
