@@ -126,21 +126,23 @@ class Dependencies:
 
     def _arcs(self, node: int, looks: list[tuple[float, int]], strong: bool) -> list[Op]:
         """One arc per (weight, source); its height comes from its span: long arcs pass over short ones."""
-        x1, target = self.columns[node], self._shown(node)
-        ops = []
+        x1, ops = self.columns[node], []
         for weight, source in looks:
-            x0, words = (
-                self.columns[source],
-                f"{percent(weight)} of {target}'s attention lay on {self._shown(source)}",
-            )
+            x0 = self.columns[source]
+            words = f"{self._named(source)} → {self._named(node)}: {percent(weight)} of its attention"
             place = {"panel": "arcs", "x0": x0, "x1": x1, "y": 0, "height": height(x1 - x0)}
             look = {
                 "weight": round(weight, 4),
                 "strong": strong,
-                "hover": [words, "mean over layers and heads"],
+                "hover": [words, "mean over layers and heads: where it looked, not why"],
+                "to": {"node": node},
             }
             ops.append({"id": f"a{node}-{source}", "kind": "arc", **place, **look})
         return ops
+
+    def _named(self, node: int) -> str:
+        """`␣dog (token 5)`: a token and where it stands."""
+        return f"{self._shown(node)} ({'prompt' if node < self.prompt else f'token {self.columns[node]}'})"
 
     def _shown(self, node: int) -> str:
         return visible(self.header.vocabulary.get(self.tokens[node], b"?"))

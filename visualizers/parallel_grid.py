@@ -25,6 +25,7 @@ class ParallelGrid:
             int, list[tuple[int, int]]
         ] = {}  # unsettled column -> [(iteration, token)], oldest first
         self.settled: dict[int, int] = {}  # column -> iteration in which it became final
+        self.words: dict[int, str] = {}  # settled column -> its token as it is shown
         self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
         self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
         self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
@@ -167,7 +168,7 @@ class ParallelGrid:
             f"known only since iteration {y}, when the frontier passed; until then a guess like the others",
         ]
         known = {"state": "accepted", "fill": "outline", "hover": hover}
-        self.settled[x] = y
+        self.settled[x], self.words[x] = y, shown
         return ops + [{"id": f"g{x}-{row}", "set": known} for row in early]
 
     def _links(self, column: int, y: int) -> list[Op]:
@@ -179,11 +180,17 @@ class ParallelGrid:
         nearest = sorted(found, key=lambda source: (-found[source], -self.settled[source], -source))[:LINKS]
         if nearest:
             self.longest[column] = max(nearest, key=lambda source: (self.settled[source], source))
-        ends = {"x1": column, "y1": y, "strong": False}
+        ends = {"x1": column, "y1": y, "strong": False, "to": {"cell": [column + self.prompt - 1, y]}}
+        found_by = "found by putting its old token back: then this one fell back too"
         return [
-            {"id": f"h{source}-{column}", "kind": "hook", "x0": source, "y0": self.settled[source], **ends}
+            {"id": f"h{source}-{column}", "kind": "hook", "x0": source, "y0": self.settled[source], **ends,
+             "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", found_by]}
             for source in nearest
-        ]
+        ]  # fmt: skip
+
+    def _final(self, column: int) -> str:
+        """`␣dog (token 5, final in iteration 3)`."""
+        return f"{self.words[column]} (token {column}, final in iteration {self.settled[column]})"
 
     def _focus(self, column: int) -> list[Op]:
         """Makes the chain of waits that ends in `column` strong: each link is a forward that no one can save.

@@ -17,6 +17,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     [["T"], "the steps of this lane as text"],
     [["Enter"], "in a picture or a text: to its newest mark; again: why this token"],
     [["←", "→", "↑", "↓"], "from there: parent, child, the alternatives"],
+    [["L"], "from there: the arcs and hooks that lead to this token"],
     [["Esc"], "close, or leave the marks"],
     [["?"], "this list"],
   ];

@@ -51,11 +51,12 @@ window.ExplorerPage = window.ExplorerPage || {};
     makeDrawings() {
       if (this.scene) return;
       const pick = (mark) => {
-        if (mark && mark.node !== undefined) this.app.inspector.show(this, { node: mark.node });
-        else if (mark && mark.cell) this.app.inspector.show(this, { cell: mark.cell });
+        const at = mark.to || mark; // a link stands for the token that it leads to
+        if (at.node !== undefined) this.app.inspector.show(this, { node: at.node });
+        else if (at.cell) this.app.inspector.show(this, { cell: at.cell });
       };
       const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
-      const node = (mark) => (mark && mark.node !== undefined ? mark.node : null);
+      const node = (mark) => (mark && (mark.to || mark).node) ?? null;
       const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
       this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, onHover: link(() => [this.chips]) });
       this.chips = new DecodingPlayer.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });

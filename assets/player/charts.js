@@ -155,19 +155,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return made.order;
   };
 
-  // Half a sine from x0 to x1, `height` above y.
-  function arch(target, mark, points) {
-    const xs = [], ys = [];
-    for (let i = 0; i <= points; i++) {
-      xs.push(mark.x0 + ((mark.x1 - mark.x0) * i) / points);
-      ys.push(mark.y + mark.height * Math.sin((Math.PI * i) / points));
-    }
-    if (target.x.length) {
-      target.x.push(null);
-      target.y.push(null);
-    }
-    target.x.push(...xs);
-    target.y.push(...ys);
+  function joined(target, mark) {
+    const points = player.linkPoints(mark);
+    draw(target, points.map(([x]) => x), points.map(([, y]) => y));
   }
 
   drawers.arc = function (marks, ctx) {
@@ -182,7 +172,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (mark.strong && mark.x0 < ctx.view.range[0]) far.push(mark);
       const heavier = ARC_WEIGHTS.findIndex((bound) => mark.weight < bound);
       const style = !mark.strong ? "thin" : heavier < 0 ? ARC_WIDTHS.length - 1 : heavier;
-      arch(made.of(mark, style), mark, Math.min(32, 8 + 2 * Math.abs(mark.x1 - mark.x0)));
+      joined(made.of(mark, style), mark);
     }
     if (far.length) {
       // Sources left of the window are counted, not dropped silently.
@@ -194,7 +184,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return made.order;
   };
 
-  // A link under the cells: down from the one waited for, along below the later row, up to the one that waited.
   drawers.hook = function (marks, ctx) {
     const { link, surface } = ctx.palette;
     const faint = player.mix(surface.bg, link, 0.55);
@@ -204,10 +193,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       head: (axis) => trace(axis, { mode: "markers", marker: { symbol: "triangle-up", size: 8, color: link } }),
     });
     for (const mark of marks) {
-      const low = mark.y1 + 0.6 + 0.06 * (Math.abs(Math.round(mark.x1)) % 4), dx = 0.1;
-      const xs = [mark.x0, mark.x0, mark.x0 + dx, mark.x1 - dx, mark.x1, mark.x1];
-      const ys = [mark.y0 + 0.46, low - 0.08, low, low, low - 0.08, mark.y1 + 0.46];
-      draw(made.of(mark, mark.strong ? "strong" : "thin"), xs, ys);
+      joined(made.of(mark, mark.strong ? "strong" : "thin"), mark);
       if (!mark.strong) continue;
       const head = made.of(mark, "head");
       head.x.push(mark.x1);

@@ -5,12 +5,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   const SVG = "http://www.w3.org/2000/svg";
   const REACH = 16; // pixels around a mark that count as the mark: 32 px touch targets
+  const NEAR = 7; // pixels beside a link that count as the link for a mouse
+  const BEHIND = 6; // pixels that a link lies farther than a mark which is as near: marks come first
   const THINNEST = 14; // pixels of a column: below that the whole run is shown instead
   const POINTS = new Set(["node", "symbol", "tick", "label"]);
   const BOXES = new Set(["cell", "bar"]);
 
   // The rectangle of a mark in pixels of the frame.
   function boxOf(mark, view) {
+    if (player.isLink(mark)) return player.linkBox(mark, view);
     const x = view.px(mark.x ?? mark.x0), y = view.py(mark.y ?? mark.y0, mark);
     if (mark.kind === "cell") {
       const w = (mark.w * view.columnWidth) / 2, h = (mark.tall || mark.h * view.unitOf(mark)) / 2;
@@ -29,10 +32,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   player.boxOf = boxOf;
 
-  // The mark under (x, y): the smallest box that holds it, else the nearest mark within reach.
-  function markAt(scene, x, y) {
+  // The mark under (x, y): the smallest box that holds it, else the nearest mark or link within reach.
+  function markAt(scene, x, y, touch) {
     let best = null, least = Infinity;
     for (const mark of scene.drawn) {
+      if (mark.hover && player.isLink(mark) && x >= scene.view.left) {
+        const away = player.linkDistance(mark, scene.view, x, y);
+        if (away <= (touch ? REACH : NEAR) && away + BEHIND < least) [best, least] = [mark, away + BEHIND];
+        continue;
+      }
       if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
       const [x0, y0, x1, y1] = boxOf(mark, scene.view), panel = scene.view.panelOf(mark);
       if (y1 < panel.topPx || y0 > panel.topPx + panel.heightPx || x1 < scene.view.left) continue; // scrolled away
@@ -72,6 +80,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       });
     }
     for (const mark of marks) {
+      if (player.isLink(mark)) {
+        const points = player.linkPixels(mark, view).map(([x, y]) => Math.max(view.left, x) + " " + y);
+        svg("path", layer, { d: "M" + points.join("L"), fill: "none", stroke: ink, "stroke-width": 3 });
+        continue;
+      }
       const [x0, y0, x1, y1] = boxOf(mark, view);
       const box = { x: x0 - 2, y: y0 - 2, width: x1 - x0 + 4, height: y1 - y0 + 4, rx: 3 };
       svg("rect", layer, { ...box, fill: "none", stroke: ink, "stroke-width": 2 });
@@ -89,7 +102,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return path;
   }
 
-  player.showCard = function (scene, mark, touch) {
+  // `at`: where the pointer is; the card of a link, which may be long, hangs there.
+  player.showCard = function (scene, mark, touch, at) {
     player.hideCard(scene, true);
     scene.hovered = mark;
     scene.touched = touch;
@@ -103,7 +117,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       button.type = "button";
       button.addEventListener("click", () => scene.options.onPick(mark));
     }
-    const [x0, y0, x1, y1] = boxOf(mark, scene.view), { width, height } = scene.view.size;
+    const around = at && player.isLink(mark) ? [at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5] : boxOf(mark, scene.view);
+    const [x0, y0, x1, y1] = around, { width, height } = scene.view.size;
     const wide = card.offsetWidth, tall = card.offsetHeight;
     const below = y1 + 12 + tall <= height + 40 || y0 - tall - 8 < 0;
     card.style.left = Math.max(2, Math.min(x1 + 6, width - wide - 2)) + "px";
@@ -204,6 +219,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     } else if (moves[event.key] && scene.hovered) {
       const next = neighbour(scene, scene.hovered, ...moves[event.key]);
       if (next) stand(scene, next);
+    } else if (event.key.toLowerCase() === "l" && scene.hovered) {
+      const next = player.nextLink(scene.drawn, scene.hovered);
+      if (next) stand(scene, next);
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -219,9 +237,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     };
     const onFrame = (event) => !event.target.closest("button, .dp-card");
     const look = (event, touch) => {
-      const mark = scene.view && markAt(scene, ...spot(event));
+      const mark = scene.view && markAt(scene, ...spot(event), touch);
       if (!mark) player.hideCard(scene);
-      else if (scene.hovered?.id !== mark.id) player.showCard(scene, mark, touch);
+      else if (scene.hovered?.id !== mark.id) player.showCard(scene, mark, touch, spot(event));
       return mark;
     };
     frame.addEventListener("pointermove", (event) => {
@@ -235,7 +253,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         [drag.x, drag.y] = [x, y];
       } else if (event.pointerType !== "touch" && onFrame(event)) look(event);
     });
-    frame.addEventListener("pointerleave", () => drag || player.hideCard(scene));
+    frame.addEventListener("pointerleave", (event) => {
+      if (!drag && event.pointerType !== "touch") player.hideCard(scene); // a finger leaves when it has tapped: its card stays
+    });
     frame.addEventListener("pointerdown", (event) => {
       if (!onFrame(event) || event.button) return;
       drag = { x: spot(event)[0], y: spot(event)[1], moved: false };

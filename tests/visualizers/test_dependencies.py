@@ -50,6 +50,13 @@ def test_the_newest_token_has_its_six_strongest_arcs_and_their_shares():
     )
 
 
+def test_an_arc_says_from_where_to_where_and_leads_to_the_later_token():
+    marks, _ = fold(Dependencies, grown(2), [0, 1, 2], WORDS)
+    assert marks["a4-1"]["hover"][0] == "␣upon (prompt) → <b> (token 2): 0.2 % of its attention"
+    assert marks["a4-3"]["hover"][0] == "␣big (token 1) → <b> (token 2): 0.4 % of its attention"
+    assert marks["a4-3"]["to"] == {"node": 4}
+
+
 def test_older_tokens_keep_their_two_strongest_in_grey():
     marks, _ = fold(Dependencies, grown(6), [0, 1, 2], WORDS)
     grey = {mark["id"] for mark in of_kind(marks, "arc") if not mark["strong"]}

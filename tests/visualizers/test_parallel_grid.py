@@ -136,6 +136,9 @@ def test_links_hang_from_the_cell_waited_for_to_the_cell_that_waited():
     hooks = {m["id"]: (m["x0"], m["y0"], m["x1"], m["y1"]) for m in of_kind(marks, "hook")}
     assert hooks == {"h2-3": (2, 2, 3, 3), "h1-4": (1, 1, 4, 3)}, "only cells of the grid were waited for"
     assert "waited for 1 earlier position" in marks["g3-3"]["hover"][1]
+    said = marks["h2-3"]["hover"][0]
+    assert "(token 2, final in iteration 2) → " in said and "(token 3, final in iteration 3)" in said
+    assert marks["h2-3"]["to"] == {"cell": marks["g3-3"]["cell"]}
 
 
 def test_the_chain_of_the_newest_position_is_strong():
