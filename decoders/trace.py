@@ -119,7 +119,8 @@ class Depend:
     source: int
     target: int
     weight: float
-    # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back)
+    # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back),
+    # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md)
     kind: str
 
 

@@ -45,6 +45,8 @@ class Facts:
         self.events: dict[int, list[tuple[int, object]]] = {}
         self.cells: dict[int, list[Cell]] = {}  # position -> what stood there
         self.waits: dict[int, list[int]] = {}  # position -> positions it waited for
+        self.copies: dict[int, int] = {}  # drafted node -> the node that it is a copy of
+        self.matches: dict[int, list[int]] = {}  # step -> where the end of the text had stood before
         for step in list(trace.steps):
             for event in step.events:
                 self._read(step.index + 1, event)
@@ -68,6 +70,10 @@ class Facts:
                 self.cells.setdefault(event.position, []).append(event)
             case Depend() if event.kind == "causal":
                 self.waits.setdefault(event.target, []).append(event.source)
+            case Depend() if event.kind == "copy":
+                self.copies[event.target] = event.source
+            case Depend() if event.kind == "match":
+                self.matches.setdefault(step, []).append(event.source)
         for node in mentioned(event):
             self.events.setdefault(node, []).append((step, event))
 
@@ -75,8 +81,9 @@ class Facts:
         """Everything of one node, as plain data.
 
         `token, id, node, position` (1: the first new token), `state, born, source, logprob, verdicts, scores,
-        path, parent, child, siblings, stages, attempts, draw, events`. `stages` hold one distribution a view,
-        `attempts` one test a drafted sibling. Raises ValueError with one sentence if there is no such node.
+        path, parent, child, siblings, copied, stages, attempts, draw, events`. `stages` hold one distribution
+        a view, `attempts` one test a drafted sibling, `copied` what a drafted token is a copy of. Raises
+        ValueError with one sentence if there is no such node.
         """
         if node not in self.token:
             raise ValueError("This mark is no token of the trace; click on a token.")
@@ -98,6 +105,7 @@ class Facts:
             "parent": parent if parent >= 0 else None,
             "child": self.child(node),
             "siblings": self.siblings(node),
+            "copied": self.copied(node),
             "stages": self.stages(node),
             "attempts": attempts(self, node),
             "draw": self.draw(node),
@@ -126,7 +134,7 @@ class Facts:
         empty = {
             name: [] for name in ("verdicts", "scores", "path", "siblings", "stages", "attempts", "events")
         }
-        nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw"))
+        nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied"))
         place = {"position": position - len(self.trace.prompt) + 1, "state": "live", "source": "guess"}
         token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
         return {**nothing, **empty, **place, **token, "cell": cell}
@@ -178,6 +186,18 @@ class Facts:
             look = {"node": n, "text": self.word(n), "id": self.token[n], "state": self.state(n)}
             found.append({**look, **numbers, "here": n == node})
         return found
+
+    def copied(self, node: int) -> dict | None:
+        """What a drafted token is a copy of: `{node, text, place, after}`, None if it is none. `after`: the
+        tokens at which the copy begins, which are also the end of the text.
+        """
+        source = self.copies.get(node)
+        if source is None:
+            return None
+        at, prompt = self.depth[source], len(self.trace.prompt)
+        place = f"token {at + 1} of the prompt" if at < prompt else f"position {at - prompt + 1}"
+        after = [self.word(n) for n in self.matches.get(self.births[node][0], [])]
+        return {"node": source, "text": self.word(source), "place": place, "after": after}
 
     def draw(self, node: int) -> dict | None:
         """The uniform number that chose this token out of a distribution, and between which running sums."""
@@ -264,7 +284,7 @@ def mentioned(event) -> list[int]:
         case Commit():
             return list(event.nodes)
         case Depend():
-            return [event.target] if event.kind == "attention" else []
+            return [event.target] if event.kind in ("attention", "copy") else []
         case Propose() | Verdict() | Score() | Distribution():
             return [event.node]
     return []

@@ -1,6 +1,7 @@
 """Text: what a lane has written, one chip a token, with where each token came from and how sure it was.
 
-A fold over Propose, Verdict, Distribution, Score and Commit. Chips are never moved: a rejected token stands
+A fold over Propose, Verdict, Distribution, Score, Commit and Depend(kind "copy" or "match"): what a step's
+draft was copied from is marked while that step is shown. Chips are never moved: a rejected token stands
 before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and written
 anew where it changes.
 """
@@ -27,6 +28,7 @@ class Text:
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
         self.tail: list[int] = []  # nodes with a live chip
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
+        self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0
         self.best: int | None = None
 
@@ -52,7 +54,7 @@ class Text:
 
     def feed(self, step) -> list[Op]:
         """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
-        commits, ranked = [], None
+        commits, ranked, spans = [], None, {}
         for event in step.events:
             match type(event).__name__:
                 case "Propose":
@@ -68,8 +70,19 @@ class Text:
                     ranked = event.node
                 case "Commit":
                     commits += list(zip(event.nodes, event.logprobs, strict=False))
-        ops = self._commit(commits)
+                case "Depend" if event.kind == "match":
+                    spans |= dict.fromkeys((event.source, event.target), "matched")
+                case "Depend" if event.kind == "copy":
+                    spans[event.source] = "copied"
+        ops = [*self._mark(spans), *self._commit(commits)]
         return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
+
+    def _mark(self, spans: dict[int, str]) -> list[Op]:
+        """Marks the chips of these nodes as "copied" or "matched", and those of the step before no more."""
+        ops = [{"id": chip, "set": {"span": None}} for chip in self.marked]
+        chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in spans}
+        self.marked = [chip for chip in chips.values() if chip]
+        return ops + [{"id": chips[n], "set": {"span": span}} for n, span in spans.items() if chips[n]]
 
     def _commit(self, commits) -> list[Op]:
         ops = []

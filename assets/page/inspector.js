@@ -4,7 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
-  const WIDE = 1300; // from here on, beside one or two lanes, the inspector is a column of its own
+  const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
   const SCORES = 8; // the newest scores that are listed
   const WALK = { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: "before", ArrowDown: "after" };
 
@@ -38,10 +38,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.back = null;
     }
 
-    // A column beside one or two lanes where there is room, else over the page.
+    // A column beside the lanes where there is room, else a sheet; the page makes room for either, so that nothing stays covered.
     place() {
-      const column = !this.root.hidden && window.innerWidth >= WIDE && this.app.lanes.length <= 2;
-      this.app.root.classList.toggle("inspector-column", column);
+      const column = window.innerWidth >= WIDE;
+      this.app.root.classList.toggle("inspector-column", !this.root.hidden && column);
+      this.app.root.classList.toggle("inspector-sheet", !this.root.hidden && !column);
       const under = Math.max(0, this.app.bar.controls.getBoundingClientRect().bottom);
       this.root.style.setProperty("--under-bars", Math.round(under) + "px");
     }
@@ -87,7 +88,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
       this.said = h("p", { class: "said", role: "status" });
       this.body.replaceChildren(...[
-        this.path(), ...this.verdicts(), this.cell(), this.actions(), this.said, ...this.pictures(),
+        this.path(), ...this.verdicts(), this.copied(), this.cell(), this.actions(), this.said, ...this.pictures(),
         this.scores(), this.siblings(), this.raw(),
       ].filter(Boolean));
     }
@@ -116,6 +117,14 @@ window.ExplorerPage = window.ExplorerPage || {};
         return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status), " in step " + v.step,
           numbers ? ": " + numbers + "." : ".", v.reason && !told ? " " + v.reason : "");
       });
+    }
+
+    // Of a draft that was copied from the text: from where, and why from there.
+    copied() {
+      const copied = this.found.copied;
+      if (!copied) return null;
+      return h("p", { class: "copied" }, "Drafted as a copy of ", this.jump(copied.node, copied.text), " at " + copied.place + ": the end of the text, ",
+        token(copied.after.join("")), ", stood there before.");
     }
 
     cell() {

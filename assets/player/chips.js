@@ -9,12 +9,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const MARKS = { resampled: "◆", bonus: "★", forced: "⚑" };
   const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt" };
 
+  const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before" };
+
   let made = 0; // lists on this page, so that every token has an id of its own
 
   // What a screen reader says: "␣the, accepted, p .63".
   function spoken(mark) {
     const words = [mark.text, WORDS[mark.state] || mark.state];
     if (typeof mark.logprob === "number") words.push("p " + player.probability(Math.exp(mark.logprob)));
+    if (SPANS[mark.span]) words.push(SPANS[mark.span]);
     return words.join(", ");
   }
 
@@ -176,7 +179,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         this.made.set(mark.id, entry);
       }
       const parted = this.parting && this.parting.node === mark.node ? this.parting.words : "";
-      const look = [mark.state, mark.text, mark.logprob, mark.entropy, this.by, parted].join(" ");
+      const look = [mark.state, mark.text, mark.logprob, mark.entropy, mark.span, this.by, parted].join(" ");
       entry.mark = mark;
       if (look !== entry.look) this.dress(entry, mark, look);
       return entry.element;
@@ -186,6 +189,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const element = entry.element;
       entry.look = look;
       element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
+      element.classList.toggle("dp-copied", mark.span === "copied");
+      element.classList.toggle("dp-matched", mark.span === "matched");
+      element.title = SPANS[mark.span] || "";
       element.setAttribute("aria-label", spoken(mark));
       element.replaceChildren();
       const space = /^␣/.test(mark.text) ? "␣" : "";

@@ -33,7 +33,8 @@ def lookup(count: int, largest: int) -> Drafter:
     """A drafter that copies up to `count` tokens from behind an earlier match of up to `largest` tokens."""
 
     def propose(lane: Lane) -> Draft:
-        draft, text = Draft(lane.tip), lane.tree.text(lane.tip)
+        draft, path = Draft(lane.tip), lane.tree.path(lane.tip)
+        text = [lane.tree.tokens[node] for node in path]
         start, n = look_up(text, largest)
         node = lane.tip
         for token in text[start : start + min(count, lane.left - 1)]:
@@ -41,6 +42,10 @@ def lookup(count: int, largest: int) -> Drafter:
                 break
             node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
         if draft.nodes:
+            for here, there in zip(path[-n:], path[start - n : start], strict=True):
+                lane.depend(there, here, 1.0, "match")
+            for node, there in zip(draft.nodes, path[start:], strict=False):
+                lane.depend(there, node, 1.0, "copy")
             words = "The last token" if n == 1 else f"The last {n} tokens"
             lane.note(
                 f"{words} occurred before; what followed there, from position {start} on, is the draft."

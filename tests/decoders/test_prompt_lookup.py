@@ -51,6 +51,24 @@ def test_the_search_is_that_of_transformers(text, largest, count, with_end):
     assert ours == found[0, len(text) :].tolist()
 
 
+@pytest.mark.parametrize("prompt", REPETITIVE[-2:])
+def test_the_trace_says_what_was_copied_from_where_and_why(prompt):
+    trace = decode("prompt_lookup", prompt)
+    nodes, copied = trace.nodes(), 0
+    for step in trace.steps:
+        links = events(step, "Depend")
+        copies = [(e.source, e.target) for e in links if e.kind == "copy"]
+        matches = [(e.source, e.target) for e in links if e.kind == "match"]
+        drafted = [e.node for e in events(step, "Propose") if e.source == "prompt"]
+        assert [target for _, target in copies] == drafted
+        assert all(nodes[source][1] == nodes[target][1] for source, target in copies + matches)
+        assert bool(matches) == bool(copies)
+        if copies:  # the copy begins right behind the match, the draft right behind the end of the text
+            assert nodes[copies[0][0]][0] == matches[-1][0] and nodes[drafted[0]][0] == matches[-1][1]
+        copied += len(copies)
+    assert copied > 5
+
+
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_greedy_output_is_greedy_decoding(prompt):
     assert_same(decode("prompt_lookup", prompt).output(), greedy(prompt), prompt)

@@ -207,3 +207,18 @@ def test_every_node_of_a_trace_can_be_inspected(strategy, models):
     facts = Facts(decoded(models, strategy))
     for node in facts.token:
         json.dumps(facts.of(node), allow_nan=False)
+
+
+def test_a_copied_draft_says_of_what_it_is_a_copy(models):
+    trace = decoded(models, "prompt_lookup")
+    facts = Facts(trace)
+    copies = [n for n, (_, born) in facts.births.items() if born.source == "prompt"]
+    assert copies
+    for node in copies:
+        told = facts.of(node)["copied"]
+        assert facts.token[told["node"]] == facts.token[node] and told["text"] == facts.word(node)
+        assert told["place"].startswith(("token ", "position ")) and told["after"]
+        first = facts.births[node][1].parent not in copies
+        tail = facts.path(facts.parent[node])[-len(told["after"]) :]
+        assert not first or told["after"] == [facts.word(n) for n in tail]
+    assert facts.of(0)["copied"] is None

@@ -2,7 +2,7 @@
 
 import math
 
-from decoders.trace import Commit, Distribution, Propose, Score, Step, Verdict
+from decoders.trace import Commit, Depend, Distribution, Propose, Score, Step, Verdict
 from tests.visualizers.folding import vocabulary
 from visualizers.scene import Header
 from visualizers.text import Text
@@ -74,3 +74,17 @@ def test_a_commit_that_is_not_the_tail_replaces_it():
         [Verdict(2, "pruned"), Commit([3], [-0.2])],
     ]
     assert [(c["text"], c["state"]) for c in chips(steps)] == [("␣dog", "chosen")]
+
+
+def test_what_a_round_copied_from_is_marked_while_that_round_is_shown():
+    copied = [
+        Depend(0, 2, 1.0, "match"), Depend(1, 3, 1.0, "copy"), propose(3, 2, 1, "prompt"), Commit([3], [-1.0])
+    ]  # fmt: skip
+    view = Text(Header([0, 1], vocabulary(*WORDS), {}))
+    spans, told = {}, []
+    plain = [propose(2, 1, 0), Commit([2], [-1.0])]
+    for index, events in enumerate((plain, copied, [propose(4, 3, 5), Commit([4], [-1.0])])):
+        for op in view.feed(Step(index, events)):
+            spans |= {op["id"]: op["set"]["span"]} if "span" in op.get("set", {}) else {}
+        told.append({chip: span for chip, span in spans.items() if span})
+    assert told == [{}, {"p0": "matched", "c1": "matched", "p1": "copied"}, {}]
