@@ -12,8 +12,11 @@ import anyio.to_thread
 import gradio as gr
 from gradio.context import LocalContext
 
+from decoders.names import shipped
 from decoders.registry import strategies as declared
 from decoders.trace import Trace
+from explorer.loading import Loader
+from explorer.requests import check_models
 from explorer.runs import Runs
 from explorer.summary import summary
 
@@ -27,6 +30,8 @@ PARAMETERS = """Parameters:
     parameters: The strategy's own, for example {"num_beams": 4}; what is left out has its default.
     max_new_tokens: How many tokens to write at most, 1 to 256.
     seed: A whole number of at least 0; the same seed gives the same draws.
+    models: Models that come with the app, for example {"target": "llama-tiny"}, with a "draft" too if the
+        strategy needs one; left out, those that the app was started with.
 """
 
 
@@ -35,14 +40,19 @@ def speaks_mcp() -> bool:
     return find_spec("mcp") is not None
 
 
-def declare(runs: Runs) -> None:
+def declare(runs: Runs, loader: Loader) -> None:
     """Declares the endpoints; to be called inside the Blocks. Functions carry the tools' names."""
 
-    async def decoded(prompt: str, strategy: str, parameters: dict, tokens: int, seed: int) -> Trace:
+    async def decoded(
+        prompt: str, strategy: str, parameters: dict, tokens: int, seed: int, models: dict
+    ) -> Trace:
         lane = {"strategy": strategy, "parameters": parameters or {}, "seed": seed}
         request = {"prompt": prompt, "max_new_tokens": tokens, "lanes": [lane]}
         session = "script " + secrets.token_hex(8)
         try:
+            if models:
+                request["models"] = named(models, loader)
+                await loader.settled(check_models(request["models"]))
             started = await anyio.to_thread.run_sync(runs.start, request, session)
         except ValueError as error:
             raise gr.Error(str(error), print_exception=False) from error
@@ -58,14 +68,16 @@ def declare(runs: Runs) -> None:
         return started.records[0].trace
 
     async def run(
-        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0  # noqa: B006
+        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0,  # noqa: B006
+        models: dict = {},  # noqa: B006
     ) -> dict:  # fmt: skip
-        return told(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed)))
+        return told(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)))
 
     async def trace(
-        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0  # noqa: B006
+        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0,  # noqa: B006
+        models: dict = {},  # noqa: B006
     ) -> dict:  # fmt: skip
-        return told((await decoded(prompt, strategy, parameters, max_new_tokens, seed)).to_json())
+        return told((await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)).to_json())
 
     run.__doc__ = f"Decodes a prompt to its end with one strategy: text, tokens, costs.\n\n{PARAMETERS}"
     trace.__doc__ = (
@@ -79,6 +91,21 @@ def declare(runs: Runs) -> None:
     gr.api(strategies, api_name="strategies", queue=False)
     for function in (run, trace):
         gr.api(function, api_name=function.__name__, queue=False, concurrency_limit=AT_ONCE)
+
+
+def named(models: dict, loader: Loader) -> dict:
+    """The models of a call in the form that a run takes. ValueError with one sentence if they do not come
+    with the app; scripts load nothing else.
+    """
+    if not isinstance(models, dict) or "target" not in models or set(models) - {"target", "draft"}:
+        raise ValueError('models must be {"target": name}, with "draft": name if the strategy needs one.')
+    offered = shipped()
+    for name in models.values():
+        if name not in offered:
+            raise ValueError(
+                f"No model {name!r} comes with the app; models takes one of {', '.join(offered)}."
+            )
+    return {**models, "dtype": loader.choice.dtype, "device": loader.choice.device}
 
 
 def told(value: dict | list) -> dict | list | str:

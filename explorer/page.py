@@ -47,7 +47,7 @@ def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
             html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
             apply_default_css=False, elem_id="explorer-component",
         )  # fmt: skip
-        endpoints.declare(runs)
+        endpoints.declare(runs, loader)
     launch = {
         "app_kwargs": {
             "routes": [*assets.routes(), *session_routes(runs)],

@@ -16,6 +16,7 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client
 
 from decoders.lane import Lane, Limits
+from decoders.models import load
 from decoders.registry import strategies
 from decoders.trace import from_json
 from explorer.lanes import lane_maker
@@ -69,13 +70,22 @@ def test_a_trace_can_be_fetched_and_read_back(served):
     assert trace.strategy == "greedy" and len(trace.output()) == 6
 
 
+def test_a_call_names_models_that_come_with_the_app(served):
+    names = {"target": "llama-tiny-draft"}
+    trace = from_json(served.client.predict("Once", "greedy", {}, 6, 0, names, api_name="/trace"))
+    assert trace.models == names
+    model = load("llama-tiny-draft")
+    wanted = Lane("greedy", model.encode("Once"), {"target": model}, {}, 0, Limits(6)).run()
+    assert trace.output() == wanted.output()
+
+
 def test_strategies_are_listed_and_nothing_else_is_an_endpoint(served):
     listed = served.client.predict(api_name="/strategies")
     assert [s["name"] for s in listed] == list(strategies())
     named = served.client.view_api(return_format="dict")["named_endpoints"]
     assert sorted(named) == ["/run", "/strategies", "/trace"]
     told = {p["parameter_name"]: p for p in named["/run"]["parameters"]}
-    assert list(told) == ["prompt", "strategy", "parameters", "max_new_tokens", "seed"]
+    assert list(told) == ["prompt", "strategy", "parameters", "max_new_tokens", "seed", "models"]
     assert not told["prompt"]["parameter_has_default"] and told["strategy"]["parameter_default"] == "greedy"
 
 
@@ -87,6 +97,10 @@ def test_strategies_are_listed_and_nothing_else_is_an_endpoint(served):
         (("a", "beam", {"num_beams": 0}), "num_beams must be"),
         (("a", "greedy", {}, 10_000), "max_new_tokens must be a whole number from 1 to 512"),
         (("a", "greedy", {}, 4, -1), "the seed must be a whole number"),
+        (("a", "greedy", {}, 4, 0, {"target": "../secrets"}), "No model '../secrets' comes with the app"),
+        (("a", "greedy", {}, 4, 0, {"draft": "llama-tiny"}), "models must be"),
+        (("a", "greedy", {}, 4, 0, {"target": "llama-tiny", "device": "cuda"}), "models must be"),
+        (("a", "speculative", {}, 4, 0, {"target": "llama-tiny-draft"}), "needs a draft model"),
     ],
 )
 def test_errors_are_sentences(served, given, says):
