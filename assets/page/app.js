@@ -310,7 +310,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const loading = this.models.state === "loading", broken = this.models.state === "failed";
       const says = {
         none: this.data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : this.run && this.run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
-        starting: loading ? this.models.sentence : "Starting …", running: "Decoding …",
+        starting: loading ? this.models.sentence : this.loads || "Starting …", running: "Decoding …",
         paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
         done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
       };

@@ -9,7 +9,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const PHONE = 760;
   const KEPT = "explorer-compare"; // whether it is open, in this browser
   const UNITS = { step: "step", forwards: "target forwards", target_tokens: "target tokens", seconds: "seconds" };
-  const WHOLE = "What follows is of the whole run, wherever the slider stands."; // in a saved page
+  const WHOLE = "What follows is of the whole run, wherever the slider stands: a saved page holds no comparison for each step."; // in a saved page
 
   // How many tokens a lane's text has where it stands: final ones and those of the best candidate.
   function written(lane) {
@@ -44,7 +44,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const whole = h("p", { class: "soft", hidden: !app.data.saved }, WHOLE);
       this.body = h("div", { id: "explorer-comparison" }, this.cost, whole, this.comparison.element);
       this.element = h("section", { class: "compare", role: "region", "aria-label": "Compare" },
-        h("div", { class: "compare-bar" }, this.button, this.sentence), this.body);
+        h("div", { class: "compare-bar" }, h("h2", {}, this.button), this.sentence), this.body);
       app.below.append(this.element);
       app.bar.status.parentNode.append(this.status);
       app.on("run", () => this.begin());

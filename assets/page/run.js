@@ -85,10 +85,25 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
+  // While a start waits for models that had made room for others: which they are, and how far.
+  async function sayLoading(app, models, started) {
+    let open = true;
+    const over = () => (open = false);
+    started.then(over, over);
+    for (app.loads = ""; open; ) {
+      await new Promise((resolve) => setTimeout(resolve, 200)); // models that are there need no sentence
+      const found = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
+      if (open && found.state === "loading") app.loads = found.sentence;
+      if (open) app.status();
+    }
+    app.loads = "";
+  }
+
   // Starts a run of the lanes' settings; null and a sentence in the page if that is not possible.
   page.start = async function (app, state) {
-    const request = app.request();
-    const answer = await page.call("explorer_start", { ...request, state, session: app.session });
+    const request = app.request(), started = page.call("explorer_start", { ...request, state, session: app.session });
+    sayLoading(app, request.models, started);
+    const answer = await started;
     if (answer.error) {
       app.fail(answer.error);
       return null;

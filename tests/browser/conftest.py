@@ -17,7 +17,10 @@ SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
 @pytest.fixture(scope="session")
 def app():
-    """The app with tiny random models: `address`, `runs`. The prompt "scripted" gets hostile tokens."""
+    """The app with tiny random models: `address`, `runs`, `loader`.
+
+    The prompt "scripted" gets hostile tokens.
+    """
     from explorer.lanes import lane_maker
     from explorer.loading import Loader
     from explorer.page import build
@@ -38,7 +41,7 @@ def app():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     _, address, _ = demo.launch(server_name="127.0.0.1", server_port=port, prevent_thread_lock=True, **launch)
-    yield SimpleNamespace(address=address, runs=runs)
+    yield SimpleNamespace(address=address, runs=runs, loader=loader)
     demo.close()
     runs.close()
 

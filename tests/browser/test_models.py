@@ -1,10 +1,12 @@
 """Models in a real browser: others are chosen, asked for their memory, loaded, refused; chat; examples."""
 
 import re
+import threading
 
 import pytest
 from playwright.sync_api import expect
 
+from decoders.models import load
 from explorer import stored
 from tests import tiny
 from tests.browser.test_page import press, ready, trace
@@ -86,6 +88,28 @@ def test_other_models_keep_prompt_and_lanes(visit, tmp_path, size):
     lacking = page.locator(".lane .strategy option[value=speculative]").first
     assert lacking.is_disabled() and "choose one under Models" in lacking.get_attribute("title")
     press(page, "Run")
+    finished(page)
+    assert trace(page, 0)["models"]["target"] == folder
+
+
+def test_the_status_says_which_models_are_loaded_again(visit, app, tmp_path, monkeypatch):
+    folder = tiny.save(tmp_path / "dropped", seed=2, endings=0.0)
+    page = visit()
+    start(page, "the cat", 4)
+    choose(page, folder)
+    page.evaluate("decodingExplorer.app.applySetup({lanes: [{strategy: 'greedy'}]})")
+    (choice,) = [choice for choice in app.loader.sets if choice.target == folder]
+    del app.loader.sets[choice]  # as if other models had needed the room
+    go_on = threading.Event()
+
+    def slow(*given):
+        assert go_on.wait(60)
+        return load(*given)
+
+    monkeypatch.setattr("decoders.models.load", slow)
+    press(page, "Run")
+    expect(page.get_by_role("status").filter(has_text="Loading ")).to_contain_text(f"Loading {folder} …")
+    go_on.set()
     finished(page)
     assert trace(page, 0)["models"]["target"] == folder
 
