@@ -58,7 +58,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
       const node = (mark) => (mark && (mark.to || mark).node) ?? null;
       const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
-      this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, onHover: link(() => [this.chips]) });
+      const below = (lane) => lane !== this && lane.scene && lane.view === this.view && lane.element.offsetLeft === this.element.offsetLeft;
+      const together = () => this.app.lanes.filter(below).map((lane) => lane.scene); // what stands in one column shares its x
+      this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, together, onHover: link(() => [this.chips]) });
       this.chips = new DecodingPlayer.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
       this.text = new DecodingPlayer.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
       for (const chips of [this.chips, this.text]) chips.colour(this.app.colour);

@@ -29,6 +29,20 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return made;
   };
 
+  // On a phone the legend stands behind a button (see player.css).
+  player.legendButton = function (root) {
+    const button = player.element("button", "dp-legend-button", root, "?"), open = (is) => {
+      root.classList.toggle("dp-legend-open", is);
+      button.setAttribute("aria-expanded", String(is));
+    };
+    Object.assign(button, { type: "button", title: "What the marks mean", ariaLabel: "Legend", hidden: true });
+    button.addEventListener("click", () => open(!root.classList.contains("dp-legend-open")));
+    button.addEventListener("keydown", (event) => event.key === "Escape" && open(false));
+    button.addEventListener("blur", () => open(false));
+    open(false);
+    return button;
+  };
+
   // Colours as custom properties, so that the style sheet has no colour of its own.
   player.paint = function (element, colours) {
     for (const [name, value] of Object.entries(colours.surface)) element.style.setProperty("--dp-" + name, value);
@@ -70,7 +84,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   class Scene {
     constructor(element, options) {
-      this.options = { onHover() {}, onPick: null, theme: "light", ...options };
+      this.options = { onHover() {}, onPick: null, theme: "light", together: () => [], ...options };
       this.root = element;
       element.replaceChildren();
       element.classList.add("dp-scene");
@@ -87,6 +101,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.whole = false; // the strip is as large as the picture
       this.head = {};
       this.overview = new player.Overview(this);
+      this.legendButton = player.legendButton(element);
       this.legend = player.element("div", "dp-legend", element);
       this.frame.setAttribute("role", "application"); // it has keys of its own: see pointer.js
       this.frame.setAttribute("aria-roledescription", "picture");
@@ -220,7 +235,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     viewport(step) {
       const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
-      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand);
+      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.reach);
+    }
+
+    // How far the other scenes have come that stand above and below, show the same and follow their front.
+    reached() {
+      const others = this.hand.follow ? this.options.together() : [];
+      const following = others.filter((other) => other.hand.follow && !other.whole && other.frame.offsetParent);
+      return Math.max(-Infinity, ...following.map((other) => other.history.front(other.step()).x));
     }
 
     // The pixels are on the screen a task after the frame.
@@ -238,6 +260,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         this.overview.paint();
         return this.painted(step);
       }
+      this.reach = this.reached();
       let view = this.viewport(step);
       if (!view) return; // hidden: drawn when it is resized into view
       if (this.overview.fit(view)) view = this.viewport(step);
@@ -273,6 +296,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
+      for (const other of this.options.together()) if (other.view && other.reached() !== other.reach) other.schedule();
     }
 
     // One step on, where motion is cheap and wanted: a window that has moved by whole columns slides to its new place; in one
@@ -319,6 +343,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (key === this.legendKey) return;
       this.legendKey = key;
       this.legend.replaceChildren();
+      this.legendButton.hidden = !entries.length;
       for (const [, glyph, role, text] of entries) {
         const item = player.element("span", "dp-legend-item", this.legend);
         player.element("span", "dp-legend-glyph", item, glyph).style.color = player.roleColour(role, this.colours);

@@ -123,7 +123,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Rounds may be drawn by draft depth instead of token position: always on a phone, on wide screens when asked.
   player.byDepth = (head, narrow, hand) => Boolean(head.by_depth && (hand.align ? hand.align === "depth" : narrow));
 
-  player.viewport = function (head, history, step, size, hand) {
+  // `together`: how far the pictures of the same kind above and below have come; the window is theirs too, so that a column
+  // stands for one position in all of them, unless that would leave this one's own front out.
+  player.viewport = function (head, history, step, size, hand, together = -Infinity) {
     const narrow = size.width < NARROW;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
     const right = gutter("right");
@@ -131,12 +133,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const byDepth = player.byDepth(head, narrow, hand);
     const front = byDepth ? { ...history.front(step), x: head.by_depth } : history.front(step);
     const given = byDepth ? { ...head, columns: head.by_depth } : head, first = head.first ?? 0;
-    let columns = columnsOf(given, front, inner, size.width >= WIDE, hand);
+    const place = () => {
+      const own = columnsOf(given, front, inner, size.width >= WIDE, hand);
+      if (byDepth || together <= front.x) return own;
+      const shared = columnsOf(given, { ...front, x: together }, inner, size.width >= WIDE, hand);
+      return front.x >= shared.lo ? shared : own;
+    };
+    let columns = place();
     if (head.fold && columns.lo > first) {
       fold = { width: player.foldWidth(columns.lo - first, size.width, narrow) };
       inner = Math.max(40, inner - fold.width);
       left += fold.width;
-      columns = columnsOf(given, front, inner, size.width >= WIDE, hand);
+      columns = place();
     }
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;

@@ -1,0 +1,40 @@
+"""Legends: below each picture, on a phone behind a button."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_page import ready
+
+pytestmark = pytest.mark.browser
+
+
+def test_on_a_phone_the_legend_stands_behind_a_button(visit):
+    page = visit(390, 844)
+    ready(page)
+    lane = page.locator(".lane.current")
+    button, legend = lane.get_by_role("button", name="Legend"), lane.locator(".dp-legend")
+    expect(legend).to_be_hidden()
+    expect(button).to_have_attribute("aria-expanded", "false")
+    box, before = button.bounding_box(), lane.bounding_box()
+    assert box["width"] >= 32 and box["height"] >= 32
+    button.click()
+    expect(legend).to_be_visible()
+    expect(button).to_have_attribute("aria-expanded", "true")
+    inside, items = legend.bounding_box(), legend.locator(".dp-legend-item")
+    assert (
+        inside["x"] >= 0
+        and inside["x"] + inside["width"] <= 390
+        and inside["y"] + inside["height"] <= box["y"]
+    )
+    rows = [items.nth(i).bounding_box() for i in range(items.count())]
+    assert rows and all(inside["y"] <= row["y"] <= inside["y"] + inside["height"] for row in rows)
+    assert lane.bounding_box() == before
+    page.keyboard.press("Escape")
+    expect(legend).to_be_hidden()
+
+
+def test_on_a_wide_screen_the_legend_is_below_the_picture(visit):
+    page = visit()
+    ready(page)
+    expect(page.locator(".dp-legend").first).to_be_visible()
+    expect(page.get_by_role("button", name="Legend").first).to_be_hidden()
