@@ -12,12 +12,17 @@ SOURCES = {
     "pratham_storyweaver_en": "Pratham Books StoryWeaver, global-asp/pb-source (CC BY 4.0)",
 }
 SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
+BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
+
+
+def data() -> str:
+    """The section on where the texts come from."""
+    return "\n".join(["## Data", *(f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX), ""])
 
 
 def card(name: str, what: str, facts: dict, curve: list[dict], extra: str) -> str:
     """The whole card. curve: the rows of loss.csv; extra: Markdown with what was measured."""
     recipe = name.replace("-", "_")
-    data = [f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX]
     points = [curve[round(i * (len(curve) - 1) / 7)] for i in range(8)]
     columns = ("million_tokens", "training_loss", "held_out_loss")
     rows = ["| " + " | ".join(f"{float(p[c]):.2f}" for c in columns) + " |" for p in points]
@@ -30,8 +35,7 @@ language: en
 
 {what}
 
-Built with Llama: part of the training text was written by Llama 3.1. Llama architecture, trained from
-scratch.
+{BUILT} Llama architecture, trained from scratch.
 
 - {facts["parameters"]:,} parameters, context 512, bfloat16 safetensors; byte-level BPE of 4,096 tokens with
   single digits, shared by the pair
@@ -44,4 +48,4 @@ scratch.
         "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else."
     )
     note = facts.get("note", "")
-    return "\n".join([head, note, "", picture, "", *table, "", extra, "", "## Data", *data, "", warning, ""])
+    return "\n".join([head, note, "", picture, "", *table, "", extra, "", data(), warning, ""])

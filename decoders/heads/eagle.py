@@ -31,7 +31,7 @@ class Eagle(DraftModule):
 
     def joined(self, tokens: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
         """What entries read: tokens [...] with the state in front of each [..., d]; [..., d]."""
-        return self.join(torch.cat([self.target.read(tokens), hidden], -1))
+        return self.join(torch.cat([self.target.read(tokens), hidden], -1)).to(hidden.dtype)
 
     def layer(
         self,
