@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from decoders.heads import take_taps  # noqa: E402
+from decoders.heads import Reward, Taps, take_taps  # noqa: E402
 from decoders.models import load, load_heads  # noqa: E402
 from decoders.names import kind  # noqa: E402
 
@@ -25,6 +25,13 @@ TEXTS = (
     "late. The slow one never stopped, and was always first at the gate.",
     "copy: 7 5 fish 9 => 7 5 fish 9",
 )
+
+
+def checked(module: torch.nn.Module, taps: Taps) -> float:
+    """The loss of a draft module on one text; of reward heads the mean of all scores."""
+    if isinstance(module, Reward):
+        return torch.stack(list(module.scores(taps.hidden).values())).mean().item()
+    return module.loss(taps).item()
 
 
 @torch.no_grad()
@@ -39,7 +46,7 @@ def check_losses(folder: Path) -> list[float]:
         heads = load_heads(str(folder), target).values()
         layers = tuple({layer for module in heads for layer in module.reads})
         taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
-        return [round(module.loss(read).item(), 5) for read in taps for module in heads]
+        return [round(checked(module, read), 5) for read in taps for module in heads]
     tokenizer = AutoTokenizer.from_pretrained(folder)
     loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM
     model = loader.from_pretrained(folder, dtype=torch.float32).eval()

@@ -1,14 +1,30 @@
-"""Draft heads: small trained modules beside a frozen target. One class a file; `KINDS` names those that files
-may hold. See docs/heads.md.
+"""Heads: small trained modules beside a frozen target. One class a file; `KINDS` names those that draft,
+`SCORERS` those that score; a file may hold either. See docs/heads.md.
 """
+
+from torch import nn
 
 from decoders.heads.eagle import Eagle
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
+from decoders.heads.reward import Reward
 from decoders.heads.taps import Taps, Target, take_taps
 
-__all__ = ["KINDS", "DraftModule", "Eagle", "Entries", "Kangaroo", "Medusa", "Taps", "Target", "take_taps"]
+__all__ = [
+    "KINDS",
+    "SCORERS",
+    "DraftModule",
+    "Eagle",
+    "Entries",
+    "Kangaroo",
+    "Medusa",
+    "Reward",
+    "Taps",
+    "Target",
+    "take_taps",
+]
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
+SCORERS: dict[str, type[nn.Module]] = {Reward.kind: Reward}

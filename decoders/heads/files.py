@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from decoders.heads import KINDS, DraftModule, Target
+from decoders.heads import KINDS, SCORERS, DraftModule, Target
 from decoders.names import SHIPPED, kind
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
@@ -83,7 +83,7 @@ def find(name: str) -> Path:
         raise ValueError(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
     for file in ("config.json", "model.safetensors"):
         if not (folder / file).exists():
-            raise ValueError(f"The draft heads {name!r} lack {file}; train or copy them anew.")
+            raise ValueError(f"The heads {name!r} lack {file}; train or copy them anew.")
     return folder
 
 
@@ -105,12 +105,12 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
     """Raises ValueError with one sentence unless the checksums of target and tokenizer are `config`'s."""
     if config["tokenizer_sha256"] != tokenizer:
         raise ValueError(
-            f"The draft heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
+            f"The heads {name!r} were trained for {config['target']!r}, which has another tokenizer "
             f"than {target!r}; choose that target, or other heads."
         )
     if config["target_weights_sha256"] != weights:
         raise ValueError(
-            f"The draft heads {name!r} were trained on other weights of {config['target']!r} than those of "
+            f"The heads {name!r} were trained on other weights of {config['target']!r} than those of "
             f"{target!r}; choose that target, or train the heads anew."
         )
 
@@ -123,12 +123,12 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
         tensors = load_file(folder / "model.safetensors")
         modules = {}
         for part, said in config["modules"].items():
-            module = KINDS[said["kind"]](target, **said["settings"])
+            module = (KINDS | SCORERS)[said["kind"]](target, **said["settings"])
             prefix = part + "."
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)
             modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
-        raise ValueError(f"The draft heads {name!r} cannot be read ({reason}); train them anew.") from error
+        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them anew.") from error
     return modules

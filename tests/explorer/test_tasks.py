@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from explorer.tasks import TASKS, problems
+from explorer.tasks import TASKS, Problem, problems
 from explorer.tasks.correction import MEANT, UNCLEAR, WORDS, misspellings, spoil
+from explorer.tasks.prefixes import SCORED, possible
 from explorer.tasks.python_programs import evaluate
 from explorer.tasks.records import unhelpful
 
@@ -114,3 +115,36 @@ def test_any_sentence_can_be_spoiled_and_the_grade_names_the_first_wrong_word():
     assert check(problem, " The dog runs.\nmore").right
     assert "'runs.', not 'run.'" in check(problem, "The dog run.").reason
     assert "3 words, not 2" in check(problem, "The dog").reason
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_beginning_is_possible_exactly_where_a_right_answer_begins_so(name):
+    """Every beginning of a right answer is; what a checker calls right is; one wrong letter at its place and
+    all that follows is not, unless it is the beginning of another right answer.
+    """
+    rng = random.Random(name)
+    for problem in problems(name, 40):
+        answer = problem.answer
+        assert all(possible(problem, answer[:k]) for k in range(len(answer) + 1))
+        at = rng.randrange(len(answer.lstrip())) + len(answer) - len(answer.lstrip())
+        spoiled = answer[:at] + "~" + answer[at + 1 :]
+        assert possible(problem, spoiled[:at])
+        assert not any(possible(problem, spoiled[:k]) for k in range(at + 1, len(spoiled) + 1))
+        mutated = answer[:at] + rng.choice("0123456789+-*=\n") + answer[at + 1 :]
+        if TASKS[name].check(problem, mutated).right:
+            assert possible(problem, mutated)
+
+
+def test_a_dead_end_is_known_before_the_answer_is_finished():
+    """True steps that cannot lead to the goal; sums that cannot become true."""
+    countdown = Problem("countdown", "", "", {"numbers": [3, 5, 9], "goal": 24})
+    assert possible(countdown, "3*5=15\n") and possible(countdown, "5*3=1")
+    assert TASKS["countdown"].check(countdown, "9-5=4\n").steps == (("9-5=4", True),)
+    assert not possible(countdown, "9-5=4\n")
+    story = Problem("word_problem", "", "12+6=18\nanswer 18", {"answer": 18})
+    for begun in ("12+", "12+6=1", "1+1=2\n12+6=18\nans", "12+6=18\nanswer 18\nmore"):
+        assert possible(story, begun), begun
+    for begun in ("12+6=2", "6-12", "12+6=17\n", "answer 1 8", "answer 17", "twelve"):
+        assert not possible(story, begun), begun
+    with pytest.raises(ValueError, match="no such rule"):
+        possible(Problem("shuffle", "", ""), "")

@@ -5,6 +5,7 @@ ships loads through plain transformers.
 import csv
 import importlib
 import json
+import sys
 from argparse import Namespace
 
 import check
@@ -14,6 +15,7 @@ import training
 from corpus import IGNORED
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from decoders.heads import take_taps
 from decoders.models import load, load_heads
 from decoders.names import kind
 from explorer import shipped
@@ -62,6 +64,7 @@ TOYS = {
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
+    "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-seq2seq": (
         (),
         dict(SHAPE=dict(d_model=16, d_kv=8, num_heads=2, d_ff=32, num_layers=1, num_decoder_layers=1),
@@ -74,7 +77,7 @@ def test_no_recipe_is_left_out():
     assert list(TOYS) and sorted(TOYS) == shipped.recipes()
 
 
-@pytest.mark.parametrize("name", sorted(TOYS.keys() - {"llama-tiny-heads"}))
+@pytest.mark.parametrize("name", sorted(TOYS.keys() - {"llama-tiny-heads", "llama-tiny-reward"}))
 def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     """Losses are finite, the budget was read, the facts are those of the weights."""
     folder = toys(name)
@@ -172,3 +175,33 @@ def test_a_recipe_that_begins_with_another_model_says_so(toys, monkeypatch, tmp_
     monkeypatch.setattr(training, "MODELS", tmp_path)
     with pytest.raises(ValueError, match="train llama-tiny first"):
         training.trained("llama-tiny")
+
+
+def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_path):
+    folder = toys("llama-tiny-reward")
+    facts = json.loads((folder / "facts.json").read_text())
+    assert kind(json.loads((folder / "config.json").read_text())) == "reward"
+    assert facts["answers"] > 0 and "nats a question" in (folder / "loss.svg").read_text("utf-8")
+    assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
+    target = load(str(toys("llama-tiny")))
+    head = load_heads(str(folder), target)["reward"]
+    assert sum(p.numel() for p in head.parameters()) == facts["parameters"]
+    scores = head.scores(take_taps(target.model, torch.tensor([[5, 6, 7]])).hidden)
+    assert scores.keys() == {"steps", "prefix", "outcome"}
+    assert all(s.shape == (1, 3) and ((s > 0) & (s < 1)).all() for s in scores.values())
+    with pytest.raises(ValueError, match="trained on other weights"):
+        load_heads(str(folder), load(str(toys("llama-tiny-draft"))))
+
+
+def test_reward_heads_are_measured(toys, capsys, monkeypatch):
+    """Shares of all tasks; the score never chooses a right answer where none of the samples is right."""
+    measure_reward = importlib.import_module("measure_reward")
+    monkeypatch.setattr(measure_reward, "SCORED", ("sum", "chain"))
+    monkeypatch.setattr(
+        sys, "argv", ["", str(toys("llama-tiny-reward")), "--problems", "2", "--samples", "2"]
+    )
+    monkeypatch.setattr(measure_reward, "read_config", lambda *a: {"target": str(toys("llama-tiny"))})
+    measure_reward.main()
+    solved = json.loads((toys("llama-tiny-reward") / "accuracies.json").read_text())
+    assert solved.keys() == {"sum", "chain"} and all(r["chosen"] <= r["best"] for r in solved.values())
+    assert "area under the ROC curve" in capsys.readouterr().out

@@ -1,0 +1,134 @@
+"""llama-tiny-reward: a head on the frozen llama-tiny that scores beginnings (is every step right; can it
+still become right) and whole answers, learned from the target's own answers and the exact checkers.
+"""
+
+import json
+import random
+from argparse import Namespace
+from pathlib import Path
+
+import check
+import torch
+import training
+from loss_picture import loss_picture
+from measure_tasks import answers
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+
+from decoders.heads import Target, files, take_taps
+from decoders.heads.reward import QUESTIONS, Reward
+from explorer.tasks import TASKS, Problem
+from explorer.tasks.prefixes import SCORED, WITH_STEPS, possible
+
+TARGET, NAME = "llama-tiny", "llama-tiny-reward"
+ROW = 192  # tokens of a problem with its answer; longer ones are left out
+PAD, UNASKED = 1, -1
+SAMPLED = 3  # answers at temperature 1 for each greedy one
+CHUNK = 64  # problems whose answers are written and graded at a time
+BATCH = 32
+EPOCHS = 4
+HELD_OUT = 10  # every 10th chunk is kept for validation
+
+
+def truths(problem: Problem, pieces: list[str]) -> list[list[int]]:
+    """The truth after each piece of an answer [pieces, 3]: steps at the ends of lines, the beginning after
+    every piece, the outcome at the end.
+    """
+    text, found = "", []
+    for at, piece in enumerate(pieces):
+        text += piece
+        ended = at == len(pieces) - 1
+        steps = outcome = UNASKED
+        if problem.task in WITH_STEPS and text.strip() and (ended or piece.endswith("\n")):
+            grade = TASKS[problem.task].check(problem, text)
+            steps = int(all(right for _, right in grade.steps))
+        if ended:
+            outcome = int(TASKS[problem.task].check(problem, text).right)
+        found.append([steps, outcome if ended else int(possible(problem, text)), outcome])
+    return found
+
+
+def graded_row(
+    tokenizer: PreTrainedTokenizerFast, problem: Problem, answer: str
+) -> tuple[list[int], list[list[int]]] | None:
+    """Tokens [ROW] of a problem with its answer and its end, padded, and their truth [ROW, 3]; None if it is
+    too long. The end has the truth of the whole text.
+    """
+    prompt, wrote = tokenizer([problem.prompt, answer])["input_ids"]
+    if len(prompt) + len(wrote) + 1 > ROW:
+        return None
+    pieces = [tokenizer.decode([token]) for token in wrote]
+    truth = [[UNASKED] * 3] * len(prompt) + truths(problem, [*pieces, ""])
+    tokens = prompt + wrote + [tokenizer.eos_token_id]
+    left = ROW - len(tokens)
+    return tokens + [PAD] * left, truth + [[UNASKED] * 3] * left
+
+
+def graded_answers(
+    target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, path: Path, tokens: float
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Rows [R, ROW] and truth [R, ROW, 3] of answers that the target wrote, in chunks, two at least; kept in
+    `path` as they come, so that it goes on where it was cut off.
+    """
+    kept = torch.load(path, weights_only=True) if path.exists() else {"chunks": 0, "rows": [], "truth": []}
+    while kept["chunks"] < 2 or sum(map(len, kept["rows"])) * ROW < tokens:
+        rng = random.Random(f"reward {kept['chunks']}")
+        made = [TASKS[rng.choice(SCORED)].make(rng) for _ in range(CHUNK)]
+        torch.manual_seed(kept["chunks"])
+        asked, wrote = list(made), answers(target, tokenizer, [p.prompt for p in made])
+        for _ in range(SAMPLED):
+            asked += made
+            wrote += answers(target, tokenizer, [p.prompt for p in made], temperature=1.0)
+        graded = [graded_row(tokenizer, p, text) for p, text in zip(asked, wrote, strict=True)]
+        graded = [pair for pair in graded if pair]
+        kept["rows"].append(torch.tensor([row for row, _ in graded]))
+        kept["truth"].append(torch.tensor([truth for _, truth in graded], dtype=torch.int8))
+        kept["chunks"] += 1
+        torch.save(kept, path)
+        print(f"{sum(map(len, kept['rows']))} answers written and graded", flush=True)
+    return kept["rows"], kept["truth"]
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    model = training.trained(TARGET).eval().requires_grad_(False)
+    source = training.MODELS / TARGET
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(source)
+    budget = args.million_tokens or 12
+    work = args.work / f"{NAME}-{files.weights_sha256(source)[:8]}"  # of just these weights
+    work.mkdir(parents=True, exist_ok=True)
+    chunks = graded_answers(model, tokenizer, work / "answers.pt", budget * 1e6 / EPOCHS)
+    held, held_truth = (torch.cat(part[::HELD_OUT]) for part in chunks)
+    rows, truth = (torch.cat([c for i, c in enumerate(part) if i % HELD_OUT]) for part in chunks)
+    torch.manual_seed(0)
+    head = Reward(Target.of(model)).to(model.device)
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss(take_taps(model, some), wanted)
+
+    def feed(seen: int) -> training.Rows:
+        chance = torch.Generator().manual_seed(seen)
+        pick = torch.randint(len(rows), (BATCH,), generator=chance)
+        return rows[pick], truth[pick]
+
+    @torch.no_grad()
+    def validate() -> float:
+        """The same loss on answers that are never fed."""
+        split = (part.to(model.device).split(BATCH) for part in (held, held_truth))
+        return sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True)) / len(held)
+
+    curve = training.train(head, loss, feed, validate, budget, work)
+    folder = training.MODELS / NAME
+    facts = {
+        "parameters": sum(p.numel() for p in head.parameters()),
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(validate(), 4),
+        "answers": len(rows) + len(held),
+        "tasks": list(SCORED),
+        "note": "The loss is binary cross-entropy in nats, the mean over the questions: "
+        + ", ".join(QUESTIONS),
+    }
+    files.save(folder, {"reward": head}, TARGET, source, tokenizer)
+    training.save_curve(folder, ["million_tokens", "training_loss", "held_out_loss"], curve)
+    (folder / "loss.svg").write_text(loss_picture(curve, f"{NAME}: nats a question"), "utf-8")
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    check.write(folder)

@@ -1,0 +1,102 @@
+"""How well the reward heads of llama-tiny-reward know right from wrong on problems that they never saw: the
+area under the ROC curve of each question, and what the best of sixteen answers by their score wins.
+
+    PYTHONPATH=. python assets/recipes/measure_reward.py [llama-tiny-reward] [--problems 50] [--samples 16]
+"""
+
+import argparse
+import json
+
+import torch
+from llama_tiny_reward import graded_row
+from measure_tasks import HELD_OUT_SEED, accuracy, answers, table
+
+from decoders.heads import Reward, take_taps
+from decoders.heads.files import find, read_config
+from decoders.heads.reward import QUESTIONS
+from decoders.models import LoadedModel, load, load_heads
+from explorer.tasks import TASKS, Problem, problems
+from explorer.tasks.prefixes import SCORED
+
+Places = dict[str, tuple[list[float], list[int]]]  # question -> scores and truths, a place each
+
+
+def auc(scores: list[float], truths: list[int]) -> float | None:
+    """Chance that a right one has a higher score than a wrong one, ties half; None without both kinds."""
+    right = torch.tensor([s for s, t in zip(scores, truths, strict=True) if t])
+    wrong = torch.tensor([s for s, t in zip(scores, truths, strict=True) if not t]).sort().values
+    if not len(right) or not len(wrong):
+        return None
+    below = torch.searchsorted(wrong, right) + torch.searchsorted(wrong, right, right=True)
+    return (below.float().mean() / (2 * len(wrong))).item()
+
+
+def scored(
+    target: LoadedModel, head: Reward, asked: list[Problem], texts: list[str], places: Places
+) -> list[float]:
+    """The outcome score of each answer; every question's scores and truths are added to `places`. An answer
+    that is too long to be read has the score 0.
+    """
+    found = []
+    for problem, text in zip(asked, texts, strict=True):
+        row = graded_row(target.tokenizer, problem, text)
+        if row is None:
+            found.append(0.0)
+            continue
+        tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
+        scores = head.scores(take_taps(target.model, tokens).hidden[0])
+        for at, question in enumerate(QUESTIONS):
+            counted = truth[:, at] >= 0
+            places[question][0].extend(scores[question].cpu()[counted].tolist())
+            places[question][1].extend(truth[counted, at].tolist())
+        end = int((truth[:, QUESTIONS.index("outcome")] >= 0).nonzero()[-1])
+        found.append(scores["outcome"][end].item())
+    return found
+
+
+def measure(
+    target: LoadedModel, head: Reward, count: int, samples: int
+) -> tuple[dict[str, dict[str, float]], dict[str, float | None]]:
+    """(task -> shares of `count` held-out problems that are solved: `greedy`; at temperature 1 `sampled`, the
+    mean of all samples, `chosen`, the one with the highest outcome score, and `best`, any of them; question
+    -> area under the ROC curve, over all tasks).
+    """
+    found, places = {}, {question: ([], []) for question in QUESTIONS}
+    for task in SCORED:
+        asked = problems(task, count, HELD_OUT_SEED)
+        greedy = answers(target.model, target.tokenizer, [p.prompt for p in asked])
+        torch.manual_seed(0)
+        repeated = [p for p in asked for _ in range(samples)]
+        texts = answers(target.model, target.tokenizer, [p.prompt for p in repeated], temperature=1.0)
+        scores = scored(target, head, repeated, texts, places)
+        right = [TASKS[task].check(p, text).right for p, text in zip(repeated, texts, strict=True)]
+        groups = [range(i * samples, (i + 1) * samples) for i in range(count)]
+        found[task] = {
+            "greedy": accuracy(asked, greedy),
+            "sampled": sum(right) / len(right),
+            "chosen": sum(right[max(group, key=scores.__getitem__)] for group in groups) / count,
+            "best": sum(any(right[i] for i in group) for group in groups) / count,
+        }
+        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in found[task].items()), flush=True)
+    return found, {question: auc(*pair) for question, pair in places.items()}
+
+
+def main() -> None:
+    """Prints the numbers and keeps them beside the heads: accuracies.json, and `auc` in the facts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("heads", nargs="?", default="llama-tiny-reward", help="shipped name, or a folder")
+    parser.add_argument("--problems", type=int, default=50)
+    parser.add_argument("--samples", type=int, default=16)
+    given = parser.parse_args()
+    folder = find(given.heads)
+    target = load(read_config(given.heads, folder)["target"])
+    found, areas = measure(target, load_heads(given.heads, target)["reward"], given.problems, given.samples)
+    print(table(found))
+    print("area under the ROC curve:", areas)
+    (folder / "accuracies.json").write_text(json.dumps(found, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "facts.json").write_text(json.dumps({**facts, "auc": areas}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
