@@ -8,6 +8,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const SCORES = 8; // the newest scores that are listed
   const WALK = { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: "before", ArrowDown: "after" };
 
+  const given = (found) => found.source === "prompt" && !found.born; // drafts that are copied from the prompt are born
   const token = (text) => h("span", { class: "token" }, text);
 
   class Inspector {
@@ -84,7 +85,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     draw() {
       const found = this.found, number = this.app.lanes.indexOf(this.lane) + 1;
       const step = found.born ? ", step " + found.born : "";
-      const where = found.source === "prompt" ? ", prompt" : ", position " + found.position + step;
+      const where = given(found) ? ", prompt" : ", position " + found.position + step;
       this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
       this.said = h("p", { class: "said", role: "status" });
       this.body.replaceChildren(...[
@@ -123,8 +124,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     copied() {
       const copied = this.found.copied;
       if (!copied) return null;
-      return h("p", { class: "copied" }, "Drafted as a copy of ", this.jump(copied.node, copied.text), " at " + copied.place + ": the end of the text, ",
-        token(copied.after.join("")), ", stood there before.");
+      return h("p", { class: "copied" }, "Drafted as a copy of ", this.jump(copied.node, copied.text), " at " + copied.place + ". The copy begins behind ",
+        token(copied.after.join("")), ", with which the text ended.");
     }
 
     cell() {
@@ -180,8 +181,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     // ---- another token in this place ----------------------------------------------------------------------------
 
     actions() {
-      const { node, source, token: text, id } = this.found;
-      if (this.app.data.saved || source === "prompt" || node === null || node === undefined) return null;
+      const { node, token: text, id } = this.found;
+      if (this.app.data.saved || given(this.found) || node === null || node === undefined) return null;
       const edit = h("input", { type: "text", "aria-label": "Text to put here", placeholder: "other text for this place",
         autocomplete: "off", spellcheck: "false" });
       const form = h("form", { class: "edit", onsubmit: (event) => {
@@ -195,7 +196,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     branchButton(row) {
-      if (this.app.data.saved || this.found.source === "prompt" || this.found.node === null) return null;
+      if (this.app.data.saved || given(this.found) || this.found.node === null) return null;
       return h("button", { type: "button", class: "branch", "aria-label": "Branch here with " + row.text,
         title: "Branch here: force " + row.text + " in a new lane", onclick: () => this.branch({ token: row.id }) }, "⚑");
     }

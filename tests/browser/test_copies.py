@@ -39,6 +39,8 @@ def test_the_copied_span_is_marked_while_its_round_is_shown(visit, width, height
         node = next(e["node"] for e in step["events"] if e["type"] == "Propose" and e["source"] == "prompt")
         inspect(page, 1, node)
         expect(panel(page)).to_contain_text("Drafted as a copy of")
-        expect(panel(page)).to_contain_text("stood there before.")
+        expect(panel(page)).to_contain_text("with which the text ended.")
+        expect(panel(page)).to_contain_text("Lane 1, position ")
+        expect(panel(page).get_by_role("button", name="Branch here", exact=True)).to_be_visible()
         page.keyboard.press("Escape")
     assert seen
