@@ -17,10 +17,8 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, heads: int, theta: float):
         super().__init__()
-        self.heads = heads
+        self.heads, self.theta, self.size = heads, theta, width // heads
         self.q, self.k, self.v, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
-        size = width // heads
-        self.register_buffer("turns", theta ** -(torch.arange(0, size, 2) / size), persistent=False)
 
     def forward(
         self,
@@ -33,7 +31,8 @@ class Attention(nn.Module):
 
         mask [N, P + N]: True where a row may look; None: at itself and the rows before it (then no past).
         """
-        angles = positions[:, None] * self.turns  # [N, D / 2]
+        turns = self.theta ** -(torch.arange(0, self.size, 2, device=x.device) / self.size)  # float32 always
+        angles = positions[:, None] * turns  # [N, D / 2]
         cos, sin = (torch.cat([part, part], -1).to(x.dtype) for part in (angles.cos(), angles.sin()))
         q, k, v = (m(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for m in (self.q, self.k, self.v))
         q, k = (part * cos + turned(part) * sin for part in (q, k))

@@ -220,6 +220,20 @@ def test_heads_come_back_as_they_were_saved(saved):
             assert torch.equal(one, two)
 
 
+def test_heads_take_the_dtype_of_their_target(saved):
+    """In bfloat16 they say nearly the same, far along the text too."""
+    target, heads, folder = saved
+    rough = load_heads(str(folder), load(target.name, dtype="bfloat16"))
+    tokens = some_tokens(1, 200)
+    for name, module in rough.items():
+        taps = take_taps(target.model, tokens, (1,))
+        exact = heads[name].along(taps, 1)[0].softmax(-1)
+        half = Taps(tokens, taps.hidden.bfloat16(), {1: taps.states[1].bfloat16()}, taps.logits.bfloat16())
+        said = module.along(half, 1)[0]
+        assert said.dtype == torch.bfloat16
+        assert (said.float().softmax(-1) - exact).abs().sum(-1).mean() < 0.2
+
+
 def test_heads_fit_one_target_only(saved, tmp_path):
     _, _, folder = saved
     other = load(tiny.save(tmp_path / "other", seed=4))
