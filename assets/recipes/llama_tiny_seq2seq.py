@@ -10,14 +10,16 @@ from argparse import Namespace
 from collections.abc import Iterator
 
 import torch
+from cards import card
 from corpus import CONTEXT, END, IGNORED, VOCABULARY, read_stories, shared_tokenizer
-from measure_tasks import HELD_OUT_SEED, accuracy
-from training import device, ship, train
+from measure_tasks import HELD_OUT_SEED, accuracy, table
+from training import CURVE, device, ship, train
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from explorer.tasks import TASKS, Problem, problems
 from explorer.tasks.correction import spoil
 
+NAME = "llama-tiny-seq2seq"
 SHAPE = dict(d_model=192, d_kv=32, num_heads=6, d_ff=512, num_layers=6, num_decoder_layers=3)
 # Tasks that it learns, with their weights in the mix.
 MIX = {"copy": 1, "reverse": 1, "replace": 1, "insert": 1, "remove": 1, "opposite": 1, "correct": 3,
@@ -128,7 +130,7 @@ def main(args: Namespace) -> None:
         lambda seen: batch_after(tokenizer, sentences, seen),
         validate,
         args.million_tokens or 24,
-        args.work / "llama-tiny-seq2seq",
+        args.work / NAME,
     )
     model.eval()
     with torch.no_grad():
@@ -139,7 +141,15 @@ def main(args: Namespace) -> None:
     facts = {
         "million_tokens": round(curve[-1][0], 2),
         "held_out_loss": round(validate(), 4),
-        "note": "Tokens read: the sources with their padding; losses: nats a token of the answers.",
+        "architecture": "T5",
+        "tokens_of": "of sources, their padding included",
+        "note": "Losses are nats a token of the answers.",
     }
-    folder = ship(model, tokenizer, "llama-tiny-seq2seq", curve, facts)
+    folder = ship(model, tokenizer, NAME, curve, facts)
     (folder / "accuracies.json").write_text(json.dumps(solved, indent=1) + "\n")
+    what = "An encoder-decoder: " + ", ".join(TASKS[name].about[:-1].lower() for name in MIX) + "."
+    found = f"## Tasks solved greedily, in percent of {MEASURED} held-out problems each\n{table(solved)}\n"
+    facts = json.loads((folder / "facts.json").read_text())
+    (folder / "README.md").write_text(
+        card(NAME, what, facts, [dict(zip(CURVE, row, strict=True)) for row in curve], found), "utf-8"
+    )

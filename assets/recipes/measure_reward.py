@@ -5,10 +5,12 @@ area under the ROC curve of each question, and what the best of sixteen answers 
 """
 
 import argparse
+import csv
 import json
 
 import torch
-from llama_tiny_reward import graded_row
+from cards import BUILT, front, losses, recipe
+from llama_tiny_reward import NAME, graded_row
 from measure_tasks import HELD_OUT_SEED, accuracy, answers, table
 
 from decoders.heads import Reward, take_taps
@@ -81,8 +83,33 @@ def measure(
     return found, {question: auc(*pair) for question, pair in places.items()}
 
 
+def reward_card(facts: dict, curve: list[dict], found: dict[str, dict[str, float]], samples: int) -> str:
+    """The card of the heads."""
+    areas = ", ".join(f"`{name}` {area:.3f}" for name, area in facts["auc"].items() if area is not None)
+    about = f"""{BUILT}
+
+- {facts["parameters"]:,} parameters beside the target's; file format and loader: `docs/heads.md`
+- trained on {facts["million_tokens"]} million tokens of {facts["answers"]} answers that
+  the target wrote itself, graded by the checkers of `explorer/tasks`
+- recipe: {recipe(NAME)}
+- area under the ROC curve of each question on held-out problems: {areas}
+
+{facts["note"]}.
+"""
+    told = f"""## Tasks solved, in percent of held-out problems
+`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads score
+highest; `best`: any of them.
+
+{table(found)}
+
+The problems are made by program; the stories that the target read are named in its card.
+"""
+    what = "Heads on the frozen `llama-tiny`: they score beginnings of answers, and whole answers, to tasks."
+    return "\n".join([front(NAME, what), about, losses(NAME, curve), told])
+
+
 def main() -> None:
-    """Prints the numbers and keeps them beside the heads: accuracies.json, and `auc` in the facts."""
+    """Prints the numbers and keeps them beside the heads: accuracies.json, `auc` in the facts, the card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("heads", nargs="?", default="llama-tiny-reward", help="shipped name, or a folder")
     parser.add_argument("--problems", type=int, default=50)
@@ -95,7 +122,11 @@ def main() -> None:
     print("area under the ROC curve:", areas)
     (folder / "accuracies.json").write_text(json.dumps(found, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
-    (folder / "facts.json").write_text(json.dumps({**facts, "auc": areas}, indent=1) + "\n")
+    facts["auc"] = areas
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    with (folder / "loss.csv").open(newline="") as file:
+        curve = list(csv.DictReader(file))
+    (folder / "README.md").write_text(reward_card(facts, curve, found, given.samples), "utf-8")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
 SAVE_SECONDS = 180.0
+CURVE = ["million_tokens", "training_loss", "held_out_loss"]  # columns of most loss.csv
 Curve = list[tuple[float, ...]]  # (million tokens, training losses, held-out losses): mostly one of each
 Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
 
@@ -244,7 +245,7 @@ def ship(
     folder.mkdir(parents=True, exist_ok=True)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_curve(folder, ["million_tokens", "training_loss", "held_out_loss"], curve)
+    save_curve(folder, CURVE, curve)
     (folder / "loss.svg").write_text(loss_picture(curve, f"{name}: nats a token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)

@@ -151,6 +151,10 @@ def test_the_encoder_decoder_loads_through_transformers_and_was_measured(toys):
     solved = json.loads((folder / "accuracies.json").read_text())
     assert {"copy", "correct", "translate", "facts", "correct (stories)"} <= set(solved)
     assert all(0 <= row["greedy"] <= 1 for row in solved.values())
+    card = (folder / "README.md").read_text("utf-8")
+    assert (
+        all(f"| {name} |" in card for name in solved) and "T5 architecture" in card and "(loss.svg)" in card
+    )
 
 
 def test_sources_and_answers_of_a_batch_are_those_of_its_problems(texts):
@@ -205,3 +209,4 @@ def test_reward_heads_are_measured(toys, capsys, monkeypatch):
     solved = json.loads((toys("llama-tiny-reward") / "accuracies.json").read_text())
     assert solved.keys() == {"sum", "chain"} and all(r["chosen"] <= r["best"] for r in solved.values())
     assert "area under the ROC curve" in capsys.readouterr().out
+    assert "| chain |" in (toys("llama-tiny-reward") / "README.md").read_text("utf-8")
