@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, files, take_taps
+from decoders.heads.layers import Attention
 from decoders.models import load, load_heads
 from decoders.names import shipped
 from tests import tiny
@@ -221,10 +222,10 @@ def test_heads_come_back_as_they_were_saved(saved):
 
 
 def test_heads_take_the_dtype_of_their_target(saved):
-    """In bfloat16 they say nearly the same, far along the text too."""
+    """In bfloat16 they say nearly the same."""
     target, heads, folder = saved
     rough = load_heads(str(folder), load(target.name, dtype="bfloat16"))
-    tokens = some_tokens(1, 200)
+    tokens = some_tokens(1)
     for name, module in rough.items():
         taps = take_taps(target.model, tokens, (1,))
         exact = heads[name].along(taps, 1)[0].softmax(-1)
@@ -232,6 +233,16 @@ def test_heads_take_the_dtype_of_their_target(saved):
         said = module.along(half, 1)[0]
         assert said.dtype == torch.bfloat16
         assert (said.float().softmax(-1) - exact).abs().sum(-1).mean() < 0.2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_sees_distances_only(dtype):
+    """The same rows 400 places on give the same, in half precision too."""
+    torch.manual_seed(0)
+    attention, x, places = Attention(32, 2, 10000.0), 4 * torch.randn(1, 8, 32), torch.arange(8)
+    attention, x = attention.to(dtype), x.to(dtype)
+    near, far = (attention(x, places + shift)[0].float() for shift in (0, 400))
+    assert (near - far).abs().max() < (1e-4 if dtype == torch.float32 else 0.1) * near.abs().max()
 
 
 def test_heads_fit_one_target_only(saved, tmp_path):
