@@ -30,7 +30,7 @@ class DraftRound:
         return {
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
-            "first": 0, "column": 118, "wide": 140, "widest": 190, "left": 8, "right": 110,
+            "first": 0, "column": 118, "column_narrow": 54, "wide": 140, "widest": 190, "left": 8, "right": 110,
             "right_narrow": 48,
             "axis": "draft depth",
             "legend": [
@@ -163,7 +163,7 @@ class DraftRound:
         said += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
         words = "  ".join(said)
         label = {"id": f"l{node}", "kind": "label", "x": left, "y": y, "dy": 16, "text": words}
-        label |= {"align": "left", "priority": 3}
+        label |= {"align": "left", "priority": 3, "stack": True}
         return [*marks, label]
 
     def _hover(self, event, verdict) -> list[str]:

@@ -28,10 +28,10 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   arc     x0 x1 y height weight strong               an arc over y; strong: as wide as its weight
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
   path    points role width                          a polyline in data units (the frontier)
-  label   x y text [face size role bold align priority w side dy]
+  label   x y text [face size role bold align priority w side dy stack]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
-          gutter, x is ignored
+          gutter, x is ignored; stack: what two spaces part stands below each other on a phone
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
@@ -51,7 +51,7 @@ action is at this step (without it the front is the rightmost node, cell, bar or
 {"say": sentence} says the step in words, for those who hear the page.
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
-and "wide" (least column width in pixels, on narrow and on wide screens), "columns" (columns expected at
+and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone), "columns" (columns expected at
 most), "first" (leftmost column), "fold" (true: nodes left of the window are folded into a straight spine),
 "row" (least row height in pixels), "rows" (how many there will ever be; without it rows grow downwards and
 scroll), "left" and "right" (gutters in pixels; "left_narrow", "right_narrow" on a phone), "clip" (true: marks

@@ -208,6 +208,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     drawLaneButtons() {
+      this.bar.laneButtons.hidden = this.lanes.length === 1;
       this.lanes.forEach((lane, index) => lane.element.classList.toggle("current", index === this.phoneLane));
       this.bar.laneButtons.replaceChildren(...this.lanes.map((lane, index) =>
         h("button", { type: "button", "aria-pressed": String(index === this.phoneLane), onclick: () => {

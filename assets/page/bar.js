@@ -24,6 +24,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       app.press("run");
     });
     bar.prompt.addEventListener("input", () => app.edited());
+    bar.prompt.addEventListener("blur", () => bar.prompt.scrollTo(0, 0)); // its first line stays in sight
     bar.examples = examples(app);
     bar.tokens = h("input", { type: "number", min: "1", max: String(data.limits.max_new_tokens), step: "1",
       value: String(app.maxNewTokens), "aria-label": "max_new_tokens", title: "How many tokens each lane may write",

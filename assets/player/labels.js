@@ -29,7 +29,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
       const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
       const words = node.note_more && !ctx.narrow ? node.note + "  " + node.note_more : node.note;
-      wishes.push(wish(words, x + (node.front ? 11 : 8), y, noted));
+      wishes.push(wish(words, x + (node.front || node.state === "bonus" ? 12 : 9), y, noted));
     }
   }
 
@@ -42,7 +42,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    wishes.push(wish(text, x, ctx.py(label.y, label) + (label.dy || 0), { ...style, axis: ctx.yaxisOf(label) }));
+    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && ctx.narrow ? text.split("  ") : [text];
+    lines.forEach((line, i) => wishes.push(wish(line, x, y + 13 * i, { ...style, axis: ctx.yaxisOf(label) })));
   }
 
   // Words at the top of a mark's panel, `dx` pixels right of the mark.

@@ -86,13 +86,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const { topPx, heightPx } = panel, py = (y) => view.py(y, { panel: panel.id }) - topPx;
       const box = { x: view.left, y: topPx, width: wide, height: heightPx };
       const inside = player.svg("svg", svg, { ...box, overflow: "hidden" });
+      const sliding = player.svg("g", null, { class: "dp-slides" });
       const ticks = (panel.ticks || []).map((tick) => py(Array.isArray(tick) ? tick[0] : tick));
       path(inside, ticks.map((y) => `M0 ${tenth(y)}H${wide}`).join(""), { stroke: surface.grid });
+      inside.append(sliding);
       for (const trace of traces) {
         if (trace.yaxis !== panel.yaxis) continue;
-        const parent = trace.cliponaxis === false ? player.svg("svg", svg, { ...box, overflow: "visible" }) : inside;
+        const free = trace.cliponaxis === false, [low, high] = view.range;
+        const parent = free ? player.svg("g", player.svg("svg", svg, { ...box, overflow: "visible" }), { class: "dp-slides" }) : sliding;
         if (trace.mode === "lines") lines(parent, trace, px, py);
-        else markers(parent, trace, px, py, view.range);
+        else markers(parent, trace, px, py, [free ? low : low - (view.slide || 0) / view.columnWidth, high]);
       }
       const low = topPx + heightPx;
       if (panel.rule) path(svg, `M${view.left} ${low}H${right}`, { stroke: surface.text, "stroke-width": RULE });

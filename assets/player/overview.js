@@ -197,7 +197,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     pen.textAlign = "center";
     pen.fillStyle = scene.colours.surface.soft;
     for (let x = Math.ceil(first / every) * every; x < first + columns; x += every) {
-      if (x >= 0) pen.fillText(String(x), (x - first + 0.5) * unit, low + AXIS - 5);
+      const half = pen.measureText(String(x)).width / 2, at = Math.max(half, Math.min((x - first + 0.5) * unit, columns * unit - half));
+      if (x >= 0) pen.fillText(String(x), at, low + AXIS - 5);
     }
   }
 

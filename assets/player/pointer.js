@@ -69,13 +69,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (path && path.length > 1) {
       const points = path.map((m) => [view.px(m.x), view.py(m.y, m)]);
       const line = path.slice(1).map((_, i) => player.curve(points[i], points[i + 1])).join("");
-      svg("path", layer, { d: "M" + points[0].join(" ") + line, fill: "none", stroke: ink, "stroke-width": 3 });
+      const open = svg("svg", layer, { x: view.left, width: view.size.width - view.left, height: view.size.height, overflow: "hidden" });
+      const way = svg("g", open, { transform: `translate(${-view.left} 0)` }); // what is folded stays folded
+      svg("path", way, { d: "M" + points[0].join(" ") + line, fill: "none", stroke: ink, "stroke-width": 3 });
       path.forEach((mark, i) => {
-        svg("circle", layer, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
-        const text = mark.text ? player.fit(mark.text, view.columnWidth - 2, 13) : "";
-        if (!text) return;
-        const label = svg("text", layer, { x: points[i][0], y: points[i][1] - 10, "text-anchor": "middle", "font-size": 13 });
-        label.setAttribute("style", `font-family:${player.MONO_FACE};font-weight:700;fill:${ink}`);
+        svg("circle", way, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
+        const text = mark.text ? player.fit(mark.text, view.columnWidth - 8, 13) : "";
+        if (!text || points[i][0] < view.left) return;
+        const label = svg("text", layer, { x: points[i][0], y: points[i][1] - 14, "text-anchor": "middle", "font-size": 13 });
+        label.setAttribute("style", `font-family:${player.MONO_FACE};font-weight:700;dominant-baseline:central;fill:${ink}`);
         label.textContent = text; // as text: whatever the token holds, it is not read as markup
       });
     }
@@ -163,7 +165,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.moveTo = function (scene, column) {
     const view = scene.view, middle = column + view.columns / 3;
     take(scene);
-    pan(scene, column - scene.hand.lo, 0);
+    if (!view.byDepth) pan(scene, column - scene.hand.lo, 0); // by depth every round begins at the left: only rows move
+    scene.schedule();
     if (scene.hand.top === null) return;
     const row = scene.history.ofKind("row", scene.step()).filter((r) => (r.from ?? 0) <= (view.byDepth ? column : middle)).pop();
     if (row) scene.hand.top = Math.max(-0.5, row.y0);

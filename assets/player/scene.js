@@ -255,7 +255,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     draw() {
       const started = performance.now(), step = this.step();
-      const before = this.view, since = step - this.paintedStep;
+      const before = this.view, behind = this.behind(), since = step - this.paintedStep;
       if (this.whole) {
         this.overview.paint();
         return this.painted(step);
@@ -265,7 +265,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (!view) return; // hidden: drawn when it is resized into view
       if (this.overview.fit(view)) view = this.viewport(step);
       this.view = view;
-      const low = view.range[0] - MARGIN, high = view.range[1] + MARGIN;
+      view.slide = before && since === 1 && this.hand.follow ? this.slideOf(view, before, behind) : 0;
+      const low = view.range[0] - MARGIN - view.slide / view.columnWidth, high = view.range[1] + MARGIN;
       let marks = this.history.inside(step, view.byDepth ? -Infinity : low, view.byDepth ? Infinity : high, (e, mark) => {
         if (mark.panel && !view.panels[mark.panel]) return false;
         const panel = view.panelOf(mark), top = panel.fold ? panel.fold.from : panel.y0 - 1;
@@ -292,28 +293,44 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.placed = ctx.placed || []; // the labels and their boxes, in pixels
       player.keepCard(this);
       this.lastDraw = performance.now() - started;
-      if (before && since === 1 && this.hand.follow && before.columnWidth === view.columnWidth) this.move(view, before);
+      if (before && since === 1 && this.hand.follow) this.move(view, before);
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
       for (const other of this.options.together()) if (other.view && other.reached() !== other.reach) other.schedule();
     }
 
-    // One step on, where motion is cheap and wanted: a window that has moved by whole columns slides to its new place; in one
-    // that stands still the new columns fade in, from under a veil.
-    move(view, before) {
+    // Pixels that the marks still lack to their place, while they slide there.
+    behind() {
+      return this.sliding ? this.sliding.pixels * (1 - (this.sliding.effect.getComputedTiming().progress ?? 1)) : 0;
+    }
+
+    // Pixels that the marks begin right of their place: those by which the window has moved, and those still owed. None where
+    // motion is dear or unwanted.
+    slideOf(view, before, behind) {
       const moved = (view.lo - before.lo) * view.columnWidth;
-      if (moved < 0 || this.drawn.length > 800 || this.lastDraw > 30) return;
-      if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-      if (!moved) {
+      const dear = this.drawn.length > 800 || this.lastDraw > 30;
+      if (dear || moved < 0 || before.columnWidth !== view.columnWidth || before.left !== view.left) return 0;
+      if (window.matchMedia("(prefers-reduced-motion: reduce)").matches) return 0;
+      return Math.min(moved + behind, view.size.width);
+    }
+
+    // One step on: marks of a window that has moved slide to their new place, within the edges of their panels; in one that
+    // stands still the new columns fade in, from under a veil.
+    move(view, before) {
+      this.sliding = null;
+      if (view.slide >= 1) {
+        const way = [{ transform: `translateX(${view.slide}px)` }, { transform: "none" }];
+        for (const group of this.picture.querySelectorAll(".dp-slides")) {
+          const { effect } = group.animate(way, { duration: 200, easing: "ease-out" });
+          this.sliding = { pixels: view.slide, effect };
+        }
+      } else if (view.lo === before.lo && before.columnWidth === view.columnWidth && this.lastDraw <= 30 && this.drawn.length <= 800) {
         const from = view.px(before.front.x + 0.5), wide = view.px(view.front.x + 0.5) - from;
-        if (wide <= 0 || view.byDepth) return;
+        if (wide <= 0 || view.byDepth || window.matchMedia("(prefers-reduced-motion: reduce)").matches) return;
         Object.assign(this.veil.style, { left: from + "px", width: wide + "px", height: view.size.height - view.bottom + "px" });
         this.veil.animate([{ opacity: 1 }, { opacity: 0 }], 120);
-        return;
       }
-      const slide = [{ transform: `translateX(${moved}px)` }, { transform: "none" }];
-      this.picture.animate(slide, { duration: 200, easing: "ease-out" });
     }
 
     // What the drawers of all layers make of the marks, in the order in which it is drawn; words go to `texts`.

@@ -13,20 +13,24 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     text.append(item.text);
   }
 
-  // Numbers and titles of the axes.
+  // Numbers and titles of the axes. Of numbers that would touch, the first is written.
   function axes(svg, view, head, surface) {
-    const plain = { color: surface.soft, size: SMALL };
+    const plain = { color: surface.soft, size: SMALL }, taken = [];
     for (const panel of Object.values(view.panels)) {
       for (const tick of panel.ticks || []) {
         const [value, words] = Array.isArray(tick) ? tick : [tick, String(tick)];
-        write(svg, view.left - 5, view.py(value, { panel: panel.id }), { ...plain, text: words, anchor: "end" });
+        const y = view.py(value, { panel: panel.id });
+        if (taken.some((other) => Math.abs(other - y) < SMALL + 1)) continue;
+        taken.push(y);
+        write(svg, view.left - 5, y, { ...plain, text: words, anchor: "end" });
       }
     }
     if (!view.axis) return;
     const low = view.size.height - view.bottom, right = view.size.width - (view.clip ? view.right : 0);
+    const sliding = player.svg("g", svg, { class: "dp-slides" });
     for (const x of player.xTicks(view)) {
       const at = view.px(x);
-      if (at >= view.left && at <= right - 6) write(svg, at, low + 9, { ...plain, text: String(x) });
+      if (at >= view.left && at <= right - 6) write(sliding, at, low + 9, { ...plain, text: String(x) });
     }
     const words = view.byDepth ? "draft depth" : head.axis || "token position";
     if (view.titled) write(svg, (view.left + right) / 2, low + 23, { ...plain, text: words });
@@ -42,7 +46,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     axes(svg, view, head, surface);
     for (const panel of Object.values(view.panels)) {
       const { topPx, heightPx } = panel, mark = { panel: panel.id };
-      const inside = player.svg("svg", svg, { y: topPx, width: right, height: heightPx, overflow: "hidden" });
+      const box = player.svg("svg", svg, { y: topPx, width: right, height: heightPx, overflow: "hidden" });
+      const inside = player.svg("g", box, { class: "dp-slides" });
       for (const trace of traces) {
         if (trace.yaxis !== panel.yaxis) continue;
         for (const item of trace.items) {

@@ -100,7 +100,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const x = [], y = [];
       for (const tick of list) {
         if (tick.index >= 5) continue;
-        const unit = ctx.unitOf(tick), long = Math.min(10, unit * 0.28), gap = Math.min(9, unit * 0.18);
+        const unit = ctx.unitOf(tick), gap = Math.min(9, unit * 0.18);
+        const long = Math.min(10, unit * 0.28, Math.max(4, unit - 21 - gap)); // not into the token of the row below
         const left = tick.x + (5 + tick.index * 3.4) / ctx.columnWidth;
         x.push(left, left + 3 / ctx.columnWidth, null);
         y.push(tick.y + gap / unit, tick.y + (gap + long) / unit, null);

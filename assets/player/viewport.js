@@ -8,13 +8,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const TALLEST = 80; // pixels a row takes at most
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
   const WIDE = 900; // from here on columns are wider than they must be
+  const SLIM = 34; // pixels of a column by depth, at least
   const NARROW = 560; // below this a picture is drawn for a phone
   const FOLD_SHARE = 0.36, LOWEST = 6, HIGHEST = 14; // folded rows: share of a panel's height kept for them, pixels of one
 
   // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
   // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
-  function columnsOf(head, front, inner, wide, hand) {
-    const least = (wide ? head.wide || head.column : head.column) || 44;
+  function columnsOf(head, front, inner, size, hand) {
+    const narrowed = size.width < NARROW && head.column_narrow;
+    const least = narrowed || (size.width >= WIDE && head.wide) || head.column || 44;
     const fit = Math.max(1, Math.floor(inner / least));
     const first = head.first ?? 0;
     const known = head.columns ? head.columns : Infinity;
@@ -22,7 +24,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let lo = first;
     const reached = front.x - first + 1;
     if (reached > shown) {
-      const third = Math.max(1, Math.floor(shown / 3));
+      const third = Math.max(1, Math.round(shown / 3));
       lo = first + Math.ceil((reached - shown) / third) * third;
       if (known < Infinity) lo = Math.max(first, Math.min(lo, first + Math.max(known, reached) - shown));
     }
@@ -123,6 +125,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Rounds may be drawn by draft depth instead of token position: always on a phone, on wide screens when asked.
   player.byDepth = (head, narrow, hand) => Boolean(head.by_depth && (hand.align ? hand.align === "depth" : narrow));
 
+  // By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave the picture.
+  const depthColumn = (head, inner) => Math.min(head.column, Math.max(SLIM, Math.floor(inner / head.by_depth)));
+
   // `together`: how far the pictures of the same kind above and below have come; the window is theirs too, so that a column
   // stands for one position in all of them, unless that would leave this one's own front out.
   player.viewport = function (head, history, step, size, hand, together = -Infinity) {
@@ -131,12 +136,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const right = gutter("right");
     let left = gutter("left"), inner = Math.max(40, size.width - left - right), fold = null;
     const byDepth = player.byDepth(head, narrow, hand);
-    const front = byDepth ? { ...history.front(step), x: head.by_depth } : history.front(step);
-    const given = byDepth ? { ...head, columns: head.by_depth } : head, first = head.first ?? 0;
+    const first = head.first ?? 0, front = byDepth ? { ...history.front(step), x: first } : history.front(step);
+    const given = byDepth ? { ...head, columns: head.by_depth, wide: 0, column: depthColumn(head, inner) } : head;
     const place = () => {
-      const own = columnsOf(given, front, inner, size.width >= WIDE, hand);
+      const own = columnsOf(given, front, inner, size, hand);
       if (byDepth || together <= front.x) return own;
-      const shared = columnsOf(given, { ...front, x: together }, inner, size.width >= WIDE, hand);
+      const shared = columnsOf(given, { ...front, x: together }, inner, size, hand);
       return front.x >= shared.lo ? shared : own;
     };
     let columns = place();
