@@ -30,8 +30,8 @@ class DraftRound:
         return {
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
-            "first": 0, "column": 118, "column_narrow": 54, "wide": 140, "widest": 190, "left": 8, "right": 110,
-            "right_narrow": 48,
+            "first": 0, "column": 118, "column_narrow": 54, "wide": 140, "widest": 190,
+            "left": 8, "right": 110, "right_narrow": 48,
             "axis": "draft depth",
             "legend": [
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, min(1, p/q)"],

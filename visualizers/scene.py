@@ -51,8 +51,8 @@ action is at this step (without it the front is the rightmost node, cell, bar or
 {"say": sentence} says the step in words, for those who hear the page.
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
-and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone), "columns" (columns expected at
-most), "first" (leftmost column), "fold" (true: nodes left of the window are folded into a straight spine),
+and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
+"columns" (columns expected at most), "first" (leftmost column), "fold" (true: nodes left of the window are folded into a straight spine),
 "row" (least row height in pixels), "rows" (how many there will ever be; without it rows grow downwards and
 scroll), "left" and "right" (gutters in pixels; "left_narrow", "right_narrow" on a phone), "clip" (true: marks
 end at the right gutter), "overview" (how the strip below shows the whole run: "rows" as they are, "piled"

@@ -197,8 +197,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     pen.textAlign = "center";
     pen.fillStyle = scene.colours.surface.soft;
     for (let x = Math.ceil(first / every) * every; x < first + columns; x += every) {
-      const half = pen.measureText(String(x)).width / 2, at = Math.max(half, Math.min((x - first + 0.5) * unit, columns * unit - half));
-      if (x >= 0) pen.fillText(String(x), at, low + AXIS - 5);
+      const half = pen.measureText(String(x)).width / 2, middle = (x - first + 0.5) * unit;
+      if (x >= 0) pen.fillText(String(x), Math.max(half, Math.min(middle, columns * unit - half)), low + AXIS - 5); // never cut
     }
   }
 
