@@ -52,17 +52,17 @@ action is at this step (without it the front is the rightmost node, cell, bar or
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
-"columns" (columns expected at most), "first" (leftmost column), "fold" (true: nodes left of the window are folded into a straight spine),
-"row" (least row height in pixels), "rows" (how many there will ever be; without it rows grow downwards and
-scroll), "left" and "right" (gutters in pixels; "left_narrow", "right_narrow" on a phone), "clip" (true: marks
-end at the right gutter), "overview" (how the strip below shows the whole run: "rows" as they are, "piled"
-marks of a column, "amount" of a step as a grey; without it there is no strip), "fold_rows" (what becomes of
-rows above those that are open: "stairs" without text, or one row of what was "settled" there), "note_title"
-(what the notes at the front are), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only
-the panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role,
-text], shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or
-glyph), is in the window; role is a state, ink or soft.
-"""
+"columns" (columns expected at most), "first" (leftmost column), "fold" (true: nodes left of the window are
+folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
+without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
+"right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below
+shows the whole run: "rows" as they are, "piled" marks of a column, "amount" of a step as a grey; without it
+there is no strip), "fold_rows" (what becomes of rows above those that are open: "stairs" without text, or one
+row of what was "settled" there), "note_title" (what the notes at the front are), "by_depth" (on a phone x is
+the marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no
+ticks), "legend": entries [key, glyph, role, text], shown when a mark with that key, "kind:state"
+("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or
+soft."""
 
 import math
 import unicodedata

@@ -69,6 +69,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
+  // What style sheets say of the words and of the frames in a drawing: a file has none.
+  function dress(copy, element) {
+    const names = ["fill", "stroke", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight",
+      "font-variant-numeric", "dominant-baseline", "white-space"];
+    const kinds = "text, rect", copies = copy.querySelectorAll(kinds);
+    element.querySelectorAll(kinds).forEach((original, i) => {
+      const style = getComputedStyle(original);
+      for (const name of names) copies[i].style.setProperty(name, style.getPropertyValue(name));
+    });
+  }
+
   // What an element shows, moved by (dx, dy).
   function paint(parent, element, dx, dy) {
     if (element.matches(SKIP)) return;
@@ -77,6 +88,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const x = rect.left + dx, y = rect.top + dy;
     if (element instanceof SVGSVGElement) {
       const copy = element.cloneNode(true);
+      dress(copy, element);
       for (const [name, value] of Object.entries({ x, y, width: rect.width, height: rect.height })) copy.setAttribute(name, value);
       parent.append(copy);
       return;
