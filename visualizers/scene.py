@@ -62,7 +62,8 @@ row of what was "settled" there), "note_title" (what the notes at the front are)
 the marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no
 ticks), "legend": entries [key, glyph, role, text], shown when a mark with that key, "kind:state"
 ("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or
-soft."""
+soft.
+"""
 
 import math
 import unicodedata
