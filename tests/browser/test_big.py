@@ -53,6 +53,23 @@ SAME = """([head, deltas, order, low, high]) => {
     JSON.stringify(scene.marksAt(step)) === said[step] && among(scene.history, step) === few[step]);
 }"""
 
+# Every move of the window in steps of one: how far its marks begin right of their place, how many groups of
+# them glide, and where what cuts them off stands meanwhile.
+SLIDES = """async steps => {
+  const found = [];
+  for (let step = 30; step < steps; step++) {
+    scene.lastDraw = 0; // on a slow machine it would jump
+    scene.show(step);
+    while (scene.waiting) await new Promise(requestAnimationFrame);
+    const glides = group => group.getAnimations().length > 0;
+    const groups = [...scene.picture.querySelectorAll(".dp-slides")].filter(glides).length;
+    const pixels = scene.view.slide, box = scene.marks.querySelector("svg").getBoundingClientRect();
+    if (pixels) found.push({pixels, groups, still: [box.left, box.right]});
+    await new Promise(done => setTimeout(done, 20));
+  }
+  return found;
+}"""
+
 
 @pytest.fixture(scope="module")
 def opened(chromium):
@@ -132,6 +149,26 @@ def test_the_strip_shows_the_whole_run_and_moves_the_window(opened, scenes):
     opened.get_by_role("button", name="Back to the open part").click()
     opened.evaluate(PAINT, None)
     assert opened.evaluate("scene.view.range") == [low, high]
+
+
+def test_rounds_by_depth_begin_at_the_left_wherever_the_strip_is_pressed(opened, scenes):
+    show(opened, scenes, ("speculative_tree", "draft_tree"), 390, 300)
+    opened.evaluate(PAINT, None)
+    strip = opened.locator(".dp-strip").bounding_box()
+    for place in (0.2, 0.9):
+        opened.mouse.click(strip["x"] + place * strip["width"], strip["y"] + 5)
+        opened.evaluate(PAINT, None)
+        assert opened.evaluate("scene.view.byDepth") and opened.evaluate("scene.view.lo") == 1
+        low, high = opened.evaluate("scene.view.range")
+        seen = opened.evaluate("scene.drawn.filter(mark => mark.kind === 'cell').map(mark => mark.x)")
+        assert any(low < x < high for x in seen)
+
+
+def test_a_window_that_moves_slides_within_the_edges_of_its_panel(opened, scenes):
+    steps = show(opened, scenes, ("beam", "beam_tree"), 690, 300)
+    slides = opened.evaluate(SLIDES, steps)
+    assert slides and all(slide["pixels"] > 30 and slide["groups"] > 1 for slide in slides)
+    assert all(slide["still"] == slides[0]["still"] for slide in slides)
 
 
 def test_finished_rounds_fold_into_steps_above_the_open_ones(opened, scenes):

@@ -96,6 +96,8 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     text = re.sub(r"<[^>]*>", " ", svg.decode())
     assert "Lane 2: Speculative decoding" in text and "target forwards" in text
     assert f"round {len(traced['steps'])}" in text
+    tokens = re.findall(r'<text[^>]*class="dp-mono"[^>]*>', svg.decode())
+    assert tokens and all("monospace" in token and "central" in token for token in tokens)
     assert svg.startswith(b"<svg") and b"<script" not in svg and b'<image href="http' not in svg
 
 
