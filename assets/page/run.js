@@ -93,8 +93,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     for (app.loads = ""; open; ) {
       await new Promise((resolve) => setTimeout(resolve, 200)); // models that are there need no sentence
       const found = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
-      if (open && found.state === "loading") app.loads = found.sentence;
-      if (open) app.status();
+      if (!open || found.state !== "loading" || found.sentence === app.loads) continue;
+      app.loads = found.sentence;
+      app.status();
     }
     app.loads = "";
   }
