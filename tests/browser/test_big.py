@@ -65,7 +65,8 @@ SLIDES = """async steps => {
     const groups = [...scene.picture.querySelectorAll(".dp-slides")].filter(glides).length;
     const pixels = scene.view.slide, box = scene.marks.querySelector("svg");
     const moves = [scene.frame, scene.picture, scene.marks, scene.texts, box].some(glides);
-    if (pixels) found.push({pixels, groups, moves, edges: ["x", "width"].map(name => box.getAttribute(name))});
+    const edges = [box.getAttribute("x"), box.getAttribute("width")];
+    if (pixels) found.push({pixels, groups, moves, edges});
     await new Promise(done => setTimeout(done, 20));
   }
   return found;
