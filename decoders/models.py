@@ -142,6 +142,8 @@ def load(
     if is_hub_id(name):
         where = str(hub.fetch(where, revision, tell))
     config = config_of(name, where)
+    if config.is_encoder_decoder:
+        raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
     chosen = pick_dtype(dtype, device, config)
     try:
         tokenizer = AutoTokenizer.from_pretrained(where)

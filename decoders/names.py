@@ -10,9 +10,11 @@ TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is u
 
 
 def shipped() -> list[str]:
-    """Names of the models that come with the project; heads, which need one, are left out."""
+    """Names of the models that come with the project and can be decoded from alone: neither heads, which need
+    a target, nor encoder-decoders, which need a source.
+    """
     configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
-    return sorted(name for name, config in configs.items() if kind(config) not in ("heads", "reward"))
+    return sorted(name for name, config in configs.items() if kind(config) in ("causal", "diffusion"))
 
 
 def kind(config: dict) -> str:

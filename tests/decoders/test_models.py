@@ -185,3 +185,10 @@ def test_the_fallback_decodes_and_leaves_a_note(tiny_model):
     trace = Lane("beam", prompt, {"target": slow}, limits=Limits(8)).run()
     assert trace.output() == fast.output()
     assert any("tree mask" in getattr(e, "text", "") for e in trace.steps[0].events)
+
+
+def test_an_encoder_decoder_is_refused_with_a_sentence(tmp_path):
+    transformers.T5Config(d_model=8, num_layers=1).save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(ValueError, match="is an encoder-decoder; choose a causal language model"):
+        models.load(str(tmp_path))
