@@ -68,8 +68,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (!this.wanted) return;
       const { view } = this.scene, { first, columns } = this.span(), [low, high] = this.opened(view);
       const share = (x) => 100 * Math.max(0, Math.min(1, (x - first) / columns));
-      this.open.style.left = share(low) + "%";
-      this.open.style.width = Math.max(0.5, share(high) - share(low)) + "%";
+      const width = Math.max(0.5, share(high) - share(low));
+      this.open.style.width = width + "%";
+      this.open.style.transform = `translateX(${(100 * share(low)) / width}%)`; // percent of its own width: nothing is laid out anew
     }
 
     opened(view) {
