@@ -4,6 +4,7 @@ Knows no model, no method by name and nothing of the loop that runs them. p is t
 the draft's, both after all processors; at temperature 0 both are one-hot.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -32,6 +33,7 @@ class Draft:
     nodes: list[int] = field(default_factory=list)  # in order of birth, so parents come first
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
+    draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
     chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
@@ -40,7 +42,22 @@ class Draft:
         node = lane.propose(parent, token, logprob, slot=len(siblings), **how)
         siblings.append(node)
         self.nodes.append(node)
+        if logprob is not None:
+            self.chance[node] = math.exp(logprob)
         return node
+
+    def prune(self, lane: Lane, nodes: list[int], reason: str) -> None:
+        """Takes drafted nodes, whole limbs, out again before the target sees them."""
+        lost = set(nodes)
+        for node in nodes:
+            lane.verdict(node, "pruned", q=self.chance.get(node), reason=reason)
+        self.nodes = [n for n in self.nodes if n not in lost]
+        self.children = {
+            parent: kept
+            for parent, below in self.children.items()
+            if parent not in lost and (kept := [n for n in below if n not in lost])
+        }
+        lane.drop(nodes)
 
 
 @dataclass
@@ -95,6 +112,10 @@ class Question:
         """The drafted nodes below `node` in slot order."""
         return self.draft.children.get(node, [])
 
+    def offers(self, node: int) -> list[int]:
+        """What was drawn below `node`, draw by draw: children drawn with replacement may come up again."""
+        return self.draft.draws.get(node) or self.children(node)
+
 
 def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk) -> None:
     """The `observe` of drafters that learn nothing from a verdict."""
@@ -116,6 +137,50 @@ class Drafter:
     observe: Callable[[Lane, Draft, Walk], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who guesses: `scores(lane, nodes)` gives its processed scores [N, V] of the token after each node."""
+
+    scores: Callable[[Lane, list[int]], torch.Tensor]
+    name: str  # "a draft model", "an n-gram table": the words after "from"
+    says: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which guesses are written down: `grow(lane, draft, guess, most)` fills the draft, at most `most` deep.
+
+    `guess(nodes)` asks the source for scores [N, V]. `fill` and `sees_token` as in `Drafter`.
+    """
+
+    grow: Callable[[Lane, Draft, Callable[[list[int]], torch.Tensor], int], None]
+    fill: str
+    name: str  # "chain", "tree of fixed widths"
+    says: str
+    sees_token: bool = False
+
+
+def drafted(source: Source, shape: Shape) -> Drafter:
+    """The drafter that writes down `shape` of the guesses of `source`."""
+
+    def propose(lane: Lane) -> Draft:
+        draft, asked, rows = Draft(lane.tip), [], []
+
+        def guess(nodes: list[int]) -> torch.Tensor:
+            scores = source.scores(lane, nodes)  # [N, V]
+            asked.extend(nodes)
+            rows.append(scores)
+            return scores
+
+        shape.grow(lane, draft, guess, lane.left - 1)
+        if rows:
+            lane.distribution(asked, torch.cat(rows), view="draft")
+        return draft
+
+    name, says = f"{shape.name} from {source.name}", f"{source.says} {shape.says}"
+    return Drafter(propose, shape.fill, "draft", shape.sees_token, name=name, says=says)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def walk(question: Question, replacement: bool = False) -> Walk:
         left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
         children = question.children(node)
         match = None
-        for slot, child in enumerate(children):
+        for slot, child in enumerate(question.offers(node)):
             token = question.tokens[child]
             p, q = float(left[token]), float(drafted[token])
             accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
@@ -90,5 +90,8 @@ RECURSIVE_REJECTION = Verifier(
     "tested against, or drawn from, what the target wanted more than the draft.",
 )  # fmt: skip
 WITH_REPLACEMENT_REJECTION = Verifier(
-    partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT})
-)
+    partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
+    name="token rejection with replacement",
+    says="A drafted token passes with probability p/q, at most 1; after that the next draw, which may be the "
+    "same token again, is tested against what the target wanted more than the draft.",
+)  # fmt: skip

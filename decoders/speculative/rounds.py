@@ -65,16 +65,18 @@ def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> 
     none.
     """
     parents, tokens = lane.tree.parents, lane.tree.tokens
-    tried = Counter()
+    tried, last_test = Counter(), {test.node: test for test in walk.tests}
     for test in walk.tests:
         parent = parents[test.node]
         tried[parent] += 1
+        if test.left is not None:
+            lane.distribution([parent], test.left.log()[None], "residual", f"after test {tried[parent]}")
+        if test is not last_test[test.node]:
+            continue  # it was drawn again, and tested again
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.chance.get(test.node) if test.q is None else test.q
         status = "accepted" if test.accepted else "rejected"
         lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason)
-        if test.left is not None:
-            lane.distribution([parent], test.left.log()[None], "residual", f"after test {tried[parent]}")
     tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
     for node in draft.nodes:
         if node not in tested:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import draft_model
+from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.parts import Drafter, Verifier, badge, described
+from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
+from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 
@@ -16,7 +17,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return draft_model([1] * parameters["num_assistant_tokens"], temperature), verifier, temperature
+    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    return drafted(DRAFT_MODEL, shape), verifier, temperature
 
 
 @strategy(

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import draft_model
+from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.parts import Drafter, Verifier, badge, described
+from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
+from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 
@@ -16,7 +17,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree of fixed widths from the draft; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return draft_model(parameters["widths"], temperature), verifier, temperature
+    return drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), verifier, temperature
 
 
 @strategy(

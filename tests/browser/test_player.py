@@ -177,9 +177,7 @@ def test_colours_are_the_states_in_both_themes(page):
     for theme in ("light", "dark"):
         page.evaluate("t => { scene.theme(t); return painted(scene); }", theme)
         fills = set(
-            page.evaluate(
-                "scene.traces.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)"
-            )
+            page.evaluate("scene.traces.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)")
         )
         assert fills == {palette["accepted"][theme]["color"], palette["resampled"][theme]["color"],
                          palette["rejected"][theme]["tint"]}  # fmt: skip

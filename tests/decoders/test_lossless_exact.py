@@ -81,3 +81,24 @@ def test_with_an_end_of_text_token(strategy, parameters, shape):
 def test_prompt_lookup_has_the_target_s_law(models, shape, eos):
     parameters = {"prompt_lookup_num_tokens": 3, "max_matching_ngram_size": 2, **SHAPES[shape]}
     check("prompt_lookup", pair(models, eos), parameters, length=4)
+
+
+@pytest.mark.parametrize("models", PAIRS)
+@pytest.mark.parametrize(("shape", "verifier"), [
+    ("chain", "block"), ("chain", "traversal"), ("chain", "K-SEQ"), ("chains", "K-SEQ"),
+    ("chains", "token rejection with replacement"), ("chains", "node sampling"), ("widths", "traversal"),
+    ("widths, with replacement", "token rejection with replacement"), ("best slots", "token rejection"),
+    ("best slots", "traversal"), ("best paths", "node sampling"), ("expand and rerank", "node sampling"),
+])  # fmt: skip
+def test_parts_that_fit_together_have_the_target_s_law(models, shape, verifier):
+    parts = {"shape": shape, "verifier": verifier, "depth": 2, "width": 2, "budget": 3}
+    check("speculation", pair(models), {**parts, "temperature": 1.2}, length=3, rounds=1)
+
+
+@pytest.mark.parametrize(("strategy", "parameters"), [
+    ("spectr", {"num_chains": 2, "num_assistant_tokens": 2}), ("dyspec", {"budget": 4}),
+    ("opt_tree", {"budget": 4, "delta": 0.1}),
+])  # fmt: skip
+@pytest.mark.parametrize("shape", SHAPES)
+def test_presets_have_the_target_s_law(strategy, parameters, shape):
+    check(strategy, pair("far", frozenset({2})), {**parameters, **SHAPES[shape]}, length=3, rounds=1)

@@ -1,0 +1,52 @@
+"""DySpec: a drafted tree that grows where the draft itself is sure."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.grown_shapes import best_slots
+from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.rounds import rounds
+from decoders.speculative.shaping import SHAPING
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
+    temperature = parameters["temperature"]
+    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
+    return drafted(DRAFT_MODEL, best_slots(parameters["budget"], temperature)), verifier, temperature
+
+
+@strategy(
+    name="dyspec",
+    title="DySpec",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
+        *SHAPING,
+    ),
+    papers=("dyspec",),
+    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def dyspec(lane: Lane) -> Iterator[None]:
+    """The drafted tree grows where the draft is sure of itself, node by node, within a budget.
+
+    1. Every open slot is worth the chance that the verifier comes to it, if the draft judges itself right:
+       the first slot 1; a slot below a token `value x q(token)`; the next slot beside it
+       `value x (1 - q(token))`.
+    2. The slot that is worth most gets the next token, drawn from what is left of q there, until budget
+       nodes are drafted.
+    3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
+       widths.
+
+    A sure draft gives a long chain, an unsure one a bush. A slot is chosen before its token is drawn, so the
+    text keeps exactly the target's distribution.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

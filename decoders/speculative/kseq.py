@@ -1,0 +1,84 @@
+"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws as often as a simple rule can.
+
+Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algorithm 3 and section 5.
+"""
+
+import torch
+
+from decoders.speculative.parts import SAMPLED, WITH_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.sentences import number
+
+HALVINGS = 60  # of the interval in which rho lies: to the last digit of a double
+
+
+def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float]:
+    """(rho, beta): the smallest rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where beta is the
+    sum of min(q, p / rho) over [V], the chance that one draw is accepted.
+    """
+
+    def beta(rho: float) -> float:
+        return float(torch.minimum(q, p / rho).sum())
+
+    def enough(rho: float) -> bool:
+        return 1 - (1 - beta(rho)) ** count <= rho * beta(rho)
+
+    low, high = 1.0, float(count)
+    if enough(low):
+        return low, beta(low)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, beta(high)
+
+
+def walk(question: Question) -> Walk:
+    """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
+    the own token comes from p less what the draws took of it, in proportion to their chances.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        p, q = question.p[node], question.draft.q.get(node)  # [V]
+        offers, left, match = question.offers(node), p, None
+        if offers:
+            rho, beta = division(p, q, len(offers))
+            took = torch.minimum(q, p / rho)
+            taken = 1 - (1 - beta) ** len(offers)
+            left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
+        for slot, child in enumerate(offers):
+            token = question.tokens[child]
+            chance = min(1.0, float(p[token]) / (rho * float(q[token])))
+            accepted, u = question.chooser.bernoulli(chance, ("accept", depth, slot))
+            reason = sentence(float(p[token]), float(q[token]), rho, chance, bool(accepted))
+            found.tests.append(Test(child, bool(accepted), float(p[token]), float(q[token]), u, reason))
+            if accepted:
+                match = child
+                break
+        if match is None:
+            if offers:
+                found.tests[-1].left = left / left.sum() if left.sum() > 0 else p
+            law = p if not offers or float(left.sum()) <= 0 else left
+            found.token, found.u = question.chooser.categorical(law, ("sample", depth))
+            found.p = float(law[found.token] / law.sum())
+            found.reason = (
+                f"Drawn from what the draws had left of the target's distribution, with {number(found.p)}."
+                if offers
+                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
+            )
+            return found
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+def sentence(p: float, q: float, rho: float, chance: float, accepted: bool) -> str:
+    """Why, with its numbers."""
+    fate = "It was accepted." if accepted else "It was rejected."
+    divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
+    return f"A draw passes with min(1, {divided}), here {number(chance)}. {fate}"
+
+
+KSEQ = Verifier(
+    walk, exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}), name="K-SEQ",
+    says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
+    "smallest rho that leaves the target's law as it is.",
+)  # fmt: skip

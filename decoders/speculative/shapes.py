@@ -1,0 +1,135 @@
+"""Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
+
+Where chance fills the slots, children are drawn one after the other from what is left of q (Gumbel top-k
+draws the same law), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun et al.
+2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the likeliest
+tokens.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+
+from decoders.lane import Lane
+from decoders.speculative.parts import (
+    FIXED,
+    SAMPLED,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Draft,
+    Shape,
+)
+from decoders.speculative.recursive_rejection import without
+from decoders.speculative.rounds import law
+
+Guess = Callable[[list[int]], torch.Tensor]
+
+
+def widths(children: list[int], temperature: float, replacement: bool = False) -> Shape:
+    """A tree whose nodes at depth d have `children[d]` children, fewer where q has no more tokens, or, drawn
+    with replacement, where a token came up again: then more is drawn below it. A chain is a tree of widths 1.
+    """
+    several = max(children) > 1
+    drawn = (WITH_REPLACEMENT if replacement else WITHOUT_REPLACEMENT) if several else SAMPLED
+    fill = FIXED if temperature == 0.0 else drawn
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        level, copies = [lane.tip], Counter([lane.tip])
+        for count in children[:most]:
+            if not level:
+                break
+            scores = guess(level)  # [level, V]
+            if fill == FIXED:
+                born = likeliest(lane, draft, level, scores, count)
+            elif fill == WITH_REPLACEMENT:
+                copies = repeated(lane, draft, level, law(lane, scores), [count * copies[n] for n in level])
+                born = list(copies)
+            else:
+                born = sampled(lane, draft, level, law(lane, scores), count, fill)
+            level = open_ends(lane, born)
+
+    return Shape(grow, fill, shape_name(children, fill), f"It writes down {SAYS[fill]}.")
+
+
+def shape_name(children: list[int], fill: str) -> str:
+    """What a tree of these widths is called."""
+    if max(children) == 1:
+        return "chain"
+    return (
+        "several chains"
+        if fill == WITH_REPLACEMENT and max(children[1:], default=1) == 1
+        else "tree of fixed widths"
+    )
+
+
+SAYS = {
+    FIXED: "the likeliest tokens of each place",
+    SAMPLED: "a token drawn by chance at each place",
+    WITHOUT_REPLACEMENT: "several tokens of each place, drawn without putting any back",
+    WITH_REPLACEMENT: "several tokens of each place, each drawn from the whole distribution",
+}
+
+
+def open_ends(lane: Lane, nodes: list[int]) -> list[int]:
+    """Those of `nodes` that may have children: nothing follows an end-of-text token."""
+    return [n for n in nodes if lane.tree.tokens[n] not in lane.eos]
+
+
+def likeliest(lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, count: int) -> list[int]:
+    """The `count` likeliest tokens of each row of scores [level, V] as children; returns the new nodes."""
+    logprobs = scores.log_softmax(-1)
+    if count == 1:
+        tokens = scores.argmax(-1, keepdim=True)  # ties as greedy decoding breaks them
+        values = logprobs.gather(1, tokens)
+    else:
+        values, tokens = logprobs.topk(min(count, scores.shape[-1]), dim=-1)
+    born = []
+    for parent, row, chances in zip(level, tokens.tolist(), values.tolist(), strict=True):
+        for token, logprob in zip(row, chances, strict=True):
+            if logprob == -math.inf:
+                break
+            born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
+    return born
+
+
+def sampled(
+    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, count: int, fill: str
+) -> list[int]:
+    """For each law q of `laws` [level, V] up to `count` children drawn from it; returns the new nodes.
+
+    The draws of one level are kept apart by the rank of the parent in its level and by the slot.
+    """
+    depth, born = lane.tree.depths[level[0]] + 1, []
+    for rank, (parent, q) in enumerate(zip(level, laws, strict=True)):
+        draft.q[parent] = left = q
+        for slot in range(count):
+            if slot and not bool((left > 0).any()):
+                break
+            token = lane.chooser.categorical(left, ("draft", depth, rank, slot)).value
+            born.append(
+                draft.propose(lane, parent, token, math.log(float(q[token])), source="draft", fill=fill)
+            )
+            if slot + 1 < count and fill == WITHOUT_REPLACEMENT:
+                left = without(left, token)
+    return born
+
+
+def repeated(lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int]) -> Counter:
+    """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node.
+    Returns how often each new node was drawn.
+    """
+    depth, born = lane.tree.depths[level[0]] + 1, Counter()
+    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
+        draft.q[parent], node_of = q, {}
+        for slot in range(count):
+            token = lane.chooser.categorical(q, ("draft", depth, rank, slot)).value
+            if token not in node_of:
+                chance = math.log(float(q[token]))
+                node_of[token] = draft.propose(
+                    lane, parent, token, chance, source="draft", fill=WITH_REPLACEMENT
+                )
+            draft.draws.setdefault(parent, []).append(node_of[token])
+            born[node_of[token]] += 1
+    return born

@@ -1,0 +1,97 @@
+"""Speculation part by part: every shape of draft with every verifier, and the reason where two do not fit."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.block import BLOCK
+from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
+from decoders.speculative.kseq import KSEQ
+from decoders.speculative.node_sampling import NODE_SAMPLING
+from decoders.speculative.parts import FIXED, Drafter, Shape, Verifier, badge, described, drafted
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
+from decoders.speculative.rounds import rounds
+from decoders.speculative.shapes import widths
+from decoders.speculative.shaping import SHAPING
+from decoders.speculative.traversal import TRAVERSAL
+
+DELTA = 0.3  # of best_paths
+SHAPES = {
+    "chain": lambda s: widths([1] * s["depth"], s["temperature"]),
+    "chains": lambda s: widths([s["width"], *[1] * (s["depth"] - 1)], s["temperature"], replacement=True),
+    "widths": lambda s: widths([s["width"]] * s["depth"], s["temperature"]),
+    "widths, with replacement": lambda s: widths([s["width"]] * s["depth"], s["temperature"], True),
+    "best slots": lambda s: best_slots(s["budget"], s["temperature"]),
+    "best paths": lambda s: best_paths(s["budget"], s["depth"], DELTA),
+    "expand and rerank": lambda s: expand_and_rerank(s["width"], s["depth"], s["budget"]),
+}
+VERIFIERS = {
+    "greedy match": GREEDY_MATCH,
+    "node sampling": NODE_SAMPLING,
+    "token rejection": RECURSIVE_REJECTION,
+    "token rejection with replacement": WITH_REPLACEMENT_REJECTION,
+    "K-SEQ": KSEQ,
+    "block": BLOCK,
+    "traversal": TRAVERSAL,
+}
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The chosen shape from the draft model, and the chosen verifier."""
+    shape: Shape = SHAPES[parameters["shape"]](parameters)
+    return drafted(DRAFT_MODEL, shape), VERIFIERS[parameters["verifier"]], parameters["temperature"]
+
+
+def fits(parameters: dict) -> str | None:
+    """Why the chosen parts do not go together, in a sentence; None if they do."""
+    drafter, verifier, temperature = parts(parameters)
+    if temperature == 0.0 and verifier.uses_q:
+        return (
+            "At temperature 0 nothing is drawn: choose greedy match or node sampling, or raise temperature."
+        )
+    if temperature > 0.0 and not verifier.draws:
+        return "greedy match draws nothing: choose another verifier, or temperature 0."
+    if verifier.uses_q and drafter.fill == FIXED:
+        return (
+            f"{verifier.name} needs drawn guesses, but this shape takes the likeliest: choose node sampling."
+        )
+    if drafter.fill not in verifier.exact_for:
+        good = ", ".join(name for name, v in VERIFIERS.items() if v.draws and drafter.fill in v.exact_for)
+        return f"{verifier.name} would bend the target's law where guesses are {drafter.fill}; choose {good}."
+    return None
+
+
+@strategy(
+    name="speculation",
+    title="Speculation, part by part",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
+        Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        Parameter("depth", "int", 3, "Levels of the draft; most levels where it grows.", low=1, high=32),
+        Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
+        Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),
+        Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
+        *SHAPING[1:],
+    ),
+    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    together=fits,
+)
+def speculation(lane: Lane) -> Iterator[None]:
+    """Draft and verify, with a shape and a verifier of your choice; the badge says what they promise.
+
+    1. The draft model writes down guesses in the chosen shape: a chain, several, a tree of fixed widths, or
+       a tree that grows where the draft is sure.
+    2. One target forward scores them all.
+    3. The verifier decides which path is kept and draws the target's own token after it.
+
+    Two parts go together if the verifier is exact for the way in which the guesses were chosen; others are
+    refused with the reason.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
