@@ -117,8 +117,16 @@ class Question:
         return self.draft.draws.get(node) or self.children(node)
 
 
-def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk) -> None:
-    """The `observe` of drafters that learn nothing from a verdict."""
+@dataclass
+class Seen:
+    """What the target's forward of a round showed: the nodes that it scored and their logits [N, V]."""
+
+    nodes: list[int]
+    logits: torch.Tensor
+
+
+def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    """The `observe` of drafters that learn nothing from a round."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ class Drafter:
     fill: str
     source: str  # "draft", "prompt", ...
     sees_token: bool = False
-    observe: Callable[[Lane, Draft, Walk], None] = nothing_to_observe
+    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
 

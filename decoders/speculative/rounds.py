@@ -12,7 +12,7 @@ import torch
 
 from decoders.distributions import one_hot, probabilities
 from decoders.lane import Lane
-from decoders.speculative.parts import Draft, Drafter, Question, Verifier, Walk
+from decoders.speculative.parts import Draft, Drafter, Question, Seen, Verifier, Walk
 
 
 def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
@@ -48,7 +48,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         lane.commit(committed, said)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept])
-        drafter.observe(lane, draft, walk)
+        drafter.observe(lane, draft, walk, Seen(nodes, logits))
         yield
 
 
