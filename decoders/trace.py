@@ -54,7 +54,7 @@ class Propose:
     parent: int
     token: int
     logprob: float | None
-    source: str  # "target", "draft", "prompt", "guess"; "copied" or "person" where a lane begins further on
+    source: str  # "target", "draft", "prompt", "recycled", "guess"; "copied", "person": see begin.py
     slot: int = 0  # rank among its siblings, in the order in which they are tried
     fill: str | None = None  # how the slot was filled: "sampled without replacement", "sampled", "fixed"
 

@@ -10,7 +10,16 @@ from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
 from decoders.speculative.kseq import KSEQ
 from decoders.speculative.node_sampling import NODE_SAMPLING
-from decoders.speculative.parts import FIXED, Drafter, Shape, Verifier, badge, described, drafted
+from decoders.speculative.parts import (
+    FIXED,
+    WITH_REPLACEMENT,
+    Drafter,
+    Shape,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
@@ -18,6 +27,7 @@ from decoders.speculative.shaping import SHAPING
 from decoders.speculative.traversal import TRAVERSAL
 
 DELTA = 0.3  # of best_paths
+PLAIN = "the simplest that fits"
 SHAPES = {
     "chain": lambda s: widths([1] * s["depth"], s["temperature"]),
     "chains": lambda s: widths([s["width"], *[1] * (s["depth"] - 1)], s["temperature"], replacement=True),
@@ -40,8 +50,19 @@ VERIFIERS = {
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The chosen shape from the draft model, and the chosen verifier."""
-    shape: Shape = SHAPES[parameters["shape"]](parameters)
-    return drafted(DRAFT_MODEL, shape), VERIFIERS[parameters["verifier"]], parameters["temperature"]
+    shape, temperature = SHAPES[parameters["shape"]](parameters), parameters["temperature"]
+    chosen = parameters["verifier"]
+    verifier = plain(shape, temperature) if chosen == PLAIN else VERIFIERS[chosen]
+    return drafted(DRAFT_MODEL, shape), verifier, temperature
+
+
+def plain(shape: Shape, temperature: float) -> Verifier:
+    """The simplest exact verifier for a shape."""
+    if temperature == 0.0:
+        return GREEDY_MATCH
+    if shape.fill == FIXED:
+        return NODE_SAMPLING
+    return WITH_REPLACEMENT_REJECTION if shape.fill == WITH_REPLACEMENT else RECURSIVE_REJECTION
 
 
 def fits(parameters: dict) -> str | None:
@@ -70,7 +91,7 @@ def fits(parameters: dict) -> str | None:
     needs=("target", "draft"),
     parameters=(
         Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
-        Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS)),
         Parameter("depth", "int", 3, "Levels of the draft; most levels where it grows.", low=1, high=32),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
         Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),

@@ -42,7 +42,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
                     continue
                 for rank, token in enumerate(table.get(lane.tree.tokens[node], [])[: template.get(path, 0)]):
                     below[path + str(rank)] = draft.propose(
-                        lane, node, token, None, source="guess", fill=FIXED
+                        lane, node, token, None, source="recycled", fill=FIXED
                     )
             level = below
         return draft
@@ -53,7 +53,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
             table[lane.tree.tokens[node]] = row  # of equal tokens the later one counts
 
     return Drafter(
-        propose, FIXED, source="guess", observe=observe, name="recycled tokens",
+        propose, FIXED, source="recycled", observe=observe, name="recycled tokens",
         says="For each token the likeliest successors that the target last saw for it fill a fixed tree.",
     )  # fmt: skip
 
