@@ -108,6 +108,23 @@ def tree_settles_more(chain, tree):
     assert tree.costs.totals()["proposed"] > chain.costs.totals()["proposed"]
 
 
+def one_of_four_stays(chain, chains):
+    assert {"accepted", "rejected", "never reached"} <= statuses(chains)
+    assert forwards(chains) < forwards(chain)
+
+
+def growing_guesses_less(tree, *grown):
+    for trace in grown:
+        assert trace.output() == tree.output() and forwards(trace) < 1.3 * forwards(tree)
+        assert trace.costs.totals()["proposed"] < 0.8 * tree.costs.totals()["proposed"]
+
+
+def a_block_keeps_more(token, block):
+    assert forwards(block) < forwards(token)
+    why = [e.reason for step in block.steps for e in step.events if isinstance(e, Verdict) and e.reason]
+    assert any("did not pass, and a longer beginning did" in reason for reason in why)
+
+
 def same_text(jacobi, greedy):
     assert jacobi.output() == greedy.output() and forwards(jacobi) <= forwards(greedy)
 
@@ -121,7 +138,11 @@ SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
     "A chain or a tree of guesses": tree_settles_more,
+    "One chain or four": one_of_four_stays,
+    "Trees that grow": growing_guesses_less,
+    "One draft, two verifiers": a_block_keeps_more,
     "A text that repeats itself": same_text_cheaper,
+    "Second thoughts": same_text_cheaper,
     "All positions at once": same_text,
 }
 
