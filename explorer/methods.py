@@ -21,6 +21,9 @@ FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "metho
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
+    "spectr": {"parameters": {"temperature": 1.0}},
+    "dyspec": {"parameters": {"temperature": 1.0}},
+    "token_recycling": {"prompt": "They had fun. They had fun. They had"},
     "speculative": {"parameters": {"temperature": 1.0}},
     "speculative_tree": {"parameters": {"temperature": 1.0}},
 }
