@@ -153,3 +153,19 @@ def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
             for v in (traversal.walk, RECURSIVE_REJECTION.walk)
         ]
         assert math.isclose(*chances, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kseq_accepts_more_with_every_draw_and_never_more_than_the_best_plan_could(seed):
+    """One draw: 1 - TV. The best plan accepts at most the sum of min(p, 1 - (1 - q)^k), since a token can be
+    kept only where it was drawn.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    p, q = (torch.randn(5, generator=draw, dtype=torch.float64).softmax(0) for _ in range(2))
+    passes = []
+    for count in range(1, 7):
+        _, beta = kseq.division(p, q, count)
+        passes.append(1 - (1 - beta) ** count)
+        assert passes[-1] <= float(torch.minimum(p, 1 - (1 - q) ** count).sum()) + 1e-12
+    assert passes[0] == pytest.approx(float(torch.minimum(p, q).sum()), abs=1e-12)
+    assert all(a <= b + 1e-12 for a, b in itertools.pairwise(passes))

@@ -75,3 +75,41 @@ def test_equal_draws_share_a_node_and_are_counted():
     assert paths == ["a", "b", "ac", "ba"]
     a, b, ac, ba = draft.nodes
     assert draft.draws == {draft.root: [a, a, b], a: [ac, ac], b: [ba]}
+
+
+def test_slots_are_filled_in_order_of_their_worth():
+    """The worth of a slot is at most that of the slot it came from, so what is filled is never worth more
+    than what was filled before.
+    """
+    _, lane, draft = grown(best_slots(12, 0.0), 0.0)
+    worth, used = {draft.root: 1.0}, {}
+    filled = []
+    for node in draft.nodes:
+        parent = lane.tree.parents[node]
+        left = 1.0 - used.get(parent, 0.0)
+        filled.append(worth[parent] * left)
+        worth[node] = worth[parent] * draft.chance[node]
+        used[parent] = used.get(parent, 0.0) + draft.chance[node]
+    assert all(a >= b - 1e-12 for a, b in zip(filled, filled[1:], strict=False))
+
+
+def test_a_draft_without_doubt_grows_a_chain():
+    sure = TableModel(lambda tokens: [1.0, 0.0, 0.0], 3)
+    models = {"target": sure, "draft": sure}
+    for strategy, parameters in (("dyspec", {"budget": 5}), ("opt_tree", {"budget": 5, "max_depth": 5})):
+        lane = Lane(strategy, [0], models, {**parameters, "temperature": 1.0}, limits=Limits(12))
+        lane.advance()
+        assert lane.trace.costs.per_step_drafted[0] == 5 and lane.written == 6
+        lane.close()
+
+
+@pytest.mark.parametrize("draft_is_target", [True, False])
+def test_a_draft_that_is_the_target_is_always_accepted(draft_is_target):
+    """Chains of three from the target itself: every round writes four tokens, whichever verifier judges."""
+    target = TableModel(table, 3)
+    draft = target if draft_is_target else TableModel(lambda tokens: [0.2, 0.2, 0.6], 3)
+    for verifier in ("token rejection", "block", "traversal", "K-SEQ"):
+        parts = {"verifier": verifier, "depth": 3, "temperature": 1.0}
+        lane = Lane("speculation", [0], {"target": target, "draft": draft}, parts, limits=Limits(40))
+        rounds = len(lane.run().steps)
+        assert rounds == 10 if draft_is_target else rounds > 10
