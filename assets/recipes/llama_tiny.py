@@ -21,5 +21,5 @@ def main(args: Namespace) -> None:
     model = deepened(model, LAYERS[1])
     curve = stage(model, texts, args, "llama-tiny-12", 8, curve=curve)
     loss = exits_loss(model, EXITS, weight=0.3)
-    curve = stage(model, texts, args, "llama-tiny-mixed", 30, tasks=0.25, loss=loss, curve=curve)
+    curve = stage(model, texts, args, "llama-tiny-mixed", 20, tasks=0.375, loss=loss, curve=curve)
     finish(model, texts, "llama-tiny", curve, exits=EXITS)
