@@ -6,7 +6,7 @@ tokens on average than token rejection does.
 
 import torch
 
-from decoders.speculative.parts import SAMPLED, Question, Test, Verifier, Walk
+from decoders.speculative.parts import SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
 from decoders.speculative.sentences import number
 
 
@@ -34,14 +34,7 @@ def walk(question: Question) -> Walk:
         return found  # an end-of-text token
     left = wanted(question, end, weights[kept])
     law = question.p[end] if left is None or float(left.sum()) <= 0 else left
-    found.token, found.u = question.chooser.categorical(law, ("sample", question.position + kept + 1))
-    found.p = float(law[found.token] / law.sum())
-    found.reason = (
-        f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
-        if left is None
-        else f"Drawn from what the target wanted more than the draft; it has {number(found.p)} of that."
-    )
-    return found
+    return found.end(question, law, question.position + kept + 1, None if left is None else WANTED_MORE)
 
 
 def chain_of(question: Question) -> list[int]:

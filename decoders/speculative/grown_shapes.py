@@ -6,7 +6,6 @@ verifier is to come there.
 
 import heapq
 import math
-from collections.abc import Callable
 
 import torch
 
@@ -14,9 +13,7 @@ from decoders.lane import Lane
 from decoders.speculative.parts import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
 from decoders.speculative.recursive_rejection import without
 from decoders.speculative.rounds import law
-from decoders.speculative.shapes import likeliest, open_ends
-
-Guess = Callable[[list[int]], torch.Tensor]
+from decoders.speculative.shapes import Guess, likeliest, open_ends
 
 
 def best_slots(budget: int, temperature: float) -> Shape:

@@ -57,14 +57,8 @@ def walk(question: Question) -> Walk:
             if offers:
                 found.tests[-1].left = left / left.sum() if left.sum() > 0 else p
             law = p if not offers or float(left.sum()) <= 0 else left
-            found.token, found.u = question.chooser.categorical(law, ("sample", depth))
-            found.p = float(law[found.token] / law.sum())
-            found.reason = (
-                f"Drawn from what the draws had left of the target's distribution, with {number(found.p)}."
-                if offers
-                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
-            )
-            return found
+            drawn = "Drawn from what the draws had left of the target's distribution, with {}."
+            return found.end(question, law, depth, drawn if offers else None)
         found.path.append(match)
         node, depth = match, depth + 1
     return found

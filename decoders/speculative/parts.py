@@ -14,6 +14,7 @@ from decoders.chooser import Chooser
 from decoders.lane import Lane
 from decoders.registry import Part
 from decoders.sampling.shaping import PROCESSORS
+from decoders.speculative.sentences import number
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
 # earlier ones left, or all from the same law; or with no chance at all.
@@ -75,6 +76,10 @@ class Test:
     left: torch.Tensor | None = field(default=None, compare=False)
 
 
+ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
+WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
+
+
 @dataclass
 class Walk:
     """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
@@ -91,6 +96,15 @@ class Walk:
     u: float | None = None
     reason: str | None = None
     note: str | None = None
+
+    def end(self, question: "Question", law: torch.Tensor, depth: int, drawn: str | None) -> "Walk":
+        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {} where its
+        probability goes; None if all drafted tokens were accepted.
+        """
+        self.token, self.u = question.chooser.categorical(law, ("sample", depth))
+        self.p = float(law[self.token] / law.sum())
+        self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
+        return self
 
 
 @dataclass

@@ -12,6 +12,7 @@ import torch
 from decoders.distributions import acceptance, residual
 from decoders.speculative.parts import (
     SAMPLED,
+    WANTED_MORE,
     WITH_REPLACEMENT,
     WITHOUT_REPLACEMENT,
     Question,
@@ -31,7 +32,6 @@ def walk(question: Question, replacement: bool = False) -> Walk:
     found, node, depth = Walk(), question.draft.root, question.position + 1
     while node in question.p:
         left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
-        children = question.children(node)
         match = None
         for slot, child in enumerate(question.offers(node)):
             token = question.tokens[child]
@@ -47,14 +47,7 @@ def walk(question: Question, replacement: bool = False) -> Walk:
             left = found.tests[-1].left = left if rest is None else rest
             drafted = drafted if replacement else without(drafted, token)
         if match is None:
-            found.token, found.u = question.chooser.categorical(left, ("sample", depth))
-            found.p = float(left[found.token] / left.sum())
-            found.reason = (
-                f"Drawn from what the target wanted more than the draft; it has {number(found.p)} of that."
-                if children
-                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
-            )
-            return found
+            return found.end(question, left, depth, WANTED_MORE if question.children(node) else None)
         found.path.append(match)
         node, depth = match, depth + 1
     return found

@@ -85,14 +85,8 @@ def walk(question: Question) -> Walk:
     if leaf not in question.p:
         return found  # an end-of-text token
     law, depth = standing.left[leaf], question.position + len(path) + 1
-    found.token, found.u = question.chooser.categorical(law, ("sample", depth))
-    found.p = float(law[found.token] / law.sum())
-    found.reason = (
-        f"Drawn from what is left of the target's distribution there, with {number(found.p)}."
-        if question.children(leaf)
-        else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
-    )
-    return found
+    drawn = "Drawn from what is left of the target's distribution there, with {}."
+    return found.end(question, law, depth, drawn if question.children(leaf) else None)
 
 
 def sentence(chance: float, passed: bool) -> str:
