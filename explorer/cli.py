@@ -56,6 +56,10 @@ def parser() -> Parser:
         "--million-tokens", type=float, metavar="X", help="budget of each stage (default: the recipe's)"
     )
 
+    measure = commands.add_parser("measure", help="measure these models on held-out texts; write their cards")
+    measure.add_argument("names", nargs="*", metavar="NAME", help="of a shipped model (default: all)")
+    measure.add_argument("--corpus", type=Path, required=True, metavar="FOLDER", help="with stories/*.txt")
+
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
     bench.add_argument(
@@ -274,6 +278,7 @@ COMMANDS = {
     "papers": list_papers,
     "models": shipped.list_models,
     "train": shipped.train,
+    "measure": shipped.measure,
     "run": run,
     "compare": compare,
     "bench": bench,

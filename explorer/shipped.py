@@ -1,6 +1,6 @@
 """The models that come with the project, and the recipes that trained them.
 
-Knows folders and what stands in their files; imports torch only to train.
+Knows folders and what stands in their files; imports torch only to train and to measure.
 """
 
 import argparse
@@ -8,6 +8,8 @@ import ast
 import importlib
 import json
 import sys
+from pathlib import Path
+from types import ModuleType
 
 from decoders.names import SHIPPED, kind
 
@@ -77,10 +79,28 @@ def train(options: argparse.Namespace) -> None:
     name = options.recipe.replace("_", "-")
     if name not in recipes():
         raise ValueError(f"There is no recipe {options.recipe!r}; choose one of: {', '.join(recipes())}.")
-    if not (options.corpus / "stories").is_dir():
-        raise ValueError(f"The corpus {str(options.corpus)!r} has no folder 'stories'; name one that has.")
+    check_corpus(options.corpus)
     if options.million_tokens is not None and not options.million_tokens > 0:
         raise ValueError(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
+    script(name.replace("-", "_")).main(options)
+
+
+def measure(options: argparse.Namespace) -> None:
+    """Measures the models `options.names`, or all, and writes all cards. Raises ValueError with one sentence
+    if there is no such model or corpus.
+    """
+    check_corpus(options.corpus)
+    script("measure").main(options)
+
+
+def check_corpus(corpus: Path) -> None:
+    """Raises ValueError with one sentence unless there are stories in a folder."""
+    if not (corpus / "stories").is_dir():
+        raise ValueError(f"The corpus {str(corpus)!r} has no folder 'stories'; name one that has.")
+
+
+def script(name: str) -> ModuleType:
+    """A file of `assets/recipes`, imported: they import each other by their bare names."""
     if str(RECIPES) not in sys.path:
         sys.path.insert(0, str(RECIPES))
-    importlib.import_module(name.replace("-", "_")).main(options)
+    return importlib.import_module(name)

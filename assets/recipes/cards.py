@@ -1,10 +1,19 @@
-"""The model card: README.md of a model's folder, from its facts, its loss curve and what was measured.
+"""The model card: README.md of a model's folder, from its facts, its loss curve and what the measurements
+left beside it.
 
 Knows Markdown and where the texts come from; measures nothing.
 """
 
+import csv
+import json
+from pathlib import Path
+
 from corpus import STORY_MIX
 
+from decoders.names import TARGET
+from explorer.shipped import about
+
+DRAFTS = ("llama-tiny-draft", "llama-tiny-draft-distilled")
 SOURCES = {
     "tinystories_sample": "TinyStories, first part (CDLA-Sharing-1.0)",
     "tinyfabulist_fables": "klusai/tinyfabulist (MIT)",
@@ -12,59 +21,152 @@ SOURCES = {
     "pratham_storyweaver_en": "Pratham Books StoryWeaver, global-asp/pb-source (CC BY 4.0)",
 }
 SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
+DATA = "\n".join(
+    [
+        "## Data",
+        *(f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX),
+        "- problems made by program, with their checkers: `explorer/tasks`\n",
+    ]
+)
 WARNING = (
-    "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else."
+    "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.\n"
 )
 BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
+SOLVED = "## Tasks solved, in percent of held-out problems"
+VOTES = (
+    "Greedily; where several answers were drawn at temperature 1: one of them (`sampled`), any of sixteen "
+    "(`best`), and the outcome that most of the sixteen have (`majority`).\n"
+)
+CHOSEN = (
+    "`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads "
+    "score highest; `best`: any of them.\n"
+)
+A_STEP = (
+    "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
+    "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
+)
+AGAINST = (
+    "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
+    "round; on stories {greedy:.2f} tokens a target forward greedily, {sampled:.2f} at temperature 1.\n"
+)
+GUESSES = (
+    "In percent, along texts that the target writes: `depth k` the best guess k tokens beyond the next one, "
+    "the path above being right; `temperature 1` how often a token drawn at depth 1 would be accepted on "
+    "sampled text; `accepted x 100` the greedily accepted chain, in hundredths of a token.\n"
+)
 
 
-def data() -> str:
-    """The section on where the texts come from."""
-    return "\n".join(["## Data", *(f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX), ""])
+def write(folder: Path) -> None:
+    """Writes README.md into the folder of a shipped model."""
+    facts = json.loads((folder / "facts.json").read_text())
+    said = sections(folder, facts)
+    (folder / "README.md").write_text("\n".join([*front(folder, facts), *said, DATA, WARNING]), "utf-8")
 
 
-def front(name: str, what: str) -> str:
-    """What every card begins with."""
-    return f"""---
-license: apache-2.0
-library_name: transformers
-language: en
----
-# {name}
-
-{what}
-"""
-
-
-def losses(name: str, curve: list[dict]) -> str:
-    """The picture of the loss curve, and up to eight of its points."""
-    points = [curve[i] for i in sorted({round(k * (len(curve) - 1) / 7) for k in range(8)})]
-    columns = ("million_tokens", "training_loss", "held_out_loss")
-    rows = ["| " + " | ".join(f"{float(p[c]):.2f}" for c in columns) + " |" for p in points]
-    picture = f"![Training and held-out loss of {name} against the tokens read](loss.svg)"
-    return "\n".join(
-        [picture, "", "| million tokens | training loss | held-out loss |", "|---|---|---|", *rows, ""]
-    )
+def sections(folder: Path, facts: dict) -> list[str]:
+    """What was measured, a section each."""
+    found, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
+    if (folder / "sample.txt").exists():
+        quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
+        found.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
+    if solved:
+        columns = {column for row in solved.values() for column in row}
+        told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
+        told = A_STEP if "1 a step" in columns else told
+        found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
+    if guessed and "greedy" in guessed["stories"]:
+        found.append(accepted(folder.name, guessed))
+    elif guessed:
+        drafters = "".join(guesses(name, guessed) for name in guessed["stories"])
+        found.append(f"## How often early guesses are what the target says\n{GUESSES}\n{drafters}")
+    if folder.name == TARGET:
+        others = {draft: left(folder.parent / draft, "acceptance.json") for draft in DRAFTS}
+        found += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
+    return found
 
 
-def recipe(name: str) -> str:
-    """Where it was trained."""
-    return f"`assets/recipes/{name.replace('-', '_')}.py`"
+def left(folder: Path, name: str) -> dict | None:
+    """What a measurement left in a file of a folder; None if there is none."""
+    path = folder / name
+    return json.loads(path.read_text()) if path.exists() else None
 
 
-def card(name: str, what: str, facts: dict, curve: list[dict], extra: str) -> str:
-    """The whole card of a model. curve: the rows of loss.csv; extra: Markdown with what was measured. Of the
-    facts, `architecture` (else Llama) and `tokens_of` (else rows of 256) say how it differs from the target.
-    """
-    about = f"""{BUILT} {facts.get("architecture", "Llama")} architecture, trained from scratch.
+def accepted(draft: str, found: dict[str, dict[str, float]]) -> str:
+    """The acceptance of one draft, as a section."""
+    rows = {group: {k: row[k] for k in ("greedy", "temperature 1")} for group, row in found.items()}
+    stories = found["stories"]
+    told = AGAINST.format(greedy=stories["greedy tokens"], sampled=stories["temperature 1 tokens"])
+    return f"## Acceptance of `{draft}` against `{TARGET}`\n{told}\n{table(rows)}\n"
 
-- {facts["parameters"]:,} parameters, context 512, bfloat16 safetensors; byte-level BPE of 4,096 tokens with
-  single digits, shared by the family
-- trained on {facts["million_tokens"]} million tokens {facts.get("tokens_of", "in rows of 256")}
-- recipe: {recipe(name)}
-- held-out loss {facts["held_out_loss"]} nats a token (perplexity {facts["held_out_perplexity"]})
-"""
-    note = facts.get("note", "")
-    return "\n".join(
-        [front(name, what), about, note, "", losses(name, curve), extra, "", data(), WARNING, ""]
-    )
+
+def guesses(drafter: str, found: dict[str, dict[str, dict]]) -> str:
+    """The numbers of one head or early exit."""
+    rows = {}
+    for group, drafters in found.items():
+        said = drafters[drafter]
+        first = {f"depth {k}": ranks[0] for k, ranks in enumerate(said["accuracy"], 1)}
+        rows[group] = {**first, "temperature 1": said["overlap"][0], "accepted x 100": said["accepted"]}
+    return f"### {drafter}\n{table(rows)}\n\n"
+
+
+def table(rows: dict[str, dict[str, float]]) -> str:
+    """Shares in percent as a table in Markdown, a row each; what a row lacks stays empty."""
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    for name, row in rows.items():
+        cells = (f"{100 * row[c]:.0f}" if c in row else "" for c in columns)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def front(folder: Path, facts: dict) -> list[str]:
+    """What every card begins with: what it is, size, losses."""
+    name, recipe = folder.name, folder.name.replace("-", "_")
+    heads = "parameters_of" in facts or "auc" in facts or "answers" in facts
+    size = f"{facts['parameters']:,} parameters"
+    if heads:
+        lines = [f"- {size} beside the target's; file format and loader: `docs/heads.md`"]
+    else:
+        lines = [
+            f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, bfloat16 safetensors",
+            "- byte-level BPE of 4,096 tokens with single digits, shared by the family",
+        ]
+    tokens_of = facts.get("tokens_of", "in rows of 256 and 512" if not heads else "")
+    lines += [
+        f"- trained on {facts['million_tokens']} million tokens {tokens_of}".rstrip(),
+        f"- recipe: `assets/recipes/{recipe}.py`",
+        f"- measured by `python -m explorer measure {name} --corpus FOLDER`",
+    ]
+    if "held_out_perplexity" in facts:
+        loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
+        lines.append(f"- held-out loss {loss} nats a token (perplexity {perplexity})")
+    for head, count in facts.get("parameters_of", {}).items():
+        lines.append(f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}")
+    areas = {question: area for question, area in facts.get("auc", {}).items() if area is not None}
+    if areas:
+        told = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
+        lines.append(f"- area under the ROC curve of each question on held-out problems: {told}")
+    said = about(name)
+    return [
+        f"---\nlicense: apache-2.0\nlibrary_name: transformers\nlanguage: en\n---\n# {name}\n",
+        f"{said[:1].upper()}{said[1:]}\n\n{BUILT}\n",
+        *lines,
+        f"\n{facts['note']}\n" if "note" in facts else "",
+        *losses(folder),
+    ]
+
+
+def losses(folder: Path) -> list[str]:
+    """The pictures of the loss curves, and up to eight points of a single one."""
+    pictures = [
+        f"![Losses of {path.stem.partition('-')[2] or folder.name} against the tokens read]({path.name})\n"
+        for path in sorted(folder.glob("loss*.svg"))
+    ]
+    with (folder / "loss.csv").open(newline="") as file:
+        columns, *rows = csv.reader(file)
+    if len(columns) > 3:
+        return pictures
+    points = [rows[i] for i in sorted({round(k * (len(rows) - 1) / 7) for k in range(8)})]
+    cells = ["| " + " | ".join(f"{float(value):.2f}" for value in point) + " |" for point in points]
+    titles = "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+    return [*pictures, titles, "|---|---|---|", *cells, ""]

@@ -40,4 +40,4 @@ def main(args: Namespace) -> None:
     )
     curve = stage(model, texts, args, "llama-tiny-moe", 12, tasks=0.25)
     model.config.output_router_logits = False
-    finish(model, texts, "llama-tiny-moe", curve)
+    finish(model, texts, "llama-tiny-moe", curve, architecture="Mixtral")

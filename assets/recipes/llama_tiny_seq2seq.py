@@ -8,12 +8,12 @@ import random
 import re
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 import torch
-from cards import card
 from corpus import CONTEXT, END, IGNORED, VOCABULARY, read_stories, shared_tokenizer
-from measure_tasks import HELD_OUT_SEED, accuracy, table
-from training import CURVE, device, ship, train
+from measure_tasks import FILE, HELD_OUT_SEED, accuracy
+from training import device, ship, train
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from explorer.tasks import TASKS, Problem, problems
@@ -132,12 +132,6 @@ def main(args: Namespace) -> None:
         args.million_tokens or 24,
         args.work / NAME,
     )
-    model.eval()
-    with torch.no_grad():
-        solved = {
-            name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
-            for name, asked in held_out(unread)
-        }
     facts = {
         "million_tokens": round(curve[-1][0], 2),
         "held_out_loss": round(validate(), 4),
@@ -145,11 +139,19 @@ def main(args: Namespace) -> None:
         "tokens_of": "of sources, their padding included",
         "note": "Losses are nats a token of the answers.",
     }
-    folder = ship(model, tokenizer, NAME, curve, facts)
-    (folder / "accuracies.json").write_text(json.dumps(solved, indent=1) + "\n")
-    what = "An encoder-decoder: " + ", ".join(TASKS[name].about[:-1].lower() for name in MIX) + "."
-    found = f"## Tasks solved greedily, in percent of {MEASURED} held-out problems each\n{table(solved)}\n"
-    facts = json.loads((folder / "facts.json").read_text())
-    (folder / "README.md").write_text(
-        card(NAME, what, facts, [dict(zip(CURVE, row, strict=True)) for row in curve], found), "utf-8"
-    )
+    ship(model, tokenizer, NAME, curve, facts)
+
+
+@torch.no_grad()
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves accuracies.json beside the weights: task -> share solved greedily."""
+    stories, held = read_stories(corpus)
+    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
+    found = {
+        name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
+        for name, asked in held_out(unread)
+    }
+    print(found, flush=True)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

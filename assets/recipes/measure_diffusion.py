@@ -1,17 +1,13 @@
 """How the accuracy of the masked-diffusion model falls when it commits more tokens a forward: on tasks whose
 answer follows from the prompt token by token, and on tasks where the tokens must agree with each other.
-
-    PYTHONPATH=. python assets/recipes/measure_diffusion.py llama-tiny-diffusion [--problems 50]
 """
 
-import argparse
 import json
 from pathlib import Path
 
 import torch
 from llama_tiny_diffusion import CANVAS
-from measure_tasks import HELD_OUT_SEED, accuracy, table
-from training import MODELS
+from measure_tasks import FILE, HELD_OUT_SEED, accuracy
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explorer.tasks import Problem, problems
@@ -21,6 +17,7 @@ TOKENS_A_STEP = (1, 2, 4, 8)
 INDEPENDENT = ("copy", "reverse", "replace", "translate", "upper")
 DEPENDENT = ("shuffle", "latin", "sudoku", "column_sum", "json", "sort")
 END, MASK_ID = 0, 4096
+PROBLEMS = 50
 
 
 @torch.no_grad()
@@ -64,25 +61,14 @@ def fitting(name: str, count: int, tokenizer: PreTrainedTokenizerFast) -> list[P
     return [p for p in made if len(tokenizer(p.prompt)["input_ids"]) <= CANVAS // 2][:count]
 
 
-def measure(folder: Path, count: int) -> dict[str, dict[str, float]]:
-    """task -> {tokens a step: accuracy}."""
+def measure(folder: Path) -> None:
+    """Leaves accuracies.json beside the weights: task -> {tokens a step: accuracy}."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     found = {}
     for name in INDEPENDENT + DEPENDENT:
-        asked = fitting(name, count, tokenizer)
+        asked = fitting(name, PROBLEMS, tokenizer)
         texts = {n: unmasked(model, tokenizer, [p.prompt for p in asked], n) for n in TOKENS_A_STEP}
-        found[name] = {str(n): accuracy(asked, answers) for n, answers in texts.items()}
+        found[name] = {f"{n} a step": accuracy(asked, answers) for n, answers in texts.items()}
         print(f"{name:12}", found[name], flush=True)
-    return found
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", help="a folder, or the name of a shipped model")
-    parser.add_argument("--problems", type=int, default=50)
-    given_ = parser.parse_args()
-    where = MODELS / given_.model if (MODELS / given_.model).is_dir() else Path(given_.model)
-    measured = measure(where, given_.problems)
-    print(table(measured))
-    (where / "accuracies.json").write_text(json.dumps(measured, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

@@ -1,26 +1,21 @@
 """How often draft modules and early exits guess what the target says, per task and for stories.
 
-    PYTHONPATH=. python assets/recipes/measure_drafts.py --corpus FOLDER --heads llama-tiny-heads
-
-`measured` returns plain numbers for `measure.py`; run alone, this prints them. Knows no strategy: the numbers
-are taken along texts that the target wrote, every drafter in front of the same places.
+Knows no strategy: the numbers are taken along texts that the target wrote, every drafter in front of the same
+places.
 """
 
-import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from cards import BUILT, data
-from measure import prompts
-from measure_tasks import table
+from measure_acceptance import FILE, prompts
 
-from decoders.heads import DraftModule, Taps, Target, files, take_taps
+from decoders.heads import DraftModule, Taps, Target, take_taps
+from decoders.heads.files import read_config
 from decoders.models import LoadedModel, load, load_heads
 
 DEPTH, RANKS = 4, 8
-EXITS = (3, 6, 9)
 NEW_TOKENS = 48
 Guess = Callable[[Taps, int], list[torch.Tensor]]  # as DraftModule.along
 
@@ -116,7 +111,7 @@ def measured(
     target: LoadedModel,
     heads: dict[str, DraftModule],
     groups: dict[str, list[list[int]]],
-    exits: tuple[int, ...] = EXITS,
+    exits: tuple[int, ...],
     new_tokens: int = NEW_TOKENS,
     depth: int = DEPTH,
 ) -> dict[str, dict[str, dict]]:
@@ -144,71 +139,23 @@ def measured(
     return found
 
 
-def section(drafter: str, found: dict[str, dict[str, dict]]) -> str:
-    """The numbers of one drafter as a section of the card."""
-    rows = {}
-    for group, drafters in found.items():
-        said = drafters[drafter]
-        first = {f"depth {k}": ranks[0] for k, ranks in enumerate(said["accuracy"], 1)}
-        rows[group] = {**first, "temperature 1": said["overlap"][0], "accepted x 100": said["accepted"]}
-    return f"### {drafter}\n{table(rows)}\n"
+def measure_exits(folder: Path, corpus: Path) -> None:
+    """Leaves acceptance.json beside the weights of a target with early exits: see `measured`."""
+    exits = tuple(json.loads((folder / "facts.json").read_text())["exits"])
+    target = load(str(folder))
+    keep(folder, measured(target, {}, prompts(corpus, target), exits))
 
 
-def heads_card(name: str, facts: dict, found: dict[str, dict[str, dict]]) -> str:
-    """README.md of a folder of heads: what it holds, losses, and what was measured."""
-    recipe = name.replace("-", "_")
-    losses = [
-        f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}"
-        f"\n\n  ![Loss of {head} against the tokens read](loss-{head}.svg)"
-        for head, count in facts["parameters_of"].items()
-    ]
-    drafters = next(iter(found.values()))
-    return "\n".join(
-        [
-            f"---\nlicense: apache-2.0\nlanguage: en\n---\n# {name}\n",
-            f"Draft heads on one frozen target; the format is docs/heads.md of Decoding Explorer. {BUILT}\n",
-            f"Trained on {facts['million_tokens']} million tokens; recipe: `assets/recipes/{recipe}.py`.\n",
-            *losses,
-            "\n## How often they guess what the target says, in percent",
-            f"Along {NEW_TOKENS} tokens that the target writes: `depth k` the best guess k tokens beyond the",
-            "next one, the path above being right; `temperature 1` how often a token drawn at depth 1 would",
-            "be accepted on sampled text; `accepted x 100` the greedily accepted chain, in hundredths of a",
-            "token. The exits are those of the target itself.\n",
-            *(section(drafter, found) for drafter in drafters),
-            data(),
-            "A teaching exhibit, of use with its target only.",
-            "",
-        ]
-    )
+def measure_heads(folder: Path, corpus: Path) -> None:
+    """Leaves acceptance.json beside draft heads: see `measured`."""
+    target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
+    keep(folder, measured(target, load_heads(str(folder), target), prompts(corpus, target), exits=()))
 
 
-def main() -> None:
-    """Prints a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--corpus", type=Path, required=True, help="folder with stories/*.txt")
-    parser.add_argument("--target", default="llama-tiny")
-    parser.add_argument("--heads", help="shipped name or folder of heads (default: early exits only)")
-    parser.add_argument("--json", action="store_true", help="print all numbers as JSON")
-    parser.add_argument("--card", action="store_true", help="write README.md into the folder of the heads")
-    args = parser.parse_args()
-    target = load(args.target)
-    heads = load_heads(args.heads, target) if args.heads else {}
-    found = measured(target, heads, prompts(args.corpus, target))
-    if args.card and args.heads:
-        folder = files.find(args.heads)
-        facts = json.loads((folder / "facts.json").read_text())
-        (folder / "README.md").write_text(heads_card(folder.name, facts, found))
-    if args.json:
-        print(json.dumps(found))
-        return
-    print(f"{'':14}{'':10}  first guess right at depth 1 to {DEPTH}    accepted  overlap at depth 1")
+def keep(folder: Path, found: dict[str, dict[str, dict]]) -> None:
+    """Writes and prints the numbers."""
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
     for group, drafters in found.items():
         for name, said in drafters.items():
             first = "  ".join(f"{ranks[0]:.3f}" for ranks in said["accuracy"])
-            print(
-                f"{group:14}{name:10}  {first}         {said['accepted']:.2f}      {said['overlap'][0]:.3f}"
-            )
-
-
-if __name__ == "__main__":
-    main()
+            print(f"{group:14}{name:10}  {first}  {said['accepted']:.2f}  {said['overlap'][0]:.3f}")

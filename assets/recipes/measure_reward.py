@@ -1,25 +1,22 @@
 """How well the reward heads of llama-tiny-reward know right from wrong on problems that they never saw: the
 area under the ROC curve of each question, and what the best of sixteen answers by their score wins.
-
-    PYTHONPATH=. python assets/recipes/measure_reward.py [llama-tiny-reward] [--problems 50] [--samples 16]
 """
 
-import argparse
-import csv
 import json
+from pathlib import Path
 
 import torch
-from cards import BUILT, front, losses, recipe
-from llama_tiny_reward import NAME, graded_row
-from measure_tasks import HELD_OUT_SEED, accuracy, answers, table
+from llama_tiny_reward import graded_row
+from measure_tasks import FILE, HELD_OUT_SEED, SAMPLES, accuracy, answers
 
 from decoders.heads import Reward, take_taps
-from decoders.heads.files import find, read_config
+from decoders.heads.files import read_config
 from decoders.heads.reward import QUESTIONS
 from decoders.models import LoadedModel, load, load_heads
 from explorer.tasks import TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
 
+PROBLEMS = 50
 Places = dict[str, tuple[list[float], list[int]]]  # question -> scores and truths, a place each
 
 
@@ -56,7 +53,7 @@ def scored(
     return found
 
 
-def measure(
+def measured(
     target: LoadedModel, head: Reward, count: int, samples: int
 ) -> tuple[dict[str, dict[str, float]], dict[str, float | None]]:
     """(task -> shares of `count` held-out problems that are solved: `greedy`; at temperature 1 `sampled`, the
@@ -83,51 +80,12 @@ def measure(
     return found, {question: auc(*pair) for question, pair in places.items()}
 
 
-def reward_card(facts: dict, curve: list[dict], found: dict[str, dict[str, float]], samples: int) -> str:
-    """The card of the heads."""
-    areas = ", ".join(f"`{name}` {area:.3f}" for name, area in facts["auc"].items() if area is not None)
-    about = f"""{BUILT}
-
-- {facts["parameters"]:,} parameters beside the target's; file format and loader: `docs/heads.md`
-- trained on {facts["million_tokens"]} million tokens of {facts["answers"]} answers that
-  the target wrote itself, graded by the checkers of `explorer/tasks`
-- recipe: {recipe(NAME)}
-- area under the ROC curve of each question on held-out problems: {areas}
-
-{facts["note"]}.
-"""
-    told = f"""## Tasks solved, in percent of held-out problems
-`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads score
-highest; `best`: any of them.
-
-{table(found)}
-
-The problems are made by program; the stories that the target read are named in its card.
-"""
-    what = "Heads on the frozen `llama-tiny`: they score beginnings of answers, and whole answers, to tasks."
-    return "\n".join([front(NAME, what), about, losses(NAME, curve), told])
-
-
-def main() -> None:
-    """Prints the numbers and keeps them beside the heads: accuracies.json, `auc` in the facts, the card."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("heads", nargs="?", default="llama-tiny-reward", help="shipped name, or a folder")
-    parser.add_argument("--problems", type=int, default=50)
-    parser.add_argument("--samples", type=int, default=16)
-    given = parser.parse_args()
-    folder = find(given.heads)
-    target = load(read_config(given.heads, folder)["target"])
-    found, areas = measure(target, load_heads(given.heads, target)["reward"], given.problems, given.samples)
-    print(table(found))
+def measure(folder: Path) -> None:
+    """Leaves accuracies.json beside the heads, and `auc` in their facts: see `measured`."""
+    target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
+    found, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
     print("area under the ROC curve:", areas)
-    (folder / "accuracies.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
-    facts["auc"] = areas
+    facts |= {"auc": areas, "samples": SAMPLES}
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
-    with (folder / "loss.csv").open(newline="") as file:
-        curve = list(csv.DictReader(file))
-    (folder / "README.md").write_text(reward_card(facts, curve, found, given.samples), "utf-8")
-
-
-if __name__ == "__main__":
-    main()

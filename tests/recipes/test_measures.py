@@ -11,8 +11,9 @@ from transformers import PreTrainedTokenizerFast
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 sys.path.insert(0, str(ASSETS / "recipes"))
 
+from cards import table  # noqa: E402
 from measure_diffusion import CANVAS, MASK_ID, unmasked  # noqa: E402
-from measure_tasks import accuracy, table, voted  # noqa: E402
+from measure_tasks import accuracy, voted  # noqa: E402
 
 from explorer.tasks import problems  # noqa: E402
 
@@ -21,7 +22,11 @@ def test_votes_are_counted_by_the_last_line_and_the_first_text_stands_for_all():
     assert voted(["2+2=4\nanswer 4", "answer 5", "1+3=4\nanswer 4 "]) == "2+2=4\nanswer 4"
     asked = problems("copy", 4, 1)
     assert accuracy(asked, [asked[0].answer, "no", asked[2].answer, asked[3].answer]) == 0.75
-    assert table({"copy": {"greedy": 0.5, "best": 1.0}}).splitlines()[-1] == "| copy | 50 | 100 |"
+
+
+def test_a_table_has_a_column_for_all_that_some_row_has():
+    rows = table({"copy": {"greedy": 0.5}, "sum": {"greedy": 0.25, "best": 1.0}}).splitlines()
+    assert rows[0] == "| | greedy | best |" and rows[2:] == ["| copy | 50 |  |", "| sum | 25 | 100 |"]
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 8])

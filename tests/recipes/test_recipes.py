@@ -5,7 +5,6 @@ ships loads through plain transformers.
 import csv
 import importlib
 import json
-import sys
 from argparse import Namespace
 
 import check
@@ -23,6 +22,7 @@ from explorer import shipped
 TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
 BUDGET = 0.004  # million tokens: one batch
 PARTS = ("training", "held_out")
+MEASURED = ("llama-tiny", "llama-tiny-moe", "llama-tiny-diffusion", "llama-tiny-reward", "llama-tiny-seq2seq")
 
 
 @pytest.fixture(scope="module")
@@ -141,20 +141,13 @@ def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_targ
     assert len(facts["check_losses"]) == 3 * len(check.TEXTS)
 
 
-def test_the_encoder_decoder_loads_through_transformers_and_was_measured(toys):
-    """It writes after a source as its tokenizer cuts it, and each task has an accuracy."""
+def test_the_encoder_decoder_loads_through_transformers(toys):
+    """It writes after a source as its tokenizer cuts it."""
     folder = toys("llama-tiny-seq2seq")
     model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     assert kind(model.config.to_dict()) == "seq2seq"
     wrote = model.generate(**tokenizer("copy: 1 2 3 =>", return_tensors="pt"), max_new_tokens=4)
     assert wrote[0, 0] == model.config.decoder_start_token_id == tokenizer.pad_token_id
-    solved = json.loads((folder / "accuracies.json").read_text())
-    assert {"copy", "correct", "translate", "facts", "correct (stories)"} <= set(solved)
-    assert all(0 <= row["greedy"] <= 1 for row in solved.values())
-    card = (folder / "README.md").read_text("utf-8")
-    assert (
-        all(f"| {name} |" in card for name in solved) and "T5 architecture" in card and "(loss.svg)" in card
-    )
 
 
 def test_sources_and_answers_of_a_batch_are_those_of_its_problems(texts):
@@ -197,16 +190,39 @@ def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_
         load_heads(str(folder), load(str(toys("llama-tiny-draft"))))
 
 
-def test_reward_heads_are_measured(toys, capsys, monkeypatch):
-    """Shares of all tasks; the score never chooses a right answer where none of the samples is right."""
-    measure_reward = importlib.import_module("measure_reward")
-    monkeypatch.setattr(measure_reward, "SCORED", ("sum", "chain"))
-    monkeypatch.setattr(
-        sys, "argv", ["", str(toys("llama-tiny-reward")), "--problems", "2", "--samples", "2"]
-    )
-    monkeypatch.setattr(measure_reward, "read_config", lambda *a: {"target": str(toys("llama-tiny"))})
-    measure_reward.main()
-    solved = json.loads((toys("llama-tiny-reward") / "accuracies.json").read_text())
-    assert solved.keys() == {"sum", "chain"} and all(r["chosen"] <= r["best"] for r in solved.values())
+def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, capsys, monkeypatch):
+    """Every card names its recipe and has what was measured; the scores never choose a right answer where
+    none of the samples is right.
+    """
+    folders = {name: toys(name) for name in sorted(TOYS)}
+    measure = importlib.import_module("measure")
+    few = ("copy", "sum", "chain")
+    small = {
+        "measure_tasks": dict(NAMES=few, PROBLEMS=2, SAMPLES=2, NEW_TOKENS=4),
+        "measure_acceptance": dict(TASKS=few, STORIES=2, PROBLEMS=1, NEW_TOKENS=4),
+        "measure_drafts": dict(NEW_TOKENS=8),
+        "measure_diffusion": dict(PROBLEMS=1, INDEPENDENT=("copy",), DEPENDENT=("sum",), TOKENS_A_STEP=(8,)),
+        "measure_reward": dict(SCORED=("sum", "chain"), PROBLEMS=2, SAMPLES=2),
+    }
+    for name, constants in small.items():
+        for constant, value in constants.items():
+            monkeypatch.setattr(importlib.import_module(name), constant, value)
+    measure.main(Namespace(names=[], corpus=toy_corpus))
+
+    cards = {name: (folder / "README.md").read_text("utf-8") for name, folder in folders.items()}
+    solved = {name: json.loads((folders[name] / "accuracies.json").read_text()) for name in MEASURED}
+    assert all(f"| {task} |" in cards[name] for name in MEASURED for task in solved[name])
+    assert solved["llama-tiny"]["sum"].keys() == {"greedy", "sampled", "best", "majority"}
+    assert solved["llama-tiny"]["copy"].keys() == {"greedy"}
+    assert all(row["chosen"] <= row["best"] for row in solved["llama-tiny-reward"].values())
+    assert {"copy", "correct (stories)"} <= solved["llama-tiny-seq2seq"].keys()
+    for name, card in cards.items():
+        assert f"`assets/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
+    assert "T5 architecture" in cards["llama-tiny-seq2seq"] and "Mixtral" in cards["llama-tiny-moe"]
+    assert "### exit 1" in cards["llama-tiny"] and "### medusa" in cards["llama-tiny-heads"]
+    drafts = [f"## Acceptance of `{draft}`" for draft in ("llama-tiny-draft", "llama-tiny-draft-distilled")]
+    assert all(told in cards["llama-tiny"] for told in drafts) and "## A sample" in cards["llama-tiny"]
+    assert 0 <= json.loads((folders["llama-tiny-draft"] / "facts.json").read_text())["greedy_acceptance"] <= 1
     assert "area under the ROC curve" in capsys.readouterr().out
-    assert "| chain |" in (toys("llama-tiny-reward") / "README.md").read_text("utf-8")
+    with pytest.raises(ValueError, match="no shipped model 'llama-huge'; choose of: llama-tiny, "):
+        measure.main(Namespace(names=["llama-huge"], corpus=toy_corpus))
