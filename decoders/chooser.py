@@ -31,11 +31,18 @@ class Chooser(Protocol):
     def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
         """An index of weights [V] (non-negative, any sum) with probability in proportion to it."""
 
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        """Independent numbers [count] (float64), uniform in the open interval from 0 to 1."""
+
+
+def digest(seed: int, tag: Tag) -> int:
+    """64 bits that belong to `seed` and `tag`: a hash, so they depend on no earlier draw."""
+    return int.from_bytes(hashlib.blake2b(repr((seed, *tag)).encode(), digest_size=8).digest(), "big")
+
 
 def uniform(seed: int, tag: Tag) -> float:
-    """The number in [0, 1) that belongs to `seed` and `tag`: a hash, so it depends on no earlier draw."""
-    digest = hashlib.blake2b(repr((seed, *tag)).encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "big") >> 11) * 2.0**-53
+    """The number in [0, 1) that belongs to `seed` and `tag`."""
+    return (digest(seed, tag) >> 11) * 2.0**-53
 
 
 class Random:
@@ -52,6 +59,10 @@ class Random:
         u = uniform(self.seed, tag)
         return Draw(invert(weights, u), u)
 
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(digest(self.seed, tag) >> 1)
+        return torch.rand(count, generator=generator, dtype=torch.float64).clamp(min=2.0**-53)
+
 
 def invert(weights: torch.Tensor, u: float) -> int:
     """The index where the running sum of weights [V] passes u times the total; never one of weight zero."""
@@ -66,10 +77,10 @@ def invert(weights: torch.Tensor, u: float) -> int:
 class Script:
     """Plays a list of outcomes back: for unit tests and for "what if this had been rejected?"."""
 
-    def __init__(self, outcomes: Iterable[int]):
+    def __init__(self, outcomes: Iterable[float]):
         self.outcomes = list(outcomes)
 
-    def _next(self, tag: Tag) -> int:
+    def _next(self, tag: Tag) -> float:
         if not self.outcomes:
             raise ValueError(f"The script has no outcome left for {tag}.")
         return self.outcomes.pop(0)
@@ -79,6 +90,9 @@ class Script:
 
     def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
         return Draw(int(self._next(tag)), None)
+
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        return torch.tensor([self._next(tag) for _ in range(count)], dtype=torch.float64)
 
 
 class Exhaustive:
@@ -107,6 +121,9 @@ class Exhaustive:
         values = weights.double().tolist()
         total = list(accumulate(values))[-1]
         return self._take([(i, w / total) for i, w in enumerate(values) if w > 0.0])
+
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        raise ValueError(f"The outcomes of {tag} are continuous: they cannot all be walked.")
 
     def law(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
         """Outcome of `run` -> its exact probability (float64). `run` must draw through this chooser alone."""

@@ -33,8 +33,8 @@ BADGES = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`) or ints (a comma-separated
-    list).
+    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`), ints or floats
+    (comma-separated lists).
     """
 
     name: str
@@ -54,16 +54,13 @@ class Parameter:
             parsed = PARSERS[self.kind](value)
         except (TypeError, ValueError):
             raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.") from None
-        numbers = parsed if self.kind == "ints" else [parsed] if self.kind in ("int", "float") else []
+        lists = self.kind in ("ints", "floats")
+        numbers = parsed if lists else [parsed] if self.kind in ("int", "float") else []
         outside = any(
             n != n or (self.low is not None and n < self.low) or (self.high is not None and n > self.high)
             for n in numbers
         )
-        if (
-            outside
-            or (self.kind == "choice" and parsed not in self.choices)
-            or (self.kind == "ints" and not parsed)
-        ):
+        if outside or (self.kind == "choice" and parsed not in self.choices) or (lists and not parsed):
             raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.")
         return parsed
 
@@ -77,6 +74,7 @@ class Parameter:
             "int": "a whole number",
             "float": "a number",
             "ints": "whole numbers separated by commas, each",
+            "floats": "numbers separated by commas, each",
         }[self.kind]
         if self.low is not None and self.high is not None:
             return f"{noun} from {self.low:g} to {self.high:g}"
@@ -105,6 +103,10 @@ def _ints(value: Any) -> list[int]:
     return [_int(v) for v in (value.split(",") if isinstance(value, str) else value)]
 
 
+def _floats(value: Any) -> list[float]:
+    return [_float(v) for v in (value.split(",") if isinstance(value, str) else value)]
+
+
 def _guard(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def guarded(value: Any) -> Any:
         try:
@@ -120,6 +122,7 @@ PARSERS = {
     "float": _guard(_float),
     "bool": _guard(_bool),
     "ints": _guard(_ints),
+    "floats": _guard(_floats),
     "choice": str,
 }
 

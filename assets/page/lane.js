@@ -125,7 +125,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       else if (p.kind === "choice") {
         control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
         control.value = value;
-      } else if (p.kind === "ints") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
+      } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
       else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
       control.setAttribute("aria-label", p.name);
       control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed

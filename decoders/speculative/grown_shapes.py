@@ -117,7 +117,7 @@ def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
         value, level = {lane.tip: 1.0}, [lane.tip]
         for _ in range(min(depth, most)):
-            born = likeliest(lane, draft, level, guess(level), top)
+            born = likeliest(lane, draft, level, guess(level), [top] * len(level))
             for node in born:
                 value[node] = value[lane.tree.parents[node]] * draft.chance[node]
             level = sorted(open_ends(lane, born), key=lambda n: (-value[n], n))[:top]

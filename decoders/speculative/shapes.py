@@ -42,15 +42,39 @@ def widths(children: list[int], temperature: float, replacement: bool = False) -
                 break
             scores = guess(level)  # [level, V]
             if fill == FIXED:
-                born = likeliest(lane, draft, level, scores, count)
+                born = likeliest(lane, draft, level, scores, [count] * len(level))
             elif fill == WITH_REPLACEMENT:
                 copies = repeated(lane, draft, level, law(lane, scores), [count * copies[n] for n in level])
                 born = list(copies)
             else:
-                born = sampled(lane, draft, level, law(lane, scores), count, fill)
+                born = sampled(lane, draft, level, law(lane, scores), [count] * len(level), fill)
             level = open_ends(lane, born)
 
     return Shape(grow, fill, shape_name(children, fill), f"It writes down {SAYS[fill]}.")
+
+
+def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
+    """A tree whose form is fixed: `children` maps a path of slots, () being the root, to how many children
+    that node has. They are drawn without replacement; fewer where q has no more tokens.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        paths = {lane.tip: ()}
+        for _ in range(most):
+            level = [n for n in paths if paths[n] in children]
+            if not level:
+                break
+            scores, counts = guess(level), [children[paths[n]] for n in level]
+            if fill == FIXED:
+                born = likeliest(lane, draft, level, scores, counts)
+            else:
+                born = sampled(lane, draft, level, law(lane, scores), counts, fill)
+            above = {n: paths[lane.tree.parents[n]] for n in born}
+            slot = {n: draft.children[lane.tree.parents[n]].index(n) for n in born}
+            paths = {n: (*above[n], slot[n]) for n in open_ends(lane, born)}
+
+    return Shape(grow, fill, "tree of a fixed form", f"It writes down {SAYS[fill]}, in a form fixed before.")
 
 
 def shape_name(children: list[int], fill: str) -> str:
@@ -77,17 +101,21 @@ def open_ends(lane: Lane, nodes: list[int]) -> list[int]:
     return [n for n in nodes if lane.tree.tokens[n] not in lane.eos]
 
 
-def likeliest(lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, count: int) -> list[int]:
-    """The `count` likeliest tokens of each row of scores [level, V] as children; returns the new nodes."""
-    logprobs = scores.log_softmax(-1)
-    if count == 1:
+def likeliest(
+    lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int]
+) -> list[int]:
+    """The likeliest tokens of each row of scores [level, V] as children, as many as `counts` says; returns
+    the new nodes.
+    """
+    logprobs, most = scores.log_softmax(-1), max(counts)
+    if most == 1:
         tokens = scores.argmax(-1, keepdim=True)  # ties as greedy decoding breaks them
         values = logprobs.gather(1, tokens)
     else:
-        values, tokens = logprobs.topk(min(count, scores.shape[-1]), dim=-1)
+        values, tokens = logprobs.topk(min(most, scores.shape[-1]), dim=-1)
     born = []
-    for parent, row, chances in zip(level, tokens.tolist(), values.tolist(), strict=True):
-        for token, logprob in zip(row, chances, strict=True):
+    for parent, count, row, chances in zip(level, counts, tokens.tolist(), values.tolist(), strict=True):
+        for token, logprob in zip(row[:count], chances, strict=False):
             if logprob == -math.inf:
                 break
             born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
@@ -95,14 +123,15 @@ def likeliest(lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, 
 
 
 def sampled(
-    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, count: int, fill: str
+    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], fill: str
 ) -> list[int]:
-    """For each law q of `laws` [level, V] up to `count` children drawn from it; returns the new nodes.
+    """For each law q of `laws` [level, V] up to as many children drawn from it as `counts` says; returns the
+    new nodes.
 
     The draws of one level are kept apart by the rank of the parent in its level and by the slot.
     """
     depth, born = lane.tree.depths[level[0]] + 1, []
-    for rank, (parent, q) in enumerate(zip(level, laws, strict=True)):
+    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
         draft.q[parent] = left = q
         for slot in range(count):
             if slot and not bool((left > 0).any()):

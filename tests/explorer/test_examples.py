@@ -113,10 +113,20 @@ def one_of_four_stays(chain, chains):
     assert forwards(chains) < forwards(chain)
 
 
-def growing_checks_less(tree, *grown):
-    for trace in grown:
+def fewer_nodes_do_as_much(tree, *others):
+    for trace in others:
         assert trace.output() == tree.output() and forwards(trace) < 1.3 * forwards(tree)
         assert trace.costs.totals()["target_tokens"] < 0.8 * tree.costs.totals()["target_tokens"]
+
+
+def a_round(trace: Trace) -> float:
+    """Drafted nodes a round."""
+    return trace.costs.totals()["proposed"] / len(trace.steps)
+
+
+def draws_put_back_share_nodes(apart, back):
+    assert a_round(back) < a_round(apart)
+    assert {"accepted", "rejected"} <= statuses(back)
 
 
 def a_block_keeps_more(token, block):
@@ -139,7 +149,9 @@ SHOWS = {
     "Guesses and chance": chance_accepts,
     "A chain or a tree of guesses": tree_settles_more,
     "One chain or four": one_of_four_stays,
-    "Trees that grow": growing_checks_less,
+    "Trees that grow": fewer_nodes_do_as_much,
+    "Trees of a planned form": fewer_nodes_do_as_much,
+    "Drawn again or not": draws_put_back_share_nodes,
     "One draft, two verifiers": a_block_keeps_more,
     "A text that repeats itself": same_text_cheaper,
     "Second thoughts": same_text_cheaper,

@@ -254,7 +254,8 @@ def test_the_extremes_of_every_parameter_work(name, models):
         values = parameter.choices or [parameter.default]
         values = [*values, *(v for v in (parameter.low, parameter.high) if v is not None)]
         for value in [False, True] if parameter.kind == "bool" else values:
-            value = [int(value)] if parameter.kind == "ints" and not isinstance(value, list) else value
+            if parameter.kind in ("ints", "floats") and not isinstance(value, list):
+                value = [value if parameter.kind == "floats" else int(value)]
             try:
                 lane = start(name, models, new_tokens=3, parameters={parameter.name: value})
             except ValueError as error:  # two parameters do not fit together: a sentence says how

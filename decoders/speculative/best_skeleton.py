@@ -1,0 +1,77 @@
+"""The best fixed form of a drafted tree, by dynamic programming. Knows numbers only.
+
+Sequoia (Chen et al. 2024), section 3: if the chance that a node's k-th child is the one that is accepted is
+P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
+tokens a round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+Skeleton = dict[tuple[int, ...], int]  # path of slots from the root, () -> how many children it has
+
+
+@dataclass(frozen=True)
+class Forms:
+    """F and how it is reached, for n nodes, the root included, on at most d levels, the root's included, with
+    exactly b children of the root: `value[d, n, b]` (-inf where there is no such tree), and
+    `earlier[d, n, b]`, how many of the nodes do not belong to the last child.
+    """
+
+    value: np.ndarray
+    earlier: np.ndarray
+
+    def expected(self, nodes: int, levels: int) -> float:
+        """F of the best tree: tokens a round."""
+        return float(self.value[levels, nodes].max())
+
+    def skeleton(self, nodes: int, levels: int) -> Skeleton:
+        """The form of the best tree."""
+        form: Skeleton = {}
+
+        def write(path: tuple[int, ...], nodes: int, levels: int) -> None:
+            children = int(self.value[levels, nodes].argmax())
+            if children:
+                form[path] = children
+            for b in range(children, 0, -1):
+                rest = int(self.earlier[levels, nodes, b])
+                write((*path, b - 1), nodes - rest, levels - 1)
+                nodes = rest
+
+        write((), nodes, levels)
+        return form
+
+
+@cache
+def forms(chances: tuple[float, ...], most: int, depth: int) -> Forms:
+    """The table of all trees of up to `most` nodes on up to `depth` levels, for the chances P_1, P_2, ..."""
+    value = np.full((depth + 1, most + 1, len(chances) + 1), -np.inf)
+    earlier = np.zeros(value.shape, dtype=int)
+    for levels in range(1, depth + 1):
+        value[levels, 1, 0] = 1.0
+        below = value[levels - 1].max(1)  # [n]: the best of n nodes, one level less
+        for b, chance in enumerate(chances, 1):
+            last = np.where(np.isfinite(below), chance * np.maximum(below, 0.0), -np.inf)
+            for nodes in range(b + 1, most + 1):
+                # 1 to n - 1 nodes for the root and its earlier children, the rest for the last one
+                sums = value[levels, 1:nodes, b - 1] + last[nodes - 1 : 0 : -1]
+                earlier[levels, nodes, b] = at = 1 + int(sums.argmax())
+                value[levels, nodes, b] = sums[at - 1]
+    return Forms(value, earlier)
+
+
+def best_size(found: Forms, seconds: Mapping[int, float], draft: float) -> tuple[int, int, float]:
+    """(nodes, levels, gain): the size whose rounds commit most tokens in the time of a plain forward.
+
+    seconds: how long a target forward of n nodes takes, by n; 1 has to be there. draft: how long one draft
+    forward takes, in the same unit; each level below the root costs one.
+    """
+    gain, nodes, levels = max(
+        (seconds[1] * found.expected(n, d) / (seconds[n] + draft * (d - 1)), -n, -d)
+        for n in seconds
+        for d in range(1, len(found.value))
+    )
+    return -nodes, -levels, gain
