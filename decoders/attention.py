@@ -34,8 +34,7 @@ class Tap:
     interface give none.
     """
 
-    def __init__(self, model: torch.nn.Module, layers: int):
-        self.layers = layers
+    def __init__(self, model: torch.nn.Module):
         self.scaling = 1.0
         self.takes_logits_to_keep = "logits_to_keep" in inspect.signature(model.forward).parameters
         if getattr(model.config, "_attn_implementation", None) == "sdpa":
@@ -45,10 +44,12 @@ class Tap:
         """Starts keeping queries."""
         here.seen = []
 
-    def collect(self) -> torch.Tensor | None:
-        """Stops keeping them: queries [L, H, N, D] since `open`, or None if the layers differ in shape."""
+    def collect(self, layers: int) -> torch.Tensor | None:
+        """Stops keeping them: queries [L, H, N, D] since `open`, or None if they are not those of so many
+        layers or differ in shape.
+        """
         seen, here.seen = getattr(here, "seen", None) or [], None
-        if len(seen) != self.layers or len({q.shape for q, _ in seen}) != 1:
+        if not seen or len(seen) != layers or len({q.shape for q, _ in seen}) != 1:
             return None
         self.scaling = seen[0][1]
         return torch.cat([q for q, _ in seen])

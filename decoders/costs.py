@@ -22,14 +22,15 @@ METRICS = {
 @dataclass
 class Costs:
     """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
-    were not computed again.
+    were not computed again. A forward through a part of the target's layers counts as that share of a
+    forward, and its tokens as that share of tokens; so these two are whole numbers unless layers are skipped.
     """
 
     steps: int = 0
-    target_forwards: int = 0
+    target_forwards: float = 0
     draft_forwards: int = 0
     lens_forwards: int = 0
-    target_tokens: int = 0
+    target_tokens: float = 0
     draft_tokens: int = 0
     shared_tokens: int = 0
     proposed: int = 0
@@ -78,9 +79,12 @@ class Costs:
         elif event.model == "draft":
             self.draft_forwards += 1
             self.draft_tokens += event.tokens
-        else:
+        elif event.share == 1.0:
             self.target_forwards += 1
             self.target_tokens += event.tokens
+        else:  # rounded, so that thirds that make up a whole do
+            self.target_forwards = round(self.target_forwards + event.share, 9)
+            self.target_tokens = round(self.target_tokens + event.share * event.tokens, 9)
         self.shared_tokens += event.shared
 
     def totals(self) -> dict:

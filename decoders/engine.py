@@ -5,13 +5,18 @@ model; each lane attaches its tree and gets a `Scorer`. Lanes with the same prom
 Single-threaded: one thread at a time may score on one engine.
 """
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
 from decoders.attention import Tap
 from decoders.cache import OutOfSlots, SlotCache
 from decoders.lean import lean_forward
+from decoders.sight import Sight, as_index
+from decoders.thin import Blocks, Layers, trial
 from decoders.tree import Tree
 
 __all__ = ["Engine", "OutOfSlots", "Scorer"]
@@ -33,7 +38,17 @@ class Batch:
 
     logits: torch.Tensor  # [N, V] of the nodes that were asked for
     hidden: torch.Tensor | None  # [N, d] last-layer states, if asked for
-    queries: torch.Tensor | None  # [L, H, N, D] of all evaluated nodes
+    queries: torch.Tensor | None  # [L, H, N, D] of all evaluated nodes, for the layers whose attention ran
+    stream: torch.Tensor | None = None  # [N, d] of all evaluated nodes after the last layer, without a norm
+
+
+@dataclass
+class Early:
+    """Where the whole model goes on at a node that only the first layers have read."""
+
+    exit: int
+    stream: torch.Tensor  # [d] after `exit` layers
+    queries: torch.Tensor | None  # [exit, H, D]
 
 
 @dataclass
@@ -55,6 +70,8 @@ class Work:
     tokens: int = 0  # evaluated now
     shared: int = 0  # prompt tokens that another lane had evaluated already
     rows: int = 0
+    share: float = 1.0  # of the model's blocks that ran
+    scope: str | None = None  # which layers, if not all
 
 
 @dataclass
@@ -70,12 +87,12 @@ class Engine:
         self.device, self.dtype = self.model.device, self.model.dtype
         self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
-        layers = config.num_hidden_layers
+        self.layer_count = layers = config.num_hidden_layers
         if self.limit is None:
             per_slot = slot_bytes(config, self.dtype.itemsize)
             self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
         self.cache = SlotCache(layers, self.limit)
-        self.tap = Tap(self.model, layers)
+        self.tap = Tap(self.model)
         self.lean = lean_forward(self.model)
         if self.lean is not None:
             self.tap.scaling = self.lean.scaling
@@ -88,6 +105,16 @@ class Engine:
         """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
         return Scorer(self, tree)
 
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The model's blocks, to be run in part."""
+        return Blocks(self.model)
+
+    @cached_property
+    def parts_problem(self) -> str | None:
+        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+        return trial(self)
+
     @torch.inference_mode()
     def forward(
         self,
@@ -96,40 +123,48 @@ class Engine:
         mask: torch.Tensor | dict[str, torch.Tensor],
         keep: list[int],
         hidden: bool,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
     ) -> Batch:
         """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
 
         A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
-        and `read` say where the keys go and which slots the K columns are.
+        and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
+        if None. states [N, d]: the stream that enters them, instead of the embeddings.
         """
         device = self.device
         if self.lean is not None:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
-            states, queries = self.lean.forward(ids, places, mask if len(tokens) > 1 else None, self.cache)
+            seen = mask if len(tokens) > 1 else None
+            states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states)
             states = states if keep == list(range(len(tokens))) else states[keep]
-            return Batch(self.lean.logits(states), states, queries)
+            return Batch(self.lean.logits(states), states, queries, stream)
         only_last = keep == [len(tokens) - 1]
+        entering = None if states is None else states[None]
+        running = nullcontext() if part is None else self.blocks.running(part, entering)
         self.tap.open()
-        output = self.model(
-            input_ids=torch.tensor([tokens], device=device),
-            position_ids=torch.tensor([positions], device=device),
-            attention_mask=mask,
-            past_key_values=self.cache,
-            use_cache=True,
-            output_hidden_states=hidden,
-            **(
-                {"logits_to_keep": 1}
-                if only_last and len(tokens) > 1 and self.tap.takes_logits_to_keep
-                else {}
-            ),
-        )
+        with running as stream:
+            output = self.model(
+                input_ids=torch.tensor([tokens], device=device),
+                position_ids=torch.tensor([positions], device=device),
+                attention_mask=mask,
+                past_key_values=self.cache,
+                use_cache=True,
+                output_hidden_states=hidden,
+                **(
+                    {"logits_to_keep": 1}
+                    if only_last and len(tokens) > 1 and self.tap.takes_logits_to_keep
+                    else {}
+                ),
+            )
         logits = output.logits[0]
         if only_last:
             logits = logits[-1:]
         elif keep != list(range(len(tokens))):
             logits = logits[keep]
         states = output.hidden_states[-1][0][keep] if hidden else None
-        return Batch(logits, states, self.tap.collect())
+        queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
+        return Batch(logits, states, queries, stream[0][0] if stream else None)
 
 
 class Scorer:
@@ -148,11 +183,12 @@ class Scorer:
         self.kept: dict[
             int, tuple[Batch, int, int]
         ] = {}  # node -> batch, its row of logits, its row of queries
+        # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
+        self.early: dict[int, Early | None] = {}
         self.work = Work()
         self.peak = len(key)  # most slots this lane held at one time
         self.started = False
-        self.spine_nodes: list[int] = []  # the path that all rows of the last forward shared, root first
-        self.spine_slots: list[int] = []
+        self.sight = Sight(tree, self._slot)
 
     @property
     def used(self) -> int:
@@ -181,123 +217,107 @@ class Scorer:
             logits = torch.stack([b.logits[i] for b, i, _ in rows])
         return logits if logits.dtype == torch.float64 else logits.float()
 
+    def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
+        """Logits [N, V] after each node if only `part` of the model runs there, and at ancestors that nothing
+        has read yet; always computed. Whatever the whole model has read keeps its keys and values.
+
+        Keys of the first layers are exact, and `score` goes on behind them; all others it computes anew.
+        Raises OutOfSlots with nothing changed, ValueError for a node that the whole model has read.
+        """
+        if not self.trunk.evaluated or any(self._is_whole(n) for n in nodes):
+            raise ValueError(
+                "A part of the layers can only read what follows a text that all of them have read."
+            )
+        order = sorted(self._with_unread(nodes, self.slots.__contains__))
+        batch = self._forward(order, nodes, False, part)
+        for row, node in enumerate(order):
+            queries = None if batch.queries is None else batch.queries[:, :, row]
+            exact = part.exit is not None
+            self.early[node] = Early(part.exit, batch.stream[row], queries) if exact else None
+        self.work = Work(len(order), rows=len(nodes), share=part.share, scope=str(part))
+        return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def _is_whole(self, node: int) -> bool:
+        """Whether the node's slot holds the keys and values of the whole model."""
+        return node < self.tree.trunk or (node in self.slots and node not in self.early)
+
     def hidden(self, node: int) -> torch.Tensor:
         """Last-layer state [d] of a node that was scored with hidden=True."""
         batch, row, _ = self.kept[node]
         return batch.hidden[row]
 
     def _evaluate(self, nodes: list[int], hidden: bool) -> None:
-        tree, trunk_end = self.tree, self.tree.trunk
-        new: set[int] = set()
-        for node in nodes:
-            new.add(node)  # asked for again without a kept row: its token runs once more on its own slot
-            node = tree.parents[node]
-            while node >= trunk_end and node not in self.slots and node not in new:
-                new.add(node)
-                node = tree.parents[node]
+        trunk_end = self.tree.trunk
+        new = self._with_unread(nodes, self._is_whole)
         first_time = not self.started
         if not self.trunk.evaluated:
             new.update(range(trunk_end))
         order = sorted(new)  # parents have smaller ids, so they come first
-        fresh = [n for n in order if n >= trunk_end and n not in self.slots]
-        self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
-        self._look_at(order)
         index = {n: i for i, n in enumerate(order)}
-        batch = self.engine.forward(
-            [tree.tokens[n] for n in order],
-            [tree.depths[n] for n in order],
-            self._masks(order),
-            [index[n] for n in nodes],
-            hidden,
-        )
+        part, states, queries = self._entered(order)
+        batch = self._forward(order, nodes, hidden, part, states)
+        if queries is not None:
+            batch.queries = queries if batch.queries is None else torch.cat([queries, batch.queries])
+        for node in order:
+            self.early.pop(node, None)
         for row, node in enumerate(nodes):
             self.kept[node] = (batch, row, index[node])
         self.work.tokens = len(order)
+        if part is not None:
+            self.work.share, self.work.scope = part.share, str(part)
         if first_time and self.trunk.evaluated:
             self.work.shared = trunk_end - sum(n < trunk_end for n in order)
         self.started = self.trunk.evaluated = True
         self.trunk.last = self.trunk.last or self.kept.get(trunk_end - 1)
-        self.peak = max(self.peak, self.used)
 
-    def _look_at(self, order: list[int]) -> None:
-        """Points the cache at the slots of the nodes `order` (parents first) and of all their ancestors;
-        builds the mask.
-        """
-        tree, slot, inside = self.tree, self._slot, set(order)
-        device, dtype = self.engine.device, self.engine.dtype
-        top = self._common_ancestor(order)
-        spine = self._spine_to(top)
-        direct: list[tuple[int, int]] = []  # (row, node it sees): itself and its ancestors below `top` ...
-        inherited: list[tuple[int, int]] = []  # ... up to one of `order`, whose row is then copied
-        row_of = {node: row for row, node in enumerate(order)}
-        for row, node in enumerate(order):
-            direct.append((row, node))
-            above = tree.parents[node]
-            while above != top and above not in inside:
-                direct.append((row, above))
-                above = tree.parents[above]
-            if above in inside:
-                inherited.append((row, row_of[above]))
-        between = dict.fromkeys(node for _, node in direct if node not in inside)
-        listed = [*between, *order]  # what stands below the spine
-        reads = spine + [slot(n) for n in listed]
-        columns = {n: len(spine) + i for i, n in enumerate(listed)}
-        self.cache.write = as_index([slot(n) for n in order], device)
-        self.cache.read = as_index(reads, device)
-        self.cache.read_count = len(reads)
-        self.columns = [*tree.path(top), *listed] if self._reaches_past_window(order) else None
-        self.mask = torch.zeros((len(order), len(reads)), dtype=dtype, device=device)
-        if len(order) == 1:
-            return
-        seen = torch.zeros((len(order), len(reads)), dtype=torch.bool)
-        seen[:, : len(spine)] = True
-        seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
-        for row, source in inherited:
-            seen[row] |= seen[source]
-        self.mask.masked_fill_(~seen.to(device), torch.finfo(dtype).min)
-
-    def _spine_to(self, top: int) -> list[int]:
-        """The slots from the root down to `top`. Keeps the last answer: the next is often one longer."""
-        nodes, slots, depths = self.spine_nodes, self.spine_slots, self.tree.depths
-        new, node = [], top
-        while node >= 0 and not (depths[node] < len(nodes) and nodes[depths[node]] == node):
-            new.append(node)
+    def _with_unread(self, nodes: list[int], is_read: Callable[[int], bool]) -> set[int]:
+        """These nodes and those of their ancestors below the trunk that are not read."""
+        new: set[int] = set()
+        for node in nodes:
+            new.add(node)  # asked for again without a kept row: its token runs once more on its own slot
             node = self.tree.parents[node]
-        known = depths[node] + 1 if node >= 0 else 0
-        nodes[known:] = new[::-1]
-        slots[known:] = [self._slot(n) for n in nodes[known:]]
-        return slots
+            while node >= self.tree.trunk and not is_read(node) and node not in new:
+                new.add(node)
+                node = self.tree.parents[node]
+        return new
 
-    def _reaches_past_window(self, order: list[int]) -> bool:
-        window = self.engine.window
-        return window is not None and max(self.tree.depths[n] for n in order) >= window
-
-    def _masks(self, order: list[int]) -> torch.Tensor | dict[str, torch.Tensor]:
-        """The mask in the form that the model takes: where sliding attention forgets tokens, with those
-        masked too.
+    def _entered(self, order: list[int]) -> tuple[Layers | None, torch.Tensor | None, torch.Tensor | None]:
+        """What is left to do where the first layers have read all of `order` already: (the layers that
+        remain, the stream [N, d] that enters them, the queries [E, H, N, D] so far); else three times None.
         """
-        full = self.mask[None, None]
-        if self.columns is None:
-            return full
-        depths = torch.tensor(self.tree.depths)
-        far = depths[order][:, None] - depths[self.columns][None] >= self.engine.window
-        sliding = full.masked_fill(far.to(full.device), torch.finfo(full.dtype).min)
-        return {"full_attention": full, "sliding_attention": sliding} if self.engine.mixed else sliding
+        early = [self.early.get(n) for n in order]
+        if not all(early) or len({e.exit for e in early}) != 1:
+            return None, None, None
+        queries = None
+        if all(e.queries is not None for e in early):
+            queries = torch.stack([e.queries for e in early], dim=2)
+        rest = Layers.after(early[0].exit, self.engine.layer_count)
+        return rest, torch.stack([e.stream for e in early]), queries
 
-    def _common_ancestor(self, order: list[int]) -> int:
-        """The deepest evaluated node that is a proper ancestor of all of `order`; -1 if there is none."""
-        tree, inside = self.tree, set(order)
-        tops = set()
-        for node in order:
-            above = tree.parents[node]
-            while above in inside:
-                above = tree.parents[above]
-            tops.add(above)
-        while len(tops) > 1:  # lift the deepest; depths differ little, so this is short
-            deepest = max(tops, key=lambda n: tree.depths[n] if n >= 0 else -1)
-            tops.remove(deepest)
-            tops.add(tree.parents[deepest])
-        return tops.pop()
+    def _forward(
+        self,
+        order: list[int],
+        nodes: list[int],
+        hidden: bool,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
+    ) -> Batch:
+        """One forward over the nodes `order`, parents first, with a slot for each; logits of `nodes`."""
+        tree = self.tree
+        fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
+        self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
+        self.peak = max(self.peak, self.used)
+        masks = self.sight.look_at(order, self.engine)
+        index = {n: i for i, n in enumerate(order)}
+        return self.engine.forward(
+            [tree.tokens[n] for n in order],
+            [tree.depths[n] for n in order],
+            masks,
+            [index[n] for n in nodes],
+            hidden,
+            part,
+            states,
+        )
 
     def _slot(self, node: int) -> int:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
@@ -327,9 +347,9 @@ class Scorer:
         """Gives the slots of dead nodes back. Nodes of the trunk and nodes without a slot are ignored."""
         self.forget(nodes)
         for node in nodes:
-            depth = self.tree.depths[node]
-            if self.spine_nodes[depth : depth + 1] == [node] and node in self.slots:
-                del self.spine_nodes[depth:], self.spine_slots[depth:]
+            if node in self.slots:
+                self.sight.forget(node)
+            self.early.pop(node, None)
         self.cache.give([self.slots.pop(n) for n in nodes if n in self.slots])
 
     def close(self) -> None:
@@ -343,10 +363,3 @@ class Scorer:
             self.cache.give(self.trunk.slots)
             del self.engine.trunks[self.key]
         self.trunk = None
-
-
-def as_index(slots: list[int], device: torch.device) -> slice | torch.Tensor:
-    """A slice where `slots` are consecutive (no copy is needed then), else an index tensor."""
-    if slots and slots[-1] - slots[0] == len(slots) - 1 and slots == list(range(slots[0], slots[-1] + 1)):
-        return slice(slots[0], slots[-1] + 1)
-    return torch.tensor(slots, device=device)

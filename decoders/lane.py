@@ -18,6 +18,7 @@ from decoders import registry, trace
 from decoders.cache import OutOfSlots
 from decoders.chooser import Chooser, Random
 from decoders.distributions import log_softmax, processors, summarise
+from decoders.thin import Layers
 from decoders.tree import Tree
 
 ATTENTION_SHOWN = 6  # strongest sources named for each committed token
@@ -72,6 +73,8 @@ class Lane:
             if models.get(role) is None:
                 raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
         target = models["target"]
+        if problem := self.strategy.suits(self.parameters, target):
+            raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
         context = min(models[role].context for role in self.strategy.needs)
@@ -232,18 +235,27 @@ class Lane:
         return self.tree.tokens[self.tip] in self.eos and bool(self.written or self.given)
 
     def score(
-        self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False
+        self,
+        nodes: list[int],
+        kind: str = "decode",
+        role: str = "target",
+        hidden: bool = False,
+        layers: Layers | None = None,
     ) -> torch.Tensor:
-        """Logits [N, V] of the token after each node, in one forward; records it."""
+        """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
+        model that runs, all if None; see `engine.Scorer.score_part`.
+        """
         scorer = self.scorers[role]
         start = self._clock()
-        logits = scorer.score(nodes, hidden)
+        logits = scorer.score(nodes, hidden) if layers is None else scorer.score_part(nodes, layers)
         seconds, work = self._clock() - start, scorer.work
         asked = work.tokens + work.shared
         if asked:
             kind = "prefill" if kind == "decode" and role not in self._have_read else kind
             self._have_read.add(role)
-            forward = trace.Forward(role, kind, asked, work.rows, start, seconds, shared=work.shared)
+            forward = trace.Forward(
+                role, kind, asked, work.rows, start, seconds, work.scope, work.shared, work.share
+            )
             self._events.append(forward)
         return logits
 

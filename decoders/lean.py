@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.cache import SlotCache
+from decoders.thin import Layers
 
 LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
 FEW = 8  # rows up to which a product is bound by reading the weights
@@ -68,33 +69,44 @@ class LeanLlama:
         self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, to be rolled
 
     def forward(
-        self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor | None, cache: SlotCache
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Last-layer states [N, d], final norm included, and queries [L, H, N, D] of tokens [N].
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: SlotCache,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
+        """Of tokens [N]: last-layer states [N, d], final norm included; queries [L, H, N, D]; the stream
+        [N, d] before that norm.
 
         positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
+        part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
         """
         heads, both = self.heads, self.heads + self.kv_heads
         cos, sin = self.cos[positions], self.sin[positions]
         half, width = cos.shape[-1] // 2, (cos.shape[-1],)
-        x = self.embed[tokens]  # [N, d]
+        x = self.embed[tokens] if states is None else states  # [N, d]
         n, d = x.shape
         queries = []
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
-            mixed = qkv.times(self.scaled(x)).reshape(n, -1, *width)
-            turned = mixed[:, :both]
-            turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
-            q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
-            k, v = turned[:, heads:].transpose(0, 1)[None], mixed[:, both:].transpose(0, 1)[None]
-            queries.append(q)
-            keys, values = cache.update(k, v, index)
-            seen = F.scaled_dot_product_attention(
-                q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != self.kv_heads
-            )
-            x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
-            gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
-            x = x + down.times(F.silu(gate) * up)
-        return F.rms_norm(x, (d,), self.last_norm, self.eps), torch.cat(queries)
+            if part is None or index in part.attention:
+                mixed = qkv.times(self.scaled(x)).reshape(n, -1, *width)
+                turned = mixed[:, :both]
+                turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
+                q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
+                k, v = turned[:, heads:].transpose(0, 1)[None], mixed[:, both:].transpose(0, 1)[None]
+                queries.append(q)
+                keys, values = cache.update(k, v, index)
+                seen = F.scaled_dot_product_attention(
+                    q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != self.kv_heads
+                )
+                x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
+            if part is None or index in part.mlp:
+                gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
+                x = x + down.times(F.silu(gate) * up)
+        states = F.rms_norm(x, (d,), self.last_norm, self.eps)
+        return states, torch.cat(queries) if queries else None, x
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:
         """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.

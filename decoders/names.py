@@ -48,6 +48,14 @@ def shipped_facts() -> list[dict]:
     return found
 
 
+def exits(name: str) -> list[int]:
+    """After how many layers a shipped model was trained to be left early, fewest first; none if it was not,
+    and for any other model.
+    """
+    facts = SHIPPED / name / "facts.json"
+    return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
+
+
 def locate(name: str) -> tuple[str, str | None]:
     """(folder or Hub id, revision) for a model's name. Raises ValueError with one sentence if there is no
     such thing.

@@ -154,6 +154,9 @@ class Strategy:
     together: Callable[[dict], str | None] = lambda parameters: (
         None
     )  # a sentence if the values do not fit together
+    suits: Callable[[dict, Any], str | None] = lambda parameters, target: (
+        None
+    )  # a sentence if the target model cannot do it
 
     def check(self, given: dict[str, Any]) -> dict[str, Any]:
         """Defaults filled in, values parsed. Raises ValueError with one sentence on unknown names and

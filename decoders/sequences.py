@@ -5,9 +5,14 @@ The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every fo
 slow, same numbers. `engine_for` finds out by trying which of the two a model needs.
 """
 
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cached_property
+
 import torch
 
 from decoders.engine import Engine, Work
+from decoders.thin import Blocks, Layers, trial
 from decoders.tree import Tree
 
 NOTE = (
@@ -24,20 +29,34 @@ class SequenceEngine:
         self.model, self.device, self.dtype = model, model.device, model.dtype
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
         self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.layer_count = config.num_hidden_layers
         self.note = NOTE
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The model's blocks, to be run in part."""
+        return Blocks(self.model)
+
+    @cached_property
+    def parts_problem(self) -> str | None:
+        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+        return trial(self)
 
     def attach(self, tree: Tree) -> "SequenceScorer":
         """A scorer for `tree`."""
         return SequenceScorer(self, tree)
 
     @torch.inference_mode()
-    def rows(self, texts: list[list[int]], hidden: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+    def rows(
+        self, texts: list[list[int]], hidden: bool, part: Layers | None = None, starts: Sequence[int] = ()
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Logits [N, V] after each text, and last-layer states [N, d] if asked for. Shorter texts are padded
-        on the right.
+        on the right. part: the layers that run from the place `starts` of each text on; before it all do.
         """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
-        output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
+        with nullcontext() if part is None else self.blocks.running(part, starts=list(starts)):
+            output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
         at = (torch.arange(len(texts)), torch.tensor([len(t) - 1 for t in texts]))
         return output.logits[at], output.hidden_states[-1][at] if hidden else None
 
@@ -48,6 +67,7 @@ class SequenceScorer:
     def __init__(self, engine: SequenceEngine, tree: Tree):
         self.engine, self.tree = engine, tree
         self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+        self.whole: set[int] = set()  # nodes that the whole model has read
         self.work = Work()
         self.used = self.peak = 0
 
@@ -58,9 +78,22 @@ class SequenceScorer:
         self.work = Work(tokens=sum(map(len, texts)), rows=len(nodes))
         if missing:
             logits, states = self.engine.rows(texts, hidden)
+            self.whole.update(node for n in missing for node in self.tree.path(n))
             for i, node in enumerate(missing):
                 self.kept[node] = (logits[i], states[i] if hidden else None)
         logits = torch.stack([self.kept[n][0] for n in nodes])
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
+        """As `engine.Scorer.score_part`: all layers run up to where the whole model has read the text."""
+        texts, starts = [self.tree.text(n) for n in nodes], []
+        for node in nodes:
+            path = self.tree.path(node)
+            starts.append(next((i for i, n in enumerate(path) if n not in self.whole), len(path)))
+        logits = self.engine.rows(texts, False, part, starts)[0]
+        tokens = sum(map(len, texts))
+        share = (sum(starts) + (tokens - sum(starts)) * part.share) / tokens
+        self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
         return logits if logits.dtype == torch.float64 else logits.float()
 
     def hidden(self, node: int) -> torch.Tensor:
@@ -74,7 +107,9 @@ class SequenceScorer:
         for node in nodes:
             self.kept.pop(node, None)
 
-    release = forget
+    def release(self, nodes: list[int]) -> None:
+        self.forget(nodes)
+        self.whole.difference_update(nodes)
 
     def close(self) -> None:
         self.kept.clear()

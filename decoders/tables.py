@@ -29,6 +29,7 @@ class TableModel:
     context: int = 1 << 30
     note: str | None = None
     words: Sequence[str] = field(default_factory=list)
+    parts_problem: str = "A table has no layers of which a part could run; choose a model built like Llama."
 
     @property
     def engine(self) -> "TableModel":

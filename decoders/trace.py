@@ -34,16 +34,19 @@ STATUSES = (
 
 @dataclass(slots=True)
 class Forward:
-    """A model ran once. `start` and `seconds` are measured, in seconds since the lane began."""
+    """A model, or a part of it, ran once. `start` and `seconds` are measured, in seconds since the lane
+    began.
+    """
 
     model: str  # "target", "draft", ...
-    kind: str  # "prefill", "decode", "draft", "verify", "lens"
+    kind: str  # "prefill", "decode", "draft", "verify", "plan" (chose what is skipped), "lens"
     tokens: int  # tokens evaluated
     rows: int  # sequences or tree frontiers scored in this call
     start: float
     seconds: float
     scope: str | None = None  # which layers or part of the cache, if not all
     shared: int = 0  # of `tokens`, those that another lane had evaluated already
+    share: float = 1.0  # of the model's attention and MLP blocks that ran
 
 
 @dataclass(slots=True)

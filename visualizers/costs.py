@@ -10,7 +10,8 @@ MISSING = "—"
 DEFINITIONS = {
     "steps": "Turns of the strategy's own loop: a token, a beam update, an iteration.",
     "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
-    "target forwards": "How often the target model ran, the prompt's own pass included.",
+    "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
+    "through a part of its layers counts as that part.",
     "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
     "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
     "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
@@ -25,7 +26,10 @@ TABLE = {
     "target forwards": ("measured", DEFINITIONS["target forwards"]),
     "draft forwards": ("measured", DEFINITIONS["draft forwards"]),
     "lens forwards": ("measured", "How often a model ran only for a picture; no other number counts these."),
-    "target tokens": ("measured", "Tokens that the target evaluated, as if the lane were alone."),
+    "target tokens": (
+        "measured",
+        "Tokens that the target evaluated, as if the lane were alone, each counted by the share of layers.",
+    ),
     "draft tokens": ("measured", "Tokens that the draft model evaluated, as if the lane were alone."),
     "shared tokens": ("measured", "Of the evaluated tokens, those that another lane had evaluated already."),
     "new tokens": ("measured", "Tokens that are final."),
@@ -77,7 +81,7 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
     tokens = costs.new_tokens
     entries = [
         ("rounds" if costs.proposed else "steps", costs.steps, whole),
-        ("target forwards", costs.target_forwards, whole),
+        ("target forwards", costs.target_forwards, parted),
         ("draft forwards", costs.draft_forwards or None, whole),
         ("tokens / target forward", tokens / costs.target_forwards if costs.target_forwards else None, two),
         ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),
@@ -99,6 +103,11 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
 def whole(value: float) -> str:
     """1234567 as `1,234,567`."""
     return f"{value:,.0f}"
+
+
+def parted(value: float) -> str:
+    """As `whole`, with one decimal where only a part of the layers ran."""
+    return whole(value) if value == int(value) else f"{value:,.1f}"
 
 
 def two(value: float) -> str:

@@ -7,6 +7,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, target_tokens: (row) => row.target_tokens,
     seconds: (row) => row.seconds };
   const WORDS = { step: "step ", forwards: "forward ", target_tokens: "token " };
+  const short = (number) => String(Number(number.toFixed(1))); // a part of the layers is a part of a forward
 
   class Playback {
     constructor(app) {
@@ -69,7 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     drawPosition(value) {
       const last = this.ticks[this.ticks.length - 1] || 0, slider = this.app.bar.slider;
       const words = this.unit === "seconds" ? Math.max(value, 0).toFixed(2) + " s of " + last.toFixed(2) + " s"
-        : WORDS[this.unit] + Math.max(value, 0) + " of " + last;
+        : WORDS[this.unit] + short(Math.max(value, 0)) + " of " + short(last);
       this.app.bar.where.textContent = words;
       slider.value = String(this.position);
       slider.setAttribute("aria-valuetext", words);

@@ -9,7 +9,7 @@ import pytest
 from decoders.models import load
 from decoders.names import DRAFT, TARGET
 from decoders.registry import strategies
-from decoders.trace import Commit, Score, Trace, Verdict
+from decoders.trace import Commit, Forward, Score, Trace, Verdict
 from explorer import stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
@@ -139,6 +139,12 @@ def same_text(jacobi, greedy):
     assert jacobi.output() == greedy.output() and forwards(jacobi) <= forwards(greedy)
 
 
+def same_text_in_parts(own, greedy):
+    assert own.output() == greedy.output() and own.costs.totals()["draft_forwards"] == 0
+    scopes = {e.scope for step in own.steps for e in step.events if isinstance(e, Forward)}
+    assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
+
+
 SHOWS = {
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
@@ -155,6 +161,7 @@ SHOWS = {
     "One draft, two verifiers": a_block_keeps_more,
     "A text that repeats itself": same_text_cheaper,
     "Second thoughts": same_text_cheaper,
+    "A model that guesses for itself": same_text_in_parts,
     "All positions at once": same_text,
 }
 
