@@ -35,21 +35,38 @@ class Token:
         return next((logprob for t, logprob in self.top if t == token), None)
 
 
+OPEN, PRUNED = "no verdict", "pruned"
+ACCEPTED, REJECTED = "accepted", "rejected"
+BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways of never being reached
+
+
 @dataclass
-class Tested:
-    """A drafted token that was judged: its depth in its round (1: right after the text) and its class."""
+class Drafted:
+    """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
+    first that is tried), its class, and its fate: one of the words above.
+    """
 
     depth: int
+    rank: int
     name: str
-    accepted: bool
+    parent: int
+    fate: str = OPEN
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it passed its test."""
+        return self.fate == ACCEPTED
 
 
 @dataclass
 class Round:
-    """What one step drafted: how many tokens at each depth, and which were tested, in order."""
+    """One step that drafted: what it drafted, which of that was tested, in order, and what became of the
+    target's own token, "resampled" or "bonus" (None: there is none).
+    """
 
-    drafted: dict[int, int]
-    tests: list[Tested]
+    drafted: list[Drafted]
+    tests: list[Drafted]
+    own: str | None = None
 
 
 class LaneFacts:
@@ -64,7 +81,7 @@ class LaneFacts:
         self._nodes = {i: (i - 1, token) for i, token in enumerate(trace.prompt)}  # node -> (parent, token)
         self._position = {len(trace.prompt) - 1: 0}  # node -> tokens from the prompt's end to it
         self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
-        self._drafts: dict[int, int] = {}  # drafted node -> its depth in its round
+        self._drafts: dict[int, Drafted] = {}  # by node
         self._forced: set[int] = set()
         self._best = 0  # length of the text up to the best candidate
         self.totals = [self._total()]  # before the first step, and after each
@@ -77,7 +94,7 @@ class LaneFacts:
         return self.trace.ended if len(self.totals) == 1 + len(self.trace.steps) else None
 
     def _read(self, step) -> None:
-        made, commits = Round({}, []), []
+        made, commits = Round([], []), []
         self.costs.add(step)
         for event in step.events:
             match type(event).__name__:
@@ -87,9 +104,10 @@ class LaneFacts:
                     self._offers[event.node] = event
                 case "Verdict" if event.status == "forced":
                     self._forced.add(event.node)
-                case "Verdict" if event.node in self._drafts and event.status in ("accepted", "rejected"):
-                    name = token_class(self.trace.vocabulary.get(self._nodes[event.node][1], b""))
-                    made.tests.append(Tested(self._drafts[event.node], name, event.status == "accepted"))
+                case "Verdict" if event.status in ("resampled", "bonus"):
+                    made.own = event.status
+                case "Verdict" if event.node in self._drafts:
+                    self._judge(self._drafts[event.node], event.status, made)
                 case "Score" if event.rank == 1:
                     self._best = self._position.get(event.node, self._best)
                 case "Commit":
@@ -108,9 +126,22 @@ class LaneFacts:
         if event.node not in self.costs.drafted_nodes:
             return
         tip = self.tokens[-1].node if self.tokens else None  # it may have been a draft itself, a round ago
-        depth = 1 if event.parent == tip else self._drafts.get(event.parent, 0) + 1
-        self._drafts[event.node] = depth
-        made.drafted[depth] = made.drafted.get(depth, 0) + 1
+        above = self._drafts.get(event.parent) if event.parent != tip else None
+        name = token_class(self.trace.vocabulary.get(event.token, b""))
+        drafted = Drafted(above.depth + 1 if above else 1, event.slot + 1, name, event.parent)
+        self._drafts[event.node] = drafted
+        made.drafted.append(drafted)
+
+    def _judge(self, drafted: Drafted, status: str, made: Round) -> None:
+        """Its fate, from the status of its verdict."""
+        if status in (ACCEPTED, REJECTED):
+            drafted.fate = status
+            made.tests.append(drafted)
+        elif status == "never reached":
+            above = self._drafts.get(drafted.parent) if drafted.depth > 1 else None
+            drafted.fate = BESIDE if above is None or above.accepted else BEHIND
+        elif status == PRUNED:
+            drafted.fate = PRUNED
 
     def _token(self, node: int, logprob: float | None) -> Token:
         parent, token = self._nodes[node]
@@ -145,7 +176,7 @@ def by_depth(rounds: list[Round]) -> tuple[list[dict], float | None]:
     """
     found: dict[int, dict] = {}
     for made in rounds:
-        for depth in made.drafted:
+        for depth in {drafted.depth for drafted in made.drafted}:
             row = found.setdefault(depth, {"depth": depth, "rounds": 0, "tried": 0, "reached": 0})
             here = [test.accepted for test in made.tests if test.depth == depth]
             row["rounds"] += 1

@@ -65,7 +65,9 @@ window.ExplorerPage = window.ExplorerPage || {};
         section.button.setAttribute("aria-selected", String(other === name));
         section.button.tabIndex = other === name ? 0 : -1;
       }
-      const shown = this.sections.get(name).shown;
+      const { shown, button } = this.sections.get(name), row = this.bar.sections; // the row of buttons scrolls sideways
+      row.scrollLeft = Math.max(Math.min(row.scrollLeft, button.offsetLeft - row.offsetLeft),
+        button.offsetLeft - row.offsetLeft + button.offsetWidth - row.clientWidth);
       if (shown) shown();
     }
 

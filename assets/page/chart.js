@@ -1,6 +1,8 @@
-// A small line chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
+// A small chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
 //
-// chart.draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max}, lines, dots, guide, note, read}):
+// chart.draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max}, bars, lines, dots, guide, note, read}):
+//   bars   [{x, parts: [{from, to, [state], [fill], [mark]}], [text]}]   stacked, at whole places; a state's colour, else grey;
+//          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it, text stands above all
 //   lines  [{lane, index, points: [[x, y or null]], stairs, soft}]   one a lane; equal ones share one label
 //   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
 //   guide  {x, text}                                                 a dotted vertical
@@ -102,6 +104,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
       const svg = draw("svg", null, { width, height: HEIGHT, "aria-hidden": "true" });
       this.axes(svg);
+      this.bars(svg);
       const labels = [], marks = [];
       this.lines(svg, labels, marks);
       this.dots(svg, labels, marks);
@@ -132,6 +135,30 @@ window.ExplorerPage = window.ExplorerPage || {};
       const at = this.px(guide.x) + (left ? -5 : 5), wide = 6.5 * guide.text.length;
       this.words.push([left ? at - wide : at, TOP - 17, left ? at : at + wide, TOP - 2]);
       draw("text", svg, { x: at, y: TOP - 6, class: "chart-tick", "text-anchor": anchor }, guide.text);
+    }
+
+    bars(svg) {
+      const { state } = this.palette, place = this.px(1) - this.px(0), wide = Math.min(44, Math.max(1, 0.76 * place));
+      for (const { x, parts, text } of this.spec.bars || []) {
+        const left = this.px(x) - wide / 2;
+        for (const { from, to, state: name, fill, mark } of parts) {
+          const high = Math.max(from, to), tall = Math.max(0, this.py(Math.min(from, to)) - this.py(high)), own = state[name];
+          const colours = own ? `--light:${own.light.color};--dark:${own.dark.color}` : "";
+          const inset = fill && wide > 4 ? 0.5 : 0; // an outline stands inside its own place
+          draw("rect", svg, { x: left + inset, y: this.py(high) + inset, width: wide - 2 * inset, height: Math.max(0, tall - 2 * inset),
+            class: ["chart-bar", fill || "", own ? "state" : ""].join(" ").trim(), style: colours });
+          if (mark && own && wide >= 11 && tall >= 12) {
+            draw("text", svg, { x: this.px(x), y: this.py((from + to) / 2) + 4, class: "chart-glyph", "text-anchor": "middle" }, own.glyph);
+          }
+        }
+        const top = Math.max(...parts.flatMap((part) => [part.from, part.to]));
+        if (text && wide >= 6.4 * text.length) {
+          draw("text", svg, { x: this.px(x), y: this.py(top) - 4, class: "chart-label", "text-anchor": "middle" }, text);
+        }
+      }
+      if (this.spec.y.min < 0 && this.spec.bars) {
+        draw("line", svg, { x1: LEFT, x2: this.right, y1: this.py(0), y2: this.py(0), class: "chart-zero" });
+      }
     }
 
     lines(svg, labels, found) {

@@ -30,13 +30,13 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   // A cell of acceptance: a grey bar and the numbers.
-  function shareCell(row) {
+  page.shareCell = function (row) {
     if (!row) return h("td", {}, "—");
     const bar = h("span", { class: "share-bar" });
     bar.style.width = 100 * row.share + "%";
     return h("td", {}, h("span", { class: "share-room" }, bar), bare(row.share.toFixed(2)),
       h("span", { class: "soft" }, ` ${row.accepted} of ${row.tested}`));
-  }
+  };
 
   page.Comparison = class {
     constructor(palette) {
@@ -243,7 +243,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     drawClasses() {
       const lanes = this.drafting(), names = [...new Set(lanes.flatMap((lane) => lane.classes.map((row) => row.name)))];
       const head = ["drafted token", ...lanes.map((lane) => "lane " + lane.lane)].map((text) => h("th", { scope: "col" }, text));
-      const cells = (name) => lanes.map((lane) => shareCell(lane.classes.find((row) => row.name === name)));
+      const cells = (name) => lanes.map((lane) => page.shareCell(lane.classes.find((row) => row.name === name)));
       this.classes.replaceChildren(h("table", {},
         h("caption", {}, h("b", {}, "accepted by kind of token"), " of those tested, measured"),
         h("thead", {}, h("tr", {}, ...head)),

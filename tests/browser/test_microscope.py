@@ -1,0 +1,65 @@
+"""The Microscope section: what it shows is what visualizers.microscope finds in the lane's trace."""
+
+import pytest
+from playwright.sync_api import expect
+
+from decoders.trace import from_json
+from tests.browser.test_page import press, trace
+from visualizers.microscope import microscope
+
+pytestmark = pytest.mark.browser
+
+LANES = [
+    {"strategy": "greedy"},
+    {"strategy": "speculative", "parameters": {"num_assistant_tokens": 4, "temperature": 1.0}},
+    {"strategy": "speculative_tree", "parameters": {"widths": [2, 1], "temperature": 1.0}},
+]
+
+
+def section(page):
+    return page.get_by_role("tabpanel", name="Microscope")
+
+
+def decode(page, lanes: list[dict], tokens: int = 10) -> None:
+    page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
+    setup = {"prompt": "Once upon a time", "max_new_tokens": tokens, "lanes": lanes}
+    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'", timeout=60_000)
+    page.get_by_role("tab", name="Microscope").click()
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
+    page = visit(*size)
+    decode(page, LANES)
+    for lane in (1, 2):
+        found = microscope(from_json(trace(page, lane)))
+        name = ["", "2 Speculative decoding", "3 Speculative tree"][lane]
+        button = section(page).get_by_role("button", name=name, exact=True)
+        button.click()
+        expect(section(page).locator(".microscope-sentence")).to_have_text(found["sentence"])
+        expect(button).to_have_attribute("aria-pressed", "true")
+        rate = next(one["value"] for one in found["metrics"] if one["name"] == "draft_acceptance_rate")
+        row = section(page).locator("tr", has_text="draft_acceptance_rate")
+        expect(row).to_contain_text(f"{rate:.3f}".removeprefix("0") if rate % 1 else f"{rate:.0f}")
+        bars = section(page).locator(".chart", has_text="acceptance_histogram").locator(".chart-bar")
+        expect(bars).to_have_count(len(found["histogram"]))
+        chart = section(page).locator(".chart", has_text="acceptance by depth")
+        chart.locator(".chart-frame").focus()
+        page.keyboard.press("ArrowRight")
+        first = found["depths"][0]
+        expect(chart.locator(".chart-read")).to_contain_text(
+            f"{first['drafted']} drafted, {first['accepted']} of {first['tested']} tested"
+        )
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    tab = page.get_by_role("tab", name="Microscope")
+    assert tab.evaluate(
+        "tab => tab.getBoundingClientRect().right <= tab.parentElement.getBoundingClientRect().right + 1"
+    )
+
+
+def test_a_run_without_drafts_says_what_to_do(visit):
+    page = visit()
+    decode(page, [{"strategy": "greedy"}], 4)
+    expect(section(page)).to_contain_text("No lane of this run has drafted anything. Choose a speculative")
