@@ -3,10 +3,15 @@
 Knows runs and visualizers.microscope, nothing of how it looks.
 """
 
+import asyncio
+
 from explorer.loading import Loader
 from explorer.requests import number, said
 from explorer.runs import Runs
 from visualizers.microscope import microscope
+from visualizers.what_if import what_if
+
+MAX_TEXT = 400  # characters
 
 
 def functions(runs: Runs, loader: Loader) -> list:
@@ -28,4 +33,20 @@ def functions(runs: Runs, loader: Loader) -> list:
 
         return await said(seen())
 
-    return [explorer_microscope]
+    async def explorer_what_if(request: dict) -> str:
+        """`{run, lane, widths: "3 2 1", stop_below}` gives what visualizers.what_if says of such a draft."""
+
+        async def found() -> dict:
+            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
+            widths, stop_below = levels(request["widths"]), number(request["stop_below"])
+            return await asyncio.to_thread(what_if, record.trace, len(record.rows), widths, stop_below)
+
+        return await said(found())
+
+    return [explorer_microscope, explorer_what_if]
+
+
+def levels(text: str) -> list[int]:
+    """The numbers in a text such as "3 2 1" or "3, 2, 1"; a text without any gives none."""
+    found = text.replace(",", " ").split() if len(text) < MAX_TEXT else []
+    return [int(one) for one in found] if all(one.isascii() and one.isdigit() for one in found) else []
