@@ -20,6 +20,12 @@ from visualizers.views import deltas, titles
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
+    "aggressive": {
+        "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "
+        "did not hear it. So the king said: I will give my",
+        "parameters": {"source": "whole prompt"},
+    },
+    "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
     "spectr": {"parameters": {"temperature": 1.0}},
     "dyspec": {"parameters": {"temperature": 1.0}},

@@ -28,7 +28,7 @@ class Sentences:
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
         drafted = [e for e in found.get("Propose", []) if e.source not in GUESSED]
-        if found.get("Cell"):
+        if found.get("Cell") and all(event.source == "guess" for event in drafted):
             said = iteration(step.index, found["Cell"], self.token)
         elif drafted and found.get("Verdict"):
             committed = [node for event in found.get("Commit", []) for node in event.nodes]

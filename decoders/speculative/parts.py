@@ -27,7 +27,8 @@ class Draft:
     """What one round drafted: a tree below `root`, which is the newest committed node.
 
     `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn
-    from; the others came from what was left of it. Fixed drafts have no q.
+    from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that the target
+    scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is among them.
     """
 
     root: int
@@ -36,6 +37,7 @@ class Draft:
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
     chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
+    beside: list[int] = field(default_factory=list)
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
         """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
@@ -133,7 +135,9 @@ class Question:
 
 @dataclass
 class Seen:
-    """What the target's forward of a round showed: the nodes that it scored and their logits [N, V]."""
+    """What the target's forward of a round showed: the nodes that it scored, those of `Draft.beside` last,
+    and their logits [N, V].
+    """
 
     nodes: list[int]
     logits: torch.Tensor

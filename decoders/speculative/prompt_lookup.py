@@ -29,23 +29,32 @@ def look_up(text: list[int], largest: int) -> tuple[int, int]:
     return len(text), 0
 
 
+def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
+    """A chain of up to `count` tokens that stand in the text from `start` on, cut before end-of-text tokens.
+
+    The lane is told what was copied from where, and that the last n tokens stand before `start` too.
+    """
+    draft, path, node = Draft(lane.tip), lane.tree.path(lane.tip), lane.tip
+    for there in path[start : start + min(count, lane.left - 1)]:
+        token = lane.tree.tokens[there]
+        if token in lane.eos:
+            break
+        node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
+    if draft.nodes:
+        for here, there in zip(path[len(path) - n :], path[start - n : start], strict=True):
+            lane.depend(there, here, 1.0, "match")
+        for node, there in zip(draft.nodes, path[start:], strict=False):
+            lane.depend(there, node, 1.0, "copy")
+    return draft
+
+
 def lookup(count: int, largest: int) -> Drafter:
     """A drafter that copies up to `count` tokens from behind an earlier match of up to `largest` tokens."""
 
     def propose(lane: Lane) -> Draft:
-        draft, path = Draft(lane.tip), lane.tree.path(lane.tip)
-        text = [lane.tree.tokens[node] for node in path]
-        start, n = look_up(text, largest)
-        node = lane.tip
-        for token in text[start : start + min(count, lane.left - 1)]:
-            if token in lane.eos:
-                break
-            node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
+        start, n = look_up(lane.tree.text(lane.tip), largest)
+        draft = copied(lane, start, n, count)
         if draft.nodes:
-            for here, there in zip(path[-n:], path[start - n : start], strict=True):
-                lane.depend(there, here, 1.0, "match")
-            for node, there in zip(draft.nodes, path[start:], strict=False):
-                lane.depend(there, node, 1.0, "copy")
             words = "The last token" if n == 1 else f"The last {n} tokens"
             lane.note(
                 f"{words} occurred before; what followed there, from position {start} on, is the draft."

@@ -27,7 +27,9 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         nodes = [
             n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
         ]
-        logits = lane.score(nodes, "verify" if draft.nodes else "decode")  # [N, V]
+        seen = [*nodes, *draft.beside]
+        all_logits = lane.score(seen, "verify" if draft.nodes else "decode")  # [N + beside, V]
+        logits = all_logits[: len(nodes)]
         scores = lane.process(logits, nodes)
         p = dict(zip(nodes, law(lane, scores), strict=True))
         position = lane.tree.depths[draft.root]
@@ -47,8 +49,8 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         ]
         lane.commit(committed, said)
         kept = set(walk.path)
-        lane.drop([n for n in draft.nodes if n not in kept])
-        drafter.observe(lane, draft, walk, Seen(nodes, logits))
+        lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
+        drafter.observe(lane, draft, walk, Seen(seen, all_logits))
         yield
 
 

@@ -160,8 +160,10 @@ SHOWS = {
     "Drawn again or not": draws_put_back_share_nodes,
     "One draft, two verifiers": a_block_keeps_more,
     "A text that repeats itself": same_text_cheaper,
+    "Copying the input": same_text,
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
+    "A window of guesses": same_text_cheaper,
     "All positions at once": same_text,
 }
 
