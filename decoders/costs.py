@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from decoders.trace import Step
 
+TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
+
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
     "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a round, the target's own included",
@@ -16,6 +18,8 @@ METRICS = {
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
     "per_step_drafted": "drafted tokens, round by round",
     "per_step_accepted": "accepted tokens, round by round",
+    "mean_total_variation": "of a relaxed verifier, half the sum of |law - p|, averaged over tested places: "
+    "law is what the token there was drawn from, p the target's",
 }
 
 
@@ -41,6 +45,7 @@ class Costs:
     per_step_drafted: list[int] = field(default_factory=list)
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_nodes: set[int] = field(default_factory=set)
+    variations: list[float] = field(default_factory=list)  # total variation, place by tested place
 
     def add(self, step: "Step") -> None:
         """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
@@ -64,6 +69,8 @@ class Costs:
                     drafted += 1
                 case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:
                     accepted += 1
+                case "Score" if event.name == TOTAL_VARIATION:
+                    self.variations.append(event.total)
                 case "Commit":
                     self.new_tokens += len(event.nodes)
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
@@ -97,6 +104,11 @@ class Costs:
         totals["tokens_per_second"] = self.new_tokens / self.seconds if self.seconds > 0 else 0.0
         return totals
 
+    @property
+    def mean_total_variation(self) -> float | None:
+        """How far from the target's law a relaxed verifier drew; None if none ran."""
+        return math.fsum(self.variations) / len(self.variations) if self.variations else None
+
     def metrics(self) -> dict:
         """The speculative metrics by vLLM's names; empty if the lane had no draft-verify round."""
         rounds = len(self.per_step_drafted)
@@ -105,10 +117,12 @@ class Costs:
         histogram = [0] * (max(self.per_step_accepted) + 1)
         for accepted in self.per_step_accepted:
             histogram[accepted] += 1
+        lossy = {"mean_total_variation": self.mean_total_variation} if self.variations else {}
         return {
             "mean_acceptance_length": 1 + sum(self.per_step_accepted) / rounds,
             "draft_acceptance_rate": self.accepted / self.proposed if self.proposed else 0.0,
             "acceptance_histogram": histogram,
             "per_step_drafted": list(self.per_step_drafted),
             "per_step_accepted": list(self.per_step_accepted),
+            **lossy,
         }

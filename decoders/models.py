@@ -53,6 +53,12 @@ class LoadedModel:
         return self.engine.context
 
     @property
+    def embedding(self) -> torch.Tensor | None:
+        """Rows [V, d] of the output embedding, one a token; None if the model has none."""
+        layer = self.model.get_output_embeddings()
+        return None if layer is None else layer.weight
+
+    @property
     def note(self) -> str | None:
         """A sentence for the lane if the model runs in a slower way than usual."""
         return self.engine.note

@@ -17,6 +17,7 @@ DEFINITIONS = {
     "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
+    "lossy": "Mean total variation between the law of a tested token and the target's: 0 none, 1 the most.",
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
@@ -62,7 +63,8 @@ def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         "log p / token": costs.logprob / tokens if tokens else None,
         "proposed": costs.proposed if drafts else None,
         "accepted": costs.accepted if drafts else None,
-        **(costs.metrics() if drafts else dict.fromkeys(METRICS)),
+        **dict.fromkeys(METRICS),
+        **(costs.metrics() if drafts else {}),
         "KV slots": kv_slots,
     }
     cells = []
@@ -89,6 +91,8 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         ("Σ log p", costs.logprob if tokens else None, signed),
         ("KV slots", kv_slots, whole),
     ]
+    if costs.variations:  # only relaxed verifiers measure it
+        entries.insert(1, ("lossy", costs.mean_total_variation, share))
     return [
         {
             "name": name,
@@ -147,6 +151,7 @@ WRITE = {
     "Σ log p": signed,
     "log p / token": three,
     "mean_acceptance_length": two,
+    "mean_total_variation": three,
     "draft_acceptance_rate": share,
     "acceptance_histogram": listed,
     "per_step_drafted": listed,

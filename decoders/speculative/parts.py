@@ -38,6 +38,7 @@ class Draft:
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
     chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
     beside: list[int] = field(default_factory=list)
+    scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
         """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
@@ -115,7 +116,8 @@ class Question:
     chance.
 
     `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token
-    have none. `position` is the root's depth: it names the streams of the chooser.
+    have none. `position` is the root's depth: it names the streams of the chooser. `soft` is p as it was
+    before a temperature of 0 made it one-hot, for the relaxed rules that ask how likely a token is; else p.
     """
 
     draft: Draft
@@ -123,6 +125,14 @@ class Question:
     p: dict[int, torch.Tensor]
     chooser: Chooser
     position: int
+    soft: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.soft = self.soft or self.p
+
+    def guessed(self, node: int) -> torch.Tensor:
+        """The source's law [V] (float64) after `node`, as soft as `soft` is."""
+        return torch.softmax(self.draft.scores[node].double(), dim=-1)
 
     def children(self, node: int) -> list[int]:
         """The drafted nodes below `node` in slot order."""
@@ -186,6 +196,7 @@ class Shape:
     name: str  # "chain", "tree of fixed widths"
     says: str
     sees_token: bool = False
+    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
 
 
 def drafted(source: Source, shape: Shape) -> Drafter:
@@ -198,6 +209,7 @@ def drafted(source: Source, shape: Shape) -> Drafter:
             scores = source.scores(lane, nodes)  # [N, V]
             asked.extend(nodes)
             rows.append(scores)
+            draft.scores.update(zip(nodes, scores, strict=True))
             return scores
 
         shape.grow(lane, draft, guess, lane.left - 1)
@@ -206,7 +218,7 @@ def drafted(source: Source, shape: Shape) -> Drafter:
         return draft
 
     name, says = f"{shape.name} from {source.name}", f"{source.says} {shape.says}"
-    return Drafter(propose, shape.fill, "draft", shape.sees_token, name=name, says=says)
+    return Drafter(propose, shape.fill, "draft", shape.sees_token, shape.observe, name, says)
 
 
 @dataclass(frozen=True)
@@ -215,6 +227,10 @@ class Verifier:
 
     `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
     is False if the target draws its tokens without regard to the draft, so that no draft can bend its law.
+
+    A relaxed verifier is exact for nothing, but at the limit of its parameter: `judges` holds the fills that
+    it makes sense for, and `law(question, node)` gives the law [V] (float64) of the token that it keeps or
+    draws after a node whose child was drawn, so that its distance from p can be told.
     """
 
     walk: Callable[[Question], Walk]
@@ -223,6 +239,8 @@ class Verifier:
     uses_q: bool = True
     name: str = ""
     says: str = ""  # what it does, in one sentence
+    judges: frozenset[str] = frozenset()
+    law: Callable[[Question, int], torch.Tensor] | None = None
 
 
 def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:

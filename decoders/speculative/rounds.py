@@ -12,6 +12,7 @@ import torch
 
 from decoders.distributions import one_hot, probabilities
 from decoders.lane import Lane
+from decoders.speculative.divergence import Divergence
 from decoders.speculative.parts import Draft, Drafter, Question, Seen, Verifier, Walk
 
 
@@ -20,8 +21,9 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
 
     Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
     path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
-    drops the rest.
+    drops the rest. Of a relaxed verifier it tells how far from the target's law it drew.
     """
+    divergence = Divergence(verifier)
     while lane.more:
         draft = drafter.propose(lane)
         nodes = [
@@ -33,7 +35,9 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         scores = lane.process(logits, nodes)
         p = dict(zip(nodes, law(lane, scores), strict=True))
         position = lane.tree.depths[draft.root]
-        walk = verifier.walk(Question(draft, lane.tree.tokens, p, lane.chooser, position))
+        soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.law else {}
+        question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft)
+        walk = verifier.walk(question)
 
         row = {n: i for i, n in enumerate(nodes)}
         visited = [n for n in (draft.root, *walk.path) if n in row]
@@ -43,6 +47,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
             lane.distribution(visited, scores[at], view="processed")
         raw = dict(zip(visited, logprobs, strict=True))
         committed = tell(lane, draft, walk, raw)
+        divergence.tell(lane, question, walk)
         parents = [draft.root, *committed]
         said = [
             float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)

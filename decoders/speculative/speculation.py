@@ -6,9 +6,12 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.block import BLOCK
 from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.fuzzy import fuzzy_acceptance
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
 from decoders.speculative.kseq import KSEQ
+from decoders.speculative.lantern import Near, neighbour_support, neighbours_of
+from decoders.speculative.lenient import lenient_rejection
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import (
     FIXED,
@@ -25,6 +28,7 @@ from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.traversal import TRAVERSAL
+from decoders.speculative.typical import typical
 
 DELTA = 0.3  # of best_paths
 PLAIN = "the simplest that fits"
@@ -46,13 +50,23 @@ VERIFIERS = {
     "block": BLOCK,
     "traversal": TRAVERSAL,
 }
+RELAXED = {  # with the values of their papers; what they are called elsewhere has knobs
+    "lenient": lambda temperature, near: lenient_rejection(0.5, temperature),
+    "typical": lambda temperature, near: typical(0.09, 0.3, temperature),
+    "fuzzy": lambda temperature, near: fuzzy_acceptance(0.1, "js", temperature),
+    "neighbours": lambda temperature, near: neighbour_support(0.1, near, temperature),
+}
+NEIGHBOURS = 50
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The chosen shape from the draft model, and the chosen verifier."""
+def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+    """The chosen shape from the draft model, and the chosen verifier; `near` is needed where it decodes."""
     shape, temperature = SHAPES[parameters["shape"]](parameters), parameters["temperature"]
     chosen = parameters["verifier"]
-    verifier = plain(shape, temperature) if chosen == PLAIN else VERIFIERS[chosen]
+    if chosen in RELAXED:
+        verifier = RELAXED[chosen](temperature, near)
+    else:
+        verifier = plain(shape, temperature) if chosen == PLAIN else VERIFIERS[chosen]
     return drafted(DRAFT_MODEL, shape), verifier, temperature
 
 
@@ -68,6 +82,8 @@ def plain(shape: Shape, temperature: float) -> Verifier:
 def fits(parameters: dict) -> str | None:
     """Why the chosen parts do not go together, in a sentence; None if they do."""
     drafter, verifier, temperature = parts(parameters)
+    if verifier.judges:
+        return judges(parameters, drafter, verifier)
     if temperature == 0.0 and verifier.uses_q:
         return (
             "At temperature 0 nothing is drawn: choose greedy match or node sampling, or raise temperature."
@@ -84,6 +100,18 @@ def fits(parameters: dict) -> str | None:
     return None
 
 
+def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None:
+    """Why a relaxed verifier cannot judge the chosen shape, in a sentence; None if it can."""
+    if drafter.fill not in verifier.judges:
+        return (
+            f"{verifier.name} has no rule for guesses that are {drafter.fill}: choose the shape chain, or "
+            "temperature 0."
+        )
+    if parameters["verifier"] == "fuzzy" and parameters["shape"] != "chain":
+        return f"{verifier.name} looks at no token, so it can judge no siblings: choose the shape chain."
+    return None
+
+
 @strategy(
     name="speculation",
     title="Speculation, part by part",
@@ -91,7 +119,7 @@ def fits(parameters: dict) -> str | None:
     needs=("target", "draft"),
     parameters=(
         Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
-        Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS)),
+        Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS, *RELAXED)),
         Parameter("depth", "int", 3, "Levels of the draft; most levels where it grows.", low=1, high=32),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
         Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),
@@ -112,7 +140,9 @@ def speculation(lane: Lane) -> Iterator[None]:
     3. The verifier decides which path is kept and draws the target's own token after it.
 
     Two parts go together if the verifier is exact for the way in which the guesses were chosen; others are
-    refused with the reason.
+    refused with the reason. The last verifiers, from lenient on, are relaxed: they keep more than an exact
+    one may, and the lane says how far its tokens stray from the target's distribution.
     """
-    drafter, verifier, _ = parts(lane.parameters)
+    near = neighbours_of(lane, NEIGHBOURS) if lane.parameters["verifier"] == "neighbours" else None
+    drafter, verifier, _ = parts(lane.parameters, near)
     yield from rounds(lane, drafter, verifier)

@@ -135,6 +135,27 @@ def a_block_keeps_more(token, block):
     assert any("did not pass, and a longer beginning did" in reason for reason in why)
 
 
+def strays(trace):
+    return trace.costs.mean_total_variation
+
+
+def relaxed_is_cheaper(exact, *relaxed):
+    assert strays(exact) is None
+    for trace in relaxed:
+        assert forwards(trace) < forwards(exact) and 0.01 < strays(trace) < 0.5
+
+
+def wider_is_cheaper(wide, narrow):
+    assert forwards(wide) < forwards(narrow) and strays(wide) > strays(narrow)
+
+
+def neighbours_lend(lent, alone):
+    assert strays(lent) > 0.01 and strays(alone) is None
+    assert lent.costs.totals()["accepted"] / lent.costs.totals()["proposed"] > (
+        alone.costs.totals()["accepted"] / alone.costs.totals()["proposed"]
+    )
+
+
 def same_text(jacobi, greedy):
     assert jacobi.output() == greedy.output() and forwards(jacobi) <= forwards(greedy)
 
@@ -159,6 +180,9 @@ SHOWS = {
     "Trees of a planned form": fewer_nodes_do_as_much,
     "Drawn again or not": draws_put_back_share_nodes,
     "One draft, two verifiers": a_block_keeps_more,
+    "Faster, and no longer exact": relaxed_is_cheaper,
+    "Where the two agree": wider_is_cheaper,
+    "Similar tokens vouch for each other": neighbours_lend,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Second thoughts": same_text_cheaper,
