@@ -83,15 +83,16 @@ class Costs:
     def _forward(self, event) -> None:
         if event.kind == "lens":
             self.lens_forwards += 1
-        elif event.model == "draft":
+            return
+        if event.model == "draft":
             self.draft_forwards += 1
             self.draft_tokens += event.tokens
         elif event.share == 1.0:
             self.target_forwards += 1
             self.target_tokens += event.tokens
-        else:  # rounded, so that thirds that make up a whole do
-            self.target_forwards = round(self.target_forwards + event.share, 9)
-            self.target_tokens = round(self.target_tokens + event.share * event.tokens, 9)
+        else:
+            self.target_forwards = snapped(self.target_forwards + event.share)
+            self.target_tokens = snapped(self.target_tokens + event.share * event.tokens)
         self.shared_tokens += event.shared
 
     def totals(self) -> dict:
@@ -126,3 +127,9 @@ class Costs:
             "per_step_accepted": list(self.per_step_accepted),
             **lossy,
         }
+
+
+def snapped(number: float) -> float:
+    """The whole number that `number` is but for rounding, else itself: three thirds make a whole."""
+    whole = round(number)
+    return whole if abs(number - whole) < 1e-9 else number

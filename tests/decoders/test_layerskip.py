@@ -2,56 +2,19 @@
 
 import pytest
 import torch
-import transformers
 
 from decoders import names
 from decoders.chooser import Exhaustive
-from decoders.engine import Engine
-from decoders.lane import Lane, Limits
-from decoders.models import LoadedModel
+from decoders.lane import Lane
 from decoders.tables import TableModel
 from decoders.trace import Commit, Forward, Propose, Verdict
-from tests import tiny
+from tests.decoders.deep import PROMPT, deep, run
 from tests.decoders.lossless import distance, law_of_rounds
-
-PROMPT = [40, 41, 42, 40, 41]
-
-
-def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int = 3) -> LoadedModel:
-    """A random model in float64 with more layers than the usual tiny one; no text of it ends."""
-    torch.manual_seed(seed)
-    sizes = {**tiny.ROPE, "num_hidden_layers": layers, "vocab_size": vocabulary}
-    classes = {
-        "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig),
-        "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config),
-        "mistral": (transformers.MistralForCausalLM, transformers.MistralConfig),
-    }
-    model, config = classes[kind]
-    made = model(config(**sizes, max_position_embeddings=128, initializer_range=0.2, eos_token_id=None))
-    made = made.double().eval().requires_grad_(False)
-    made.generation_config = transformers.GenerationConfig(pad_token_id=0)
-    found = LoadedModel(f"deep-{kind}", made, tiny.tokenizer())
-    found.__dict__["engine"] = Engine(made)
-    return found
-
-
-class Endless(LoadedModel):
-    eos = frozenset()
-
-
-def endless(model: LoadedModel) -> LoadedModel:
-    found = Endless(model.name, model.model, model.tokenizer)
-    found.__dict__["engine"] = model.engine
-    return found
-
-
-def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, seed: int = 0):
-    return Lane(strategy, PROMPT, {"target": model}, parameters, seed, Limits(tokens)).run()
 
 
 @pytest.fixture(scope="module")
 def models():
-    return {kind: endless(deep(kind)) for kind in ("llama", "qwen2", "mistral")}
+    return {kind: deep(kind) for kind in ("llama", "qwen2", "mistral")}
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "mistral"])
@@ -91,7 +54,7 @@ def test_nothing_is_computed_twice(models):
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_p": 0.8}])
 def test_the_law_is_the_targets(exit, shape):
     """Every outcome of every draw of three tokens of a model with four."""
-    model = endless(deep(vocabulary=4, layers=4))
+    model = deep(vocabulary=4, layers=4)
     law = law_of_rounds(
         Exhaustive(), "layerskip", {"target": model},
         {"exit_layer": exit, "num_assistant_tokens": 2, **shape}, length=3,

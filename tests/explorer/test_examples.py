@@ -160,10 +160,12 @@ def same_text(jacobi, greedy):
     assert jacobi.output() == greedy.output() and forwards(jacobi) <= forwards(greedy)
 
 
-def same_text_in_parts(own, greedy):
-    assert own.output() == greedy.output() and own.costs.totals()["draft_forwards"] == 0
-    scopes = {e.scope for step in own.steps for e in step.events if isinstance(e, Forward)}
-    assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
+def same_text_in_parts(*traces):
+    *parts, greedy = traces
+    for own in parts:
+        assert own.output() == greedy.output() and own.costs.totals()["draft_forwards"] == 0
+        scopes = {e.scope for step in own.steps for e in step.events if isinstance(e, Forward)}
+        assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
 
 
 SHOWS = {

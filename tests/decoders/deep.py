@@ -1,0 +1,40 @@
+"""Random models in float64 with more layers than the usual tiny ones, whose layers can be skipped."""
+
+import torch
+import transformers as T
+
+from decoders.engine import Engine
+from decoders.lane import Lane, Limits
+from decoders.models import LoadedModel
+from decoders.trace import Trace
+from tests import tiny
+
+PROMPT = [40, 41, 42, 40, 41]
+KINDS = {
+    "llama": (T.LlamaForCausalLM, T.LlamaConfig),
+    "qwen2": (T.Qwen2ForCausalLM, T.Qwen2Config),
+    "mistral": (T.MistralForCausalLM, T.MistralConfig),
+}
+
+
+class Endless(LoadedModel):
+    """A model without an end-of-text token."""
+
+    eos = frozenset()
+
+
+def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int = 3) -> LoadedModel:
+    """A model whose texts end at limits only."""
+    torch.manual_seed(seed)
+    sizes = {**tiny.ROPE, "num_hidden_layers": layers, "vocab_size": vocabulary, "eos_token_id": None}
+    make, config = KINDS[kind]
+    model = make(config(**sizes, max_position_embeddings=128, initializer_range=0.2))
+    model = model.double().eval().requires_grad_(False)
+    found = Endless(f"deep-{kind}", model, tiny.tokenizer())
+    found.__dict__["engine"] = Engine(model)  # as it is, whatever the vocabulary
+    return found
+
+
+def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, **how) -> Trace:
+    """The trace of one lane."""
+    return Lane(strategy, PROMPT, {"target": model}, parameters, limits=Limits(tokens), **how).run()
