@@ -168,6 +168,11 @@ def same_text_in_parts(*traces):
         assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
 
 
+def fewer_layers_cost_less_and_say_worse(ten, six, greedy):
+    assert forwards(six) < forwards(ten) < forwards(greedy) + 1
+    assert total(six) / len(six.output()) < total(greedy) / len(greedy.output())
+
+
 SHOWS = {
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
@@ -190,6 +195,7 @@ SHOWS = {
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
     "A window of guesses": same_text_cheaper,
+    "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
     "All positions at once": same_text,
 }
 
