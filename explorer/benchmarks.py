@@ -27,7 +27,15 @@ ROUNDS = 3
 
 
 def run(options: argparse.Namespace) -> None:
-    """Runs the parts asked for and prints a table, or one JSON object."""
+    """Runs the parts, or the family of strategies, asked for and prints a table, or one JSON object."""
+    from explorer import family_bench
+
+    families = {"speculative": family_bench.speculative}
+    if options.family is not None:
+        if options.family not in families:
+            raise ValueError(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
+        show(options, {options.family: families[options.family]})
+        return
     parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
         "decoding": decoding,
         "page": page,
@@ -38,13 +46,17 @@ def run(options: argparse.Namespace) -> None:
     for name in options.only or []:
         if name not in parts:
             raise ValueError(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
+    show(options, {name: part for name, part in parts.items() if not options.only or name in options.only})
+
+
+def show(options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], list[dict]]]) -> None:
+    """Measures and prints part after part."""
     rows = []
     for name, measure in parts.items():
-        if not options.only or name in options.only:
-            for row in measure(options):
-                rows.append({"part": name} | row)
-                if not options.json:
-                    print(line(rows[-1]), flush=True)
+        for row in measure(options):
+            rows.append({"part": name} | row)
+            if not options.json:
+                print(line(rows[-1]), flush=True)
     if options.json:
         print(json.dumps({"rows": rows}))
 
@@ -52,9 +64,10 @@ def run(options: argparse.Namespace) -> None:
 def line(row: dict) -> str:
     """One row for people."""
     if "note" in row:
-        return f"{row['part']:9} {row['name']:58} {row['note']}"
+        return f"{row['part']:11} {row['name']:58} {row['note']}"
     met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
-    return f"{row['part']:9} {row['name']:58} {row['value']:8.2f} {row['unit']:6} goal {row['goal']:12} {met}"
+    measured = f"{row['value']:8.2f} {row['unit']:6}"
+    return f"{row['part']:11} {row['name']:58} {measured} goal {row['goal']:12} {met}"
 
 
 def figure(name: str, value: float, unit: str, goal: float, at_least: bool, **details) -> dict:
@@ -70,59 +83,62 @@ def figure(name: str, value: float, unit: str, goal: float, at_least: bool, **de
     }
 
 
-def decoding(options: argparse.Namespace) -> list[dict]:
-    """Our strategies against `generate`, token counts equal, alternating, median of the ratios."""
-    import torch
+def plain_models(options: argparse.Namespace, models: dict) -> dict:
+    """Target and draft as plain transformers loads them, on the device and in the dtype of `models`."""
     from transformers import AutoModelForCausalLM
 
-    from decoders.lane import Lane, Limits
     from decoders.names import locate
 
-    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
-    device, dtype = models["target"].model.device, models["target"].model.dtype
-    plain = {}
+    device, dtype, plain = models["target"].model.device, models["target"].model.dtype, {}
     for role, name in (("target", options.model), ("draft", options.draft)):
         where, revision = locate(name)
         options_ = {"revision": revision} if revision else {}
         plain[role] = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, **options_).to(device).eval()
+    return plain
+
+
+def ours(models: dict, strategy: str, **parameters) -> Callable[[list[int]], int]:
+    """Decodes a prompt with one of our strategies; returns how many tokens it wrote."""
+    from decoders.lane import Lane, Limits
+
+    def decode(prompt: list[int]) -> int:
+        return len(Lane(strategy, prompt, models, parameters, limits=Limits(NEW_TOKENS)).run().output())
+
+    return decode
+
+
+def generator(model, **arguments) -> Callable[[list[int]], int]:
+    """The same with transformers' `generate`, without chance."""
+    import torch
+
+    def decode(prompt: list[int]) -> int:
+        ids = torch.tensor([prompt], device=model.device)
+        mask = torch.ones_like(ids)
+        out = model.generate(
+            ids, attention_mask=mask, max_new_tokens=NEW_TOKENS, do_sample=False, **arguments
+        )
+        return out.shape[1] - len(prompt)
+
+    return decode
+
+
+def decoding(options: argparse.Namespace) -> list[dict]:
+    """Our strategies against `generate`, token counts equal, alternating, median of the ratios."""
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    plain = plain_models(options, models)
     prompts = [models["target"].encode(text) for text in PROMPTS]
-
-    def ours(strategy: str, **parameters) -> Callable[[list[int]], int]:
-        def decode(prompt: list[int]) -> int:
-            lane = Lane(strategy, prompt, models, parameters, limits=Limits(NEW_TOKENS))
-            return len(lane.run().output())
-
-        return decode
-
-    def theirs(**arguments) -> Callable[[list[int]], int]:
-        def decode(prompt: list[int]) -> int:
-            ids = torch.tensor([prompt], device=device)
-            out = plain["target"].generate(
-                ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=NEW_TOKENS,
-                do_sample=False,
-                **arguments,
-            )
-            return out.shape[1] - len(prompt)
-
-        return decode
-
-    greedy, generate = ours("greedy"), theirs()
-    speculative = ours("speculative")
+    greedy, generate = ours(models, "greedy"), generator(plain["target"])
+    speculative = ours(models, "speculative")
+    beams = ours(models, "beam", num_beams=4), generator(plain["target"], num_beams=4)
+    assisted = generator(plain["target"], assistant_model=plain["draft"])
     pairs = [
         ("greedy against generate(do_sample=False)", greedy, generate, 1.0),
-        ("beam 4 against generate(num_beams=4)", ours("beam", num_beams=4), theirs(num_beams=4), 1.2),
-        (
-            "speculative against generate(assistant_model=...)",
-            speculative,
-            theirs(assistant_model=plain["draft"]),
-            1.2,
-        ),
+        ("beam 4 against generate(num_beams=4)", *beams, 1.2),
+        ("speculative against generate(assistant_model=...)", speculative, assisted, 1.2),
         ("speculative against our greedy", speculative, greedy, 1.3),
         ("speculative against generate(do_sample=False)", speculative, generate, 0.0),
-        ("speculative_tree against our greedy", ours("speculative_tree"), greedy, 0.0),
-        ("prompt_lookup against our greedy", ours("prompt_lookup"), greedy, 0.0),
+        ("speculative_tree against our greedy", ours(models, "speculative_tree"), greedy, 0.0),
+        ("prompt_lookup against our greedy", ours(models, "prompt_lookup"), greedy, 0.0),
     ]
     rows = []
     for name, mine, other, goal in pairs:

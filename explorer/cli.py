@@ -11,7 +11,7 @@ from pathlib import Path
 from decoders import registry
 from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
-from explorer import papers, shipped
+from explorer import experiments, papers, shipped
 from explorer.requests import MAX_LANES
 from explorer.summary import summary
 from visualizers.costs import strip
@@ -60,11 +60,19 @@ def parser() -> Parser:
     measure.add_argument("names", nargs="*", metavar="NAME", help="of a shipped model (default: all)")
     measure.add_argument("--corpus", type=Path, required=True, metavar="FOLDER", help="with stories/*.txt")
 
+    experiment = commands.add_parser("experiment", help="ask one question of the models: a table, repeatable")
+    experiment.add_argument("name", nargs="?", metavar="NAME", help="without one they are listed")
+    experiment.add_argument("--json", action="store_true", help="as one JSON object")
+    experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
+    experiment.add_argument("--model", default=TARGET, metavar="M")
+    experiment.add_argument("--draft", default=DRAFT, metavar="M")
+
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
     bench.add_argument(
         "--only", action="append", metavar="NAME", help="one part of it: decoding, page, start or visitors"
     )
+    bench.add_argument("--family", metavar="NAME", help="all strategies of a family: speculative")
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")
     return top
@@ -281,5 +289,6 @@ COMMANDS = {
     "measure": shipped.measure,
     "run": run,
     "compare": compare,
+    "experiment": experiments.command,
     "bench": bench,
 }

@@ -17,6 +17,7 @@ from explorer import (
     branching,
     comparing,
     endpoints,
+    experiments,
     lessons,
     methods,
     microscope,
@@ -144,5 +145,5 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await said(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
-    parts = (branching, comparing, lessons, methods, microscope, model_calls, sharing)
+    parts = (branching, comparing, experiments, lessons, methods, microscope, model_calls, sharing)
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -1,5 +1,5 @@
-"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies claim, never
-typed by hand.
+"""The 193 papers of assets/papers.csv and how far each is covered: computed from what strategies and
+experiments claim, never typed by hand.
 """
 
 import csv
@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from decoders.registry import strategies
+from explorer.experiments import experiments
 
 FAMILIES = {
     "search_and_sampling": "Search and sampling",
@@ -21,13 +22,16 @@ INDEX = Path(__file__).resolve().parent.parent / "assets" / "papers.csv"
 
 
 def papers() -> list[dict]:
-    """[{slug, title, family, status, how}]: status "works" with the strategies that realise it in `how`, else
-    "missing".
+    """[{slug, title, family, status, how}]: status "works" with the strategies and experiments that realise
+    it in `how`, else "missing".
     """
     realised: dict[str, list[str]] = {}
     for name, strategy in strategies().items():
         for slug in strategy.papers:
             realised.setdefault(slug, []).append(f"strategy {name}")
+    for name, experiment in experiments().items():
+        for slug in experiment.papers:
+            realised.setdefault(slug, []).append(f"experiment {name}")
     with INDEX.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return [

@@ -4,6 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
+  const SECTIONS = ["decode", "microscope", "lessons", "methods", "experiments", "traces"]; // from left to right
 
   class App extends page.Emitter {
     constructor(root, data) {
@@ -54,7 +55,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const button = h("button", { type: "button", role: "tab", id: names.tab, "aria-controls": names.panel, onclick: () => this.showSection(name) }, title);
       for (const [key, value] of Object.entries({ id: names.panel, role: "tabpanel", "aria-labelledby": names.tab })) element.setAttribute(key, value);
       this.sections.set(name, { element, button, shown });
-      this.bar.sections.append(button);
+      const later = SECTIONS.slice(SECTIONS.indexOf(name) + 1).map((other) => this.sections.get(other)).find(Boolean);
+      this.bar.sections.insertBefore(button, later ? later.button : null);
       this.content.append(element);
     }
 

@@ -1,0 +1,76 @@
+// The Experiments section: what the shipped models answered to repeatable questions, each a table and perhaps a chart.
+// Knows no experiment by name.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+
+  const said = (value, whole) => (value === null ? "—" : typeof value === "string" || whole ? String(value) : value.toFixed(3));
+
+  function table(found) {
+    const head = found.columns.map((name) => h("th", { scope: "col" }, name));
+    const whole = found.columns.map((_, at) => found.rows.every((row) => Number.isInteger(row[at])));
+    const cell = (value, at) => h(at ? "td" : "th", at ? { class: typeof value === "number" ? "number" : null } : { scope: "row" },
+      said(value, whole[at]));
+    const rows = found.rows.map((row) => h("tr", {}, ...row.map(cell)));
+    return h("div", { class: "experiment-table", tabindex: "0", role: "region", "aria-label": "Table: " + found.title },
+      h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
+  }
+
+  // The curves of a chart as page.Chart takes them, read in words.
+  function spec({ title, x, y, lines }) {
+    const points = lines.flatMap((line) => line.points).filter((point) => point[1] !== null);
+    const xs = points.map((point) => point[0]), ys = points.map((point) => point[1]);
+    const read = (at) => x + " " + at + ": " + lines.map((line) => {
+      const near = line.points.find((point) => point[0] === at);
+      return line.label + " " + (near && near[1] !== null ? said(near[1]) : "—");
+    }).join(", ") + ".";
+    return { title: [title, "(" + y + ")"], x: { words: x, min: Math.min(...xs), max: Math.max(...xs), whole: true },
+      y: { min: 0, max: Math.max(...ys) * 1.05 }, read,
+      lines: lines.map((line, index) => ({ lane: index + 1, index, points: line.points })) };
+  }
+
+  class Experiments {
+    constructor(app) {
+      this.app = app;
+      this.charts = [];
+      this.list = h("div", { class: "experiments" }, h("p", { class: "soft" }, "Reading what is stored …"));
+      this.element = h("section", { class: "section", "aria-label": "Experiments" }, this.list);
+    }
+
+    async shown() {
+      if (!this.asked) {
+        this.asked = true;
+        const answer = await page.call("explorer_experiments", {});
+        if (answer.error) {
+          this.asked = false;
+          this.list.replaceChildren(h("p", { class: "soft" }, answer.error));
+          return;
+        }
+        this.list.replaceChildren(...answer.experiments.map((found) => this.card(found)));
+      }
+      for (const [chart, drawn] of this.charts) chart.draw(drawn);
+    }
+
+    card(found) {
+      const parts = [table(found)]; // chart beside table where there is room
+      if (found.chart) {
+        const chart = new page.Chart(this.app.data.palette);
+        this.charts.push([chart, spec(found.chart)]);
+        const key = found.chart.lines.map((line, index) =>
+          h("li", {}, page.laneKey(this.app.data.palette, index), " " + (index + 1) + " " + line.label));
+        parts.unshift(h("div", { class: "experiment-chart" }, chart.element, h("ul", { class: "experiment-key" }, ...key)));
+      }
+      const models = Object.entries(found.models).map(([role, name]) => role + " " + name).join(", ");
+      return h("article", { class: "experiment", "aria-label": found.title }, h("h3", {}, found.title), h("p", {}, found.asks),
+        h("div", { class: "experiment-body" }, ...parts),
+        h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
+        h("p", { class: "soft" }, "Asked of " + models + ". Again: ", h("code", {}, "python -m explorer experiment " + found.name)));
+    }
+  }
+
+  page.addPart((app) => {
+    const experiments = new Experiments(app);
+    app.addSection("experiments", "Experiments", experiments.element, () => experiments.shown());
+  });
+})(window.ExplorerPage);

@@ -1,0 +1,142 @@
+"""Repeatable experiments: each asks one question of the models and answers with a table and, where it helps,
+a curve. `python -m explorer experiment NAME` runs one; what the shipped models answered lies in
+assets/experiments and is shown on the page.
+
+A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
+that it repeats, `run(models)` gives a `Result`. Knows none of them by name.
+"""
+
+import argparse
+import asyncio
+import importlib
+import json
+import pkgutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decoders.models import LoadedModel
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
+Models = dict[str, "LoadedModel"]
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve of a chart: places and values, None where there is none."""
+
+    label: str
+    points: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves over one x axis."""
+
+    title: str
+    x: str
+    y: str
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found. `says`: sentences of what follows from it, with measured numbers."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    says: list[str]
+    chart: Chart | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A question, the studies it comes from, and how it is answered."""
+
+    name: str
+    title: str
+    asks: str
+    run: Callable[[Models], Result]
+    papers: tuple[str, ...] = field(default=())
+
+
+@cache
+def experiments() -> dict[str, Experiment]:
+    """Name -> experiment, in the order of their names."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        one = importlib.import_module(f"{__name__}.{module.name}")
+        if not hasattr(one, "run"):
+            continue  # what several share
+        title, _, asks = one.__doc__.strip().partition("\n\n")
+        name = module.name.replace("_", "-")
+        found[name] = Experiment(name, title.rstrip("."), " ".join(asks.split()), one.run, one.PAPERS)
+    return found
+
+
+def find(name: str) -> Experiment:
+    """The experiment called `name`. ValueError with one sentence if there is none."""
+    known = experiments()
+    if name.replace("_", "-") not in known:
+        raise ValueError(f"there is no experiment {name!r}; choose one of: {', '.join(known)}.")
+    return known[name.replace("_", "-")]
+
+
+def answered(experiment: Experiment, models: Models) -> dict:
+    """Runs it: what it found, with its name, question, and the models that were asked."""
+    told = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
+    names = {role: model.name for role, model in models.items()}
+    return told | {"models": names, **asdict(experiment.run(models))}
+
+
+def stored() -> list[dict]:
+    """What the shipped models answered, of all experiments that are stored, in the order of their names."""
+    return [json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))]
+
+
+def functions(runs, loader) -> list:
+    """What the page can ask for: the stored answers."""
+    from explorer.requests import said
+
+    async def explorer_experiments(request: dict) -> str:
+        """`{experiments}`: see `stored`."""
+        return await said(asyncio.to_thread(lambda: {"experiments": stored()}))
+
+    return [explorer_experiments]
+
+
+def number(value: Cell) -> str:
+    """A cell as people read it: three places, a dash where there is nothing."""
+    if value is None:
+        return "—"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def table(found: dict) -> str:
+    """The answer as text: question, table, sentences."""
+    rows = [found["columns"], *([number(cell) for cell in row] for row in found["rows"])]
+    wide = [max(len(row[at]) for row in rows) for at in range(len(found["columns"]))]
+    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
+    return "\n".join([found["title"], found["asks"], "", *lines, "", *found["says"]])
+
+
+def command(options: argparse.Namespace) -> None:
+    """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
+    page.
+    """
+    from explorer.cli import load_models
+
+    if options.name is None:
+        for experiment in experiments().values():
+            print(f"{experiment.name:24} {experiment.title}")
+        return
+    experiment = find(options.name)
+    found = answered(experiment, load_models(options.model, options.draft, ("target", "draft"), "auto"))
+    if options.store:
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / f"{experiment.name}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    print(json.dumps(found) if options.json else table(found))

@@ -1,0 +1,44 @@
+"""Which guess is the one that is accepted.
+
+Below every token the draft draws eight different tokens; how often is the first, the second, ... the one
+that the target accepts? Sequoia builds its tree from these shares.
+"""
+
+from collections import Counter
+
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import decoded, prompts, verdicts
+
+PAPERS = ("sequoia",)
+WIDTH, TOKENS, SEEDS = 8, 64, 4
+TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
+
+
+def shares(models: Models, temperature: float) -> list[float]:
+    """P_k, k = 1 to WIDTH: share of the rounds in which the k-th child was the accepted one."""
+    accepted, rounds = Counter(), 0
+    for seed in range(SEEDS if temperature else 1):
+        for prompt in prompts("stories", 6):
+            parameters = {"widths": [WIDTH], "temperature": temperature}
+            trace = decoded(models, "speculative_tree", prompt, TOKENS, seed, **parameters)
+            found = [(proposed.slot, verdict.status) for proposed, verdict in verdicts(trace)]
+            accepted.update(slot for slot, status in found if status == "accepted")
+            rounds += sum(slot == 0 for slot, _ in found)
+    return [accepted[slot] / rounds for slot in range(WIDTH)]
+
+
+def run(models: Models) -> Result:
+    """Shares by rank, greedily and at temperature 1."""
+    found = {name: shares(models, temperature) for name, temperature in TEMPERATURES.items()}
+    rows = [[rank + 1, *(found[name][rank] for name in found)] for rank in range(WIDTH)]
+    says = []
+    for name, values in found.items():
+        kept = ",".join(f"{value:.3f}" for value in values[:4])
+        says.append(
+            f"{name[0].upper()}{name[1:]}: the first guess is accepted in {values[0]:.0%} of the rounds, one "
+            f"of the {WIDTH} in {sum(values):.0%}; set acceptance of sequoia to {kept}."
+        )
+    lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(found[name])]) for name in found]
+    return Result(
+        ["rank", *found], rows, says, Chart("Accepted guesses", "rank of the guess", "share", lines)
+    )

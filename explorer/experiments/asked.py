@@ -1,0 +1,55 @@
+"""What the experiments share: prompts of several kinds, and counts of drafted tokens. Knows no experiment."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from decoders.lane import Lane, Limits
+from decoders.trace import Propose, Trace, Verdict
+from explorer.benchmarks import PROMPTS
+from explorer.experiments import Models
+from explorer.tasks import problems
+
+HELD_OUT_SEED = 1_000_003  # of problems that no recipe reads
+# Kind of text -> the task it is made of; stories have prompts of their own.
+KINDS = {
+    "stories": None,
+    "translation": "translate",
+    "questions on facts": "facts",
+    "word problems": "word_problem",
+    "records": "json",
+    "copying": "copy",
+}
+
+
+def prompts(kind: str, count: int) -> list[str]:
+    """Up to `count` prompts of one of `KINDS`."""
+    task = KINDS[kind]
+    return list(PROMPTS[:count]) if task is None else [p.prompt for p in problems(task, count, HELD_OUT_SEED)]
+
+
+def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int = 0, **parameters) -> Trace:
+    """The trace of one lane, up to `tokens` new tokens."""
+    ids = models["target"].encode(prompt)
+    return Lane(strategy, ids, models, parameters, seed, Limits(tokens)).run()
+
+
+def verdicts(trace: Trace) -> Iterator[tuple[Propose, Verdict]]:
+    """Each drafted node with what became of it."""
+    for step in trace.steps:
+        proposed = {e.node: e for e in step.of(Propose)}
+        for verdict in step.of(Verdict):
+            if verdict.status not in ("bonus", "resampled") and verdict.node in proposed:
+                yield proposed[verdict.node], verdict
+
+
+def tokens_a_round(traces: list[Trace]) -> float:
+    """Committed tokens a target forward: the effective decoding length."""
+    forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
+    return sum(t.costs.totals()["new_tokens"] for t in traces) / forwards
+
+
+def acceptance(traces: list[Trace]) -> float | None:
+    """Share of the tested drafted tokens that were accepted; None if none was tested."""
+    counts = Counter(verdict.status for t in traces for _, verdict in verdicts(t))
+    tested = counts["accepted"] + counts["rejected"]
+    return counts["accepted"] / tested if tested else None

@@ -1,0 +1,61 @@
+"""A map of the ways to speculate.
+
+Where do the guesses come from, in what form are they tested, and how many tokens does a target forward bring?
+The two surveys sort methods into those that work on the draft and those that work on the model that drafts,
+and by how guesses are made and refined; here each strategy is sorted by what its own run shows.
+"""
+
+from collections import Counter
+
+from decoders.registry import strategies
+from decoders.trace import Cell
+from explorer.experiments import Models, Result
+from explorer.experiments.asked import decoded, prompts, tokens_a_round, verdicts
+
+PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
+TOKENS = 48
+SOURCES = {  # source of drafted nodes in the trace -> how the guesses are made, and which side is worked on
+    "draft": ("a second model", "draft"),
+    "prompt": ("retrieval from the text", "draft"),
+    "store": ("retrieval from a store", "draft"),
+    "window": ("n-grams of the target's own", "draft"),
+    "pool": ("n-grams of the target's own", "draft"),
+    "recycled": ("n-grams of the target's own", "draft"),
+    "skip": ("part of the target's layers", "model"),
+    "exit": ("part of the target's layers", "model"),
+    "head": ("heads on the target", "model"),
+}
+
+
+def cell(traces: list) -> tuple[str, str, str]:
+    """(how guesses are made, how they are refined, side) of one strategy, from its traces."""
+    drafted = [proposed for trace in traces for proposed, _ in verdicts(trace)]
+    if any(step.of(Cell) for trace in traces for step in trace.steps):
+        return "the last iteration", "iteration", "model"
+    if not drafted:
+        return "none", "none", "none"
+    [(source, _)] = Counter(proposed.source for proposed in drafted).most_common(1)
+    made, side = SOURCES.get(source, (source, "draft"))
+    return made, "tree" if any(proposed.slot for proposed in drafted) else "chain", side
+
+
+def run(models: Models) -> Result:
+    """A row a strategy, sorted by how its guesses are made."""
+    rows = []
+    for name, strategy in strategies().items():
+        if strategy.family not in ("speculative", "parallel") or not set(strategy.needs) <= set(models):
+            continue
+        traces = [decoded(models, name, prompt, TOKENS) for prompt in prompts("stories", 4)]
+        made, refined, side = cell(traces)
+        rows.append([name, made, refined, side, tokens_a_round(traces)])
+    rows.sort(key=lambda row: (row[1], row[2], -row[4]))
+    best = max(rows, key=lambda row: row[4])
+    says = [
+        f"Of all with their defaults {best[0]} has the longest effective decoding length on stories: "
+        f"{best[4]:.2f} tokens a target forward.",
+        "Change the draft side alone, or the verifier alone, in the strategy speculation, and see which "
+        "moves it.",
+    ]
+    return Result(
+        ["strategy", "guesses are made by", "tested as", "works on", "tokens a forward"], rows, says
+    )

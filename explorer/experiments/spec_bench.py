@@ -1,0 +1,64 @@
+"""Every way of drafting on six kinds of text.
+
+Which method gains most on which text? As in Spec-Bench (Xia et al. 2024): each strategy of the family with
+its defaults, greedily, in turn with plain greedy decoding of the same prompt; the texts must be equal.
+"""
+
+import time
+
+from decoders.registry import strategies
+from decoders.trace import Trace
+from explorer.experiments import Models, Result
+from explorer.experiments.asked import KINDS, decoded, prompts, tokens_a_round
+
+PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
+COUNT, TOKENS = 6, 48
+
+
+def compared() -> list[str]:
+    """Strategies that promise greedy's text at temperature 0 with what the models allow."""
+    found = []
+    for name, strategy in strategies().items():
+        if strategy.family != "speculative" or not set(strategy.needs) <= {"target", "draft"}:
+            continue
+        names = {p.name for p in strategy.parameters}
+        values = strategy.check({"temperature": 0.0} if "temperature" in names else {})
+        if strategy.badge(values) == "lossless: equal to greedy":
+            found.append(name)
+    return found
+
+
+def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
+    """(trace, tokens/s) of one prompt, without chance."""
+    names = {p.name for p in strategies()[strategy].parameters}
+    began = time.perf_counter()
+    trace = decoded(
+        models, strategy, prompt, TOKENS, **({"temperature": 0.0} if "temperature" in names else {})
+    )
+    return trace, len(trace.output()) / (time.perf_counter() - began)
+
+
+def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bool]:
+    """(tokens a target forward, mean of tokens/s over greedy's mean, whether all texts are greedy's)."""
+    asked = prompts(kind, COUNT)
+    pairs = [(timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in asked]
+    speed = sum(rate for (_, rate), _ in pairs) / sum(rate for _, (_, rate) in pairs)
+    equal = all(trace.output() == plain.output() for (trace, _), (plain, _) in pairs)
+    return tokens_a_round([trace for (trace, _), _ in pairs]), speed, equal
+
+
+def run(models: Models) -> Result:
+    """A row a strategy: tokens a target forward on each kind of text, and the mean of the speed ratios."""
+    rows = []
+    for name in ["greedy", *compared()]:
+        found = [measured(models, name, kind) for kind in KINDS]
+        speed, equal = sum(speed for _, speed, _ in found) / len(found), all(same for *_, same in found)
+        rows.append([name, *(tokens for tokens, _, _ in found), speed, "yes" if equal else "no"])
+    says = []
+    for at, kind in enumerate(KINDS, 1):
+        best = max(rows, key=lambda row: row[at])
+        says.append(f"On {kind} {best[0]} goes furthest: {best[at]:.2f} tokens a target forward.")
+    says.append(
+        "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds."
+    )
+    return Result(["strategy", *KINDS, "speed", "greedy's text"], rows, says)

@@ -1,0 +1,102 @@
+"""Every strategy of the speculative family on the same prompts: what a target forward brings, what drafting
+costs, and tokens/s against greedy decoding and against what transformers' `generate` has of the kind.
+
+Knows no strategy by name but the chain and the trees that are compared with each other.
+"""
+
+import argparse
+import statistics
+from itertools import pairwise
+
+from decoders.trace import Forward, Trace
+
+SIZE = 16  # drafted nodes of the trees that are compared with a chain, and of that chain
+CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
+TREES = {"sequoia": {"budget": SIZE}, "opt_tree": {"budget": SIZE}, "dyspec": {"budget": SIZE}}
+
+
+def speculative(options: argparse.Namespace) -> list[dict]:
+    """A row a strategy, greedily where it can be, then what `generate` does, then the goals."""
+    from decoders.registry import strategies
+    from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
+    from explorer.cli import load_models
+
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    prompts = [models["target"].encode(text) for text in PROMPTS]
+    greedy, rows, speeds, seen = ours(models, "greedy"), [], {}, {}
+    for name, strategy in strategies().items():
+        if strategy.family != "speculative" or not set(strategy.needs) <= set(models):
+            continue
+        declared = {p.name for p in strategy.parameters}
+        settings = {"temperature": 0.0} if "temperature" in declared else {}
+        seen[name] = traced(models, name, settings, prompts)
+        *_, ratio = alternate(ours(models, name, **settings), greedy, prompts)
+        rows.append({"name": name, "note": f"{counted(seen[name])}; {ratio:.2f} x greedy"})
+        if strategy.badge(strategy.check(settings)).startswith("lossless"):
+            speeds[name] = ratio
+    plain = plain_models(options, models)
+    for name, arguments in {
+        "generate(assistant_model=...)": {"assistant_model": plain["draft"]},
+        "generate(prompt_lookup_num_tokens=10)": {"prompt_lookup_num_tokens": 10},
+    }.items():
+        *_, ratio = alternate(generator(plain["target"], **arguments), greedy, prompts)
+        rows.append({"name": name, "note": f"{ratio:.2f} x greedy"})
+
+    best = max(speeds, key=speeds.get)
+    rows.append(figure(f"the fastest, {best}, against greedy", speeds[best], "x", 1.8, at_least=True))
+    chain = length(traced(models, *CHAIN, prompts))
+    trees = {name: traced(models, name, settings, prompts) for name, settings in TREES.items()}
+    best = max(trees, key=lambda name: length(trees[name]))
+    ratio = length(trees[best]) / chain
+    told = f"tokens a target forward: {best} against a chain, {SIZE} nodes each"
+    rows.append(figure(told, ratio, "x", 1.5, at_least=True))
+    for name, traces in trees.items():
+        rows.append(figure(f"building the tree of {name}", building(traces), "%", 10, at_least=False))
+    return rows
+
+
+def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:
+    """The traces of all prompts."""
+    from decoders.lane import Lane, Limits
+    from explorer.benchmarks import NEW_TOKENS
+
+    return [Lane(strategy, p, models, settings, limits=Limits(NEW_TOKENS)).run() for p in prompts]
+
+
+def total(traces: list[Trace], name: str) -> float:
+    """The sum of one of the costs."""
+    return sum(trace.costs.totals()[name] for trace in traces)
+
+
+def length(traces: list[Trace]) -> float:
+    """New tokens a target forward."""
+    return total(traces, "new_tokens") / total(traces, "target_forwards")
+
+
+def counted(traces: list[Trace]) -> str:
+    """Counts of a strategy in words."""
+    proposed, new = total(traces, "proposed"), total(traces, "new_tokens")
+    share = total(traces, "accepted") / proposed if proposed else 0.0
+    drafts = total(traces, "draft_forwards") / new
+    checked = total(traces, "target_tokens") / new
+    return (
+        f"{length(traces):.2f} tokens a target forward, {share:.0%} of the drafted accepted, "
+        f"{checked:.1f} checked and {drafts:.2f} draft forwards a token"
+    )
+
+
+def building(traces: list[Trace]) -> float:
+    """What a round spends on its draft outside of the draft's own forwards, in percent of a target forward:
+    the median over all rounds.
+    """
+    shares = []
+    for trace in traces:
+        verifies = [f.seconds for step in trace.steps for f in step.of(Forward) if f.kind == "verify"]
+        for before, step in pairwise(trace.steps):
+            forwards = step.of(Forward)
+            check = next((f for f in forwards if f.kind == "verify"), None)
+            if check is None:
+                continue
+            drafting = sum(f.seconds for f in forwards if f.model == "draft")
+            shares.append((check.start - before.seconds - drafting) / statistics.median(verifies))
+    return 100 * statistics.median(shares)

@@ -1,0 +1,116 @@
+"""Experiments: each answers with a table that its own columns describe; counts are those of the traces."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from decoders.lane import Lane, Limits
+from decoders.tables import TableModel
+from decoders.trace import Commit
+from explorer import benchmarks, experiments, family_bench
+from explorer.cli import main
+from explorer.experiments import asked, map_of_methods, spec_bench
+from explorer.experiments.acceptance_by_rank import WIDTH, shares
+from explorer.papers import papers
+
+NAMES = list(experiments.experiments())
+
+
+@pytest.fixture(scope="module")
+def models(tiny_model):
+    """Two models that know nothing, and a few short prompts."""
+    return {"target": tiny_model("llama"), "draft": tiny_model("llama", 1)}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Experiments that take a second."""
+    import importlib
+
+    for name, constants in {
+        "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
+        "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "spec_bench": dict(TOKENS=4, COUNT=1),
+        "map_of_methods": dict(TOKENS=4),
+    }.items():
+        module = importlib.import_module(f"explorer.experiments.{name}")
+        for constant, value in constants.items():
+            monkeypatch.setattr(module, constant, value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_answers_with_a_table_and_sentences(name, models, short):
+    experiment = experiments.find(name)
+    assert experiment.asks.endswith((".", "?")) and experiment.title
+    found = json.loads(json.dumps(experiments.answered(experiment, models)))
+    assert found["rows"] and all(len(row) == len(found["columns"]) for row in found["rows"])
+    assert found["says"] and all(said.endswith(".") for said in found["says"])
+    assert found["models"] == {role: model.name for role, model in models.items()}
+    for line in (found["chart"] or {"lines": []})["lines"]:
+        assert len(line["points"]) > 1
+    assert all(column in experiments.table(found) for column in found["columns"])
+    known = {paper["slug"]: paper for paper in papers()}
+    for slug in experiment.papers:
+        assert f"experiment {name}" in known[slug]["how"]
+
+
+def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(models, short):
+    rows = {row[0]: row[1:] for row in spec_bench.run(models).rows}
+    assert all(value == 1.0 for value in rows["greedy"][:6])
+    assert {"speculative", "speculative_tree", "prompt_lookup"} <= rows.keys()
+    assert all(row[-1] == "yes" for row in rows.values())
+
+
+def test_a_draft_that_is_the_target_has_its_first_guess_accepted_always(models, short):
+    pair = {"target": models["target"], "draft": models["target"]}
+    assert shares(pair, 0.0) == [1.0] + [0.0] * (WIDTH - 1)
+    assert shares(pair, 1.0) == [1.0] + [0.0] * (WIDTH - 1)
+
+
+def test_every_strategy_that_speculates_has_its_place_on_the_map(models, short):
+    rows = {row[0]: row[1:] for row in map_of_methods.run(models).rows}
+    assert rows["speculative"][:3] == ["a second model", "chain", "draft"]
+    assert rows["speculative_tree"][:3] == ["a second model", "tree", "draft"]
+    assert rows["jacobi"][:3] == ["the last iteration", "iteration", "model"]
+
+
+def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
+    """The draft always says 1; the target says 1 after an even number of tokens: every other guess passes."""
+    target = TableModel(lambda tokens: [0, 1, 0] if len(tokens) % 2 else [0, 0, 1], 3)
+    draft = TableModel(lambda tokens: [0, 1, 0], 3)
+    settings = {"num_assistant_tokens": 2, "temperature": 0.0}
+    trace = Lane("speculative", [0], {"target": target, "draft": draft}, settings, limits=Limits(8)).run()
+    assert trace.output() == [1, 2] * 4
+    # each round: the first guess passes, the second does not, and the target's own token follows
+    assert [sum(len(c.nodes) for c in step.of(Commit)) for step in trace.steps] == [2, 2, 2, 2]
+    assert asked.tokens_a_round([trace]) == 2.0
+    assert asked.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
+    assert asked.acceptance([]) is None
+
+
+def test_the_command_lists_and_refuses(capsys):
+    main(["experiment"])
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in NAMES)
+    with pytest.raises(SystemExit) as stopped:
+        main(["experiment", "alchemy"])
+    assert stopped.value.code == 2
+    assert "there is no experiment 'alchemy'; choose one of: acceptance-by-rank" in capsys.readouterr().err
+
+
+def test_the_stored_answers_are_those_of_experiments_that_exist():
+    found = experiments.stored()
+    assert [one["name"] for one in found] == NAMES
+    assert all({"columns", "rows", "says", "models"} <= one.keys() for one in found)
+
+
+def test_the_bench_of_the_family_counts_from_traces(models):
+    """What a round spends on its draft is a share of a forward; counts are told in words."""
+    prompts = [[40, 41, 42, 40, 41], [7, 8]]
+    traces = family_bench.traced(models, "sequoia", {"budget": 4, "temperature": 0.0}, prompts)
+    assert family_bench.length(traces) == asked.tokens_a_round(traces) >= 1.0
+    assert 0 < family_bench.building(traces) < 1e4
+    assert f"{family_bench.length(traces):.2f} tokens a target forward" in family_bench.counted(traces)
+    with pytest.raises(ValueError, match="no benchmark of 'search'; choose speculative"):
+        benchmarks.run(SimpleNamespace(family="search", only=None, json=False))
