@@ -101,7 +101,7 @@ def test_the_command_lists_and_refuses(capsys):
 
 def test_the_stored_answers_are_those_of_experiments_that_exist():
     found = experiments.stored()
-    assert [one["name"] for one in found] == NAMES
+    assert found and {one["name"] for one in found} <= set(NAMES)
     assert all({"columns", "rows", "says", "models"} <= one.keys() for one in found)
 
 
