@@ -9,7 +9,7 @@ import pytest
 from decoders.models import load
 from decoders.names import DRAFT, TARGET
 from decoders.registry import strategies
-from decoders.trace import Commit, Forward, Score, Trace, Verdict
+from decoders.trace import Commit, Forward, Propose, Score, Trace, Verdict
 from explorer import stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
@@ -173,6 +173,23 @@ def fewer_layers_cost_less_and_say_worse(ten, six, greedy):
     assert total(six) / len(six.output()) < total(greedy) / len(greedy.output())
 
 
+def cheaper_a_little(quick, greedy):
+    assert quick.output() == greedy.output() and forwards(quick) < forwards(greedy)
+
+
+def both_sources_serve(rasd, rest):
+    assert rasd.output() == rest.output() and forwards(rasd) <= forwards(rest)
+    proposed = {e.node: e.source for step in rasd.steps for e in step.of(Propose)}
+    kept = {proposed[n] for step in rasd.steps for commit in step.of(Commit) for n in commit.nodes}
+    assert {"draft", "store"} <= set(proposed.values()) and "draft" in kept
+
+
+def draws_stay(by_ratio, by_redraw, sample):
+    for trace in (by_ratio, by_redraw):
+        assert {"accepted", "rejected"} <= statuses(trace)
+        assert forwards(trace) / len(trace.output()) < forwards(sample) / len(sample.output())
+
+
 SHOWS = {
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
@@ -192,11 +209,14 @@ SHOWS = {
     "Similar tokens vouch for each other": neighbours_lend,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
+    "Looked up in other texts": cheaper_a_little,
+    "A draft model and a store": both_sources_serve,
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
     "All positions at once": same_text,
+    "Jacobi with chance": draws_stay,
 }
 
 

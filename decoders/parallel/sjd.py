@@ -1,0 +1,145 @@
+"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its law.
+
+Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
+Jacobi Decoding; here on text. The draft of a round is what the round before drew at the same places. New
+places start from a guess; the paper's guesses from neighbours in the image have no counterpart in text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.node_sampling import NODE_SAMPLING
+from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.prompt_lookup import look_up
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.rounds import law, rounds
+from decoders.speculative.shaping import SHAPING
+
+LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
+VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}
+
+
+@dataclass
+class Window:
+    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the law [V] it was
+    drawn from. A first guess is drawn from the law that is sure of it.
+    """
+
+    size: int
+    first_guess: str
+    fill: str
+    drawn: list[tuple[int, torch.Tensor]] = field(default_factory=list)
+    passes: int = 0
+
+    def propose(self, lane: Lane) -> Draft:
+        """A chain of the drawn tokens, and of first guesses at places where nothing was drawn yet."""
+        draft, node = Draft(lane.tip), lane.tip
+        self.drawn = self.drawn[: lane.left - 1]
+        for place in range(min(self.size, lane.left - 1)):
+            if place == len(self.drawn):
+                token = self.guess(lane, node, place)
+                self.drawn.append((token, sure_of(token, lane)))
+                lane.cell(lane.tree.depths[node] + 1, self.passes, token, "guess")
+            token, q = self.drawn[place]
+            if self.fill == SAMPLED:
+                draft.q[node] = q
+            chance = float(q[token].log())
+            node = draft.propose(lane, node, token, chance, source="window", fill=self.fill)
+            if token in lane.eos:
+                break
+        return draft
+
+    def guess(self, lane: Lane, node: int, place: int) -> int:
+        """A token for the place behind `node`, which the model has not seen yet."""
+        text, prompt = lane.tree.text(node), lane.trace.prompt
+        if self.first_guess == "lookup":
+            start, n = look_up(text, LARGEST)
+            return text[start] if n else text[-1]
+        if self.first_guess == "prompt":
+            tag = ("guess", lane.written, place)
+            return prompt[lane.chooser.categorical(torch.ones(len(prompt)), tag).value]
+        return text[-1]
+
+    def observe(self, lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        """Draws all places behind the new text anew, from what the forward said of them; tells the cells."""
+        self.passes += 1
+        before = [token for token, _ in self.drawn]
+        first = lane.tree.depths[draft.root] + 1  # position of the first place of this round
+        end = lane.tree.depths[lane.tip] + 1  # position of the first place of the next
+        for position, token in enumerate(lane.tree.text(lane.tip)[first:], first):
+            lane.cell(position, self.passes, token, "settled")
+        seen_at = dict(zip(seen.nodes, range(len(seen.nodes)), strict=True))
+        chain = [draft.root, *draft.nodes]
+        rows = [seen_at[n] for n in chain[end - first :] if n in seen_at]
+        nodes = [seen.nodes[row] for row in rows]
+        laws = law(lane, lane.process(seen.logits[rows], nodes)) if rows else []
+        self.drawn = []
+        for position, p in enumerate(laws, end):
+            token, _ = lane.chooser.categorical(p, ("draft", position, self.passes))
+            self.drawn.append((token, p / p.sum()))
+            place = position - first
+            kept = place < len(before) and before[place] == token
+            lane.cell(position, self.passes, token, "kept" if kept else "changed", float(p[token]))
+
+
+def sure_of(token: int, lane: Lane) -> torch.Tensor:
+    """The law [V] that gives `token` alone."""
+    engine = lane.models["target"].engine
+    sure = torch.zeros(engine.vocabulary, dtype=torch.float64, device=getattr(engine, "device", "cpu"))
+    sure[token] = 1.0
+    return sure
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A new window, and the chosen verifier; at temperature 0, where nothing is drawn, greedy match."""
+    temperature = parameters["temperature"]
+    fill = FIXED if temperature == 0.0 else SAMPLED
+    window = Window(parameters["block_size"], parameters["first_guess"], fill)
+    drafter = Drafter(
+        window.propose, fill, source="window", observe=window.observe, name="window of drawn tokens",
+        says="What the forward before drew at the same places, under tokens that may have changed since.",
+    )  # fmt: skip
+    return drafter, GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]], temperature
+
+
+@strategy(
+    name="sjd",
+    title="Speculative Jacobi",
+    family="parallel",
+    parameters=(
+        Parameter("block_size", "int", 8, "Places that are drawn together.", low=1, high=64),
+        Parameter(
+            "first_guess", "choice", "lookup",
+            "What a new place starts from: what followed the same tokens before, the last token again, "
+            "or any token of the prompt.",
+            choices=("lookup", "repeat", "prompt"),
+        ),
+        Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
+        *SHAPING[1:],
+    ),
+    papers=("accelerating-auto-regressive-text-to-image-generation",),
+    views=("parallel_grid", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)  # fmt: skip
+def sjd(lane: Lane) -> Iterator[None]:
+    """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
+
+    1. Each place of the window holds a token and the law `q` that it was drawn from.
+    2. One forward gives the law `p` of every place, each under the tokens before it.
+    3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
+       what `p` has more than `q`; all up to there is final.
+    4. The places behind it are all drawn anew, from the laws that the forward gave them. These were found
+       under a token that is gone, so they are only the next guesses.
+
+    The text has exactly the model's law. A draw is often right where the model is sure without knowing what
+    stands before. At temperature 0 it is Jacobi decoding.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)
