@@ -20,7 +20,7 @@ def committed(trace) -> list[list[int]]:
 @pytest.mark.parametrize("eos", [frozenset(), frozenset({1})])
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.6, "top_p": 0.8}])
 def test_drawn_text_has_the_model_s_law(verifier, eos, shape):
-    """Two places, three tokens: every draft but those of the first round is one that the round before drew."""
+    """Two places, three tokens: after the first round every draft is one that the round before drew."""
     models = {"target": TableModel(random_table(21, sharpness=1.5), 3, eos)}
     parameters = {"block_size": 2, "verifier": verifier, **shape}
     law = law_of_rounds(Exhaustive(), "sjd", models, parameters, 3)
