@@ -78,7 +78,7 @@ def main(args: Namespace) -> None:
         lambda rows, labels: denoising(forward, rows, labels, seed=int(rows.sum())),
         partial(canvases, texts, batch=32),
         validate,
-        args.million_tokens or 16,
+        args.million_tokens or 12,
         args.work / "llama-tiny-diffusion",
     )
     texts.tokenizer.add_special_tokens({"mask_token": "<|mask|>"})

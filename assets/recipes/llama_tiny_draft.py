@@ -13,6 +13,6 @@ def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
     model = llama(**SHAPE)
-    curve = stage(model, texts, args, "llama-tiny-draft", 12)
-    curve = stage(model, texts, args, "llama-tiny-draft-mixed", 20, tasks=0.25, curve=curve)
+    curve = stage(model, texts, args, "llama-tiny-draft", 20)
+    curve = stage(model, texts, args, "llama-tiny-draft-mixed", 14, tasks=0.375, curve=curve)
     finish(model, texts, "llama-tiny-draft", curve)

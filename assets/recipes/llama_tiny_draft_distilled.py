@@ -65,7 +65,7 @@ def main(args: Namespace) -> None:
     texts = prepare(args.corpus, args.work)
     target = trained("llama-tiny")
     draft = trained("llama-tiny-draft")
-    budget = args.million_tokens or 5
+    budget = args.million_tokens or 4
     own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6, BATCH)
     loss = distillation(draft, target, own)
     name = "llama-tiny-draft-distilled"

@@ -129,7 +129,7 @@ def main(args: Namespace) -> None:
         loss,
         lambda seen: batch_after(tokenizer, sentences, seen),
         validate,
-        args.million_tokens or 24,
+        args.million_tokens or 12,
         args.work / NAME,
     )
     facts = {
