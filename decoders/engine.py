@@ -40,6 +40,7 @@ class Batch:
     hidden: torch.Tensor | None  # [N, d] last-layer states, if asked for
     queries: torch.Tensor | None  # [L, H, N, D] of all evaluated nodes, for the layers whose attention ran
     stream: torch.Tensor | None = None  # [N, d] of all evaluated nodes after the last layer, without a norm
+    streams: torch.Tensor | None = None  # [L + 1, N, d] the same after 0 to L layers, if asked for
 
 
 @dataclass
@@ -125,22 +126,27 @@ class Engine:
         hidden: bool,
         part: Layers | None = None,
         states: torch.Tensor | None = None,
+        taps: bool = False,
     ) -> Batch:
         """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
 
         A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
         and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
-        if None. states [N, d]: the stream that enters them, instead of the embeddings.
+        if None. states [N, d]: the stream that enters them, instead of the embeddings. taps: whether the
+        streams after each layer are wanted.
         """
         device = self.device
         if self.lean is not None:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
             seen = mask if len(tokens) > 1 else None
-            states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states)
+            found = [] if taps else None
+            states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states, found)
             states = states if keep == list(range(len(tokens))) else states[keep]
-            return Batch(self.lean.logits(states), states, queries, stream)
+            streams = torch.stack([*found, stream]) if taps else None
+            return Batch(self.lean.logits(states), states, queries, stream, streams)
         only_last = keep == [len(tokens) - 1]
         entering = None if states is None else states[None]
+        part = Layers.first(self.layer_count, self.layer_count) if taps and part is None else part
         running = nullcontext() if part is None else self.blocks.running(part, entering)
         self.tap.open()
         with running as stream:
@@ -164,7 +170,8 @@ class Engine:
             logits = logits[keep]
         states = output.hidden_states[-1][0][keep] if hidden else None
         queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
-        return Batch(logits, states, queries, stream[0][0] if stream else None)
+        streams = torch.cat(stream) if taps else None
+        return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
 
 
 class Scorer:
@@ -185,6 +192,7 @@ class Scorer:
         ] = {}  # node -> batch, its row of logits, its row of queries
         # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
         self.early: dict[int, Early | None] = {}
+        self.taps = False  # whether the streams after each layer are kept
         self.work = Work()
         self.peak = len(key)  # most slots this lane held at one time
         self.started = False
@@ -236,6 +244,21 @@ class Scorer:
             self.early[node] = Early(part.exit, batch.stream[row], queries) if exact else None
         self.work = Work(len(order), rows=len(nodes), share=part.share, scope=str(part))
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def streams(self, node: int) -> torch.Tensor | None:
+        """The residual streams [L + 1, d] of a scored node after 0 to L layers, if `taps` was set then."""
+        batch, _, at = self.kept[node]
+        return None if batch.streams is None else batch.streams[:, at]
+
+    def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
+        """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, behind a text that the
+        whole model has read.
+        """
+        part = Layers.only([layer], self.engine.layer_count)
+        stream = self._forward(nodes, [], False, part, states).stream
+        self.early.update(dict.fromkeys(nodes))
+        self.work = Work(len(nodes), share=part.share, scope=str(part))
+        return stream
 
     def _is_whole(self, node: int) -> bool:
         """Whether the node's slot holds the keys and values of the whole model."""
@@ -317,6 +340,7 @@ class Scorer:
             hidden,
             part,
             states,
+            self.taps and part is None,
         )
 
     def _slot(self, node: int) -> int:

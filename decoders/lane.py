@@ -248,7 +248,19 @@ class Lane:
         scorer = self.scorers[role]
         start = self._clock()
         logits = scorer.score(nodes, hidden) if layers is None else scorer.score_part(nodes, layers)
-        seconds, work = self._clock() - start, scorer.work
+        self._ran(role, kind, start)
+        return logits
+
+    def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
+        """States [N, d] after one layer of the target, see `engine.Scorer.through`; records it."""
+        start = self._clock()
+        states = self.scorers["target"].through(nodes, layer, states)
+        self._ran("target", "plan", start)
+        return states
+
+    def _ran(self, role: str, kind: str, start: float) -> None:
+        """Records what the last forward of a role's model has done."""
+        seconds, work = self._clock() - start, self.scorers[role].work
         asked = work.tokens + work.shared
         if asked:
             kind = "prefill" if kind == "decode" and role not in self._have_read else kind
@@ -257,7 +269,6 @@ class Lane:
                 role, kind, asked, work.rows, start, seconds, work.scope, work.shared, work.share
             )
             self._events.append(forward)
-        return logits
 
     def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:
         """Logits [N, V] after the processors that the parameters ask for, each row with its own node's

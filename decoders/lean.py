@@ -76,12 +76,14 @@ class LeanLlama:
         cache: SlotCache,
         part: Layers | None = None,
         states: torch.Tensor | None = None,
+        taps: list[torch.Tensor] | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
         """Of tokens [N]: last-layer states [N, d], final norm included; queries [L, H, N, D]; the stream
         [N, d] before that norm.
 
         positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
         part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
+        taps: gets the streams that enter the layers.
         """
         heads, both = self.heads, self.heads + self.kv_heads
         cos, sin = self.cos[positions], self.sin[positions]
@@ -90,6 +92,8 @@ class LeanLlama:
         n, d = x.shape
         queries = []
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
+            if taps is not None:
+                taps.append(x)
             if part is None or index in part.attention:
                 mixed = qkv.times(self.scaled(x)).reshape(n, -1, *width)
                 turned = mixed[:, :both]

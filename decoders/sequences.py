@@ -48,17 +48,28 @@ class SequenceEngine:
 
     @torch.inference_mode()
     def rows(
-        self, texts: list[list[int]], hidden: bool, part: Layers | None = None, starts: Sequence[int] = ()
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Logits [N, V] after each text, and last-layer states [N, d] if asked for. Shorter texts are padded
-        on the right. part: the layers that run from the place `starts` of each text on; before it all do.
+        self,
+        texts: list[list[int]],
+        hidden: bool,
+        part: Layers | None = None,
+        starts: Sequence[int] = (),
+        states: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Of each text: logits [N, V] after it, last-layer states [N, d] if asked for, and, with a part, the
+        streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
+
+        part: the layers that run from the place `starts` of each text on; before it all do. states [N, d]:
+        what enters them at that place.
         """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
-        with nullcontext() if part is None else self.blocks.running(part, starts=list(starts)):
+        entering = None if states is None else states[:, None]
+        running = nullcontext() if part is None else self.blocks.running(part, entering, list(starts))
+        with running as streams:
             output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
         at = (torch.arange(len(texts)), torch.tensor([len(t) - 1 for t in texts]))
-        return output.logits[at], output.hidden_states[-1][at] if hidden else None
+        last = output.hidden_states[-1][at] if hidden else None
+        return output.logits[at], last, torch.stack([x[at] for x in streams]) if streams else None
 
 
 class SequenceScorer:
@@ -66,7 +77,8 @@ class SequenceScorer:
 
     def __init__(self, engine: SequenceEngine, tree: Tree):
         self.engine, self.tree = engine, tree
-        self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None]] = {}
+        self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = {}
+        self.taps = False  # whether the streams after each layer are kept
         self.whole: set[int] = set()  # nodes that the whole model has read
         self.work = Work()
         self.used = self.peak = 0
@@ -77,10 +89,13 @@ class SequenceScorer:
         texts = [self.tree.text(n) for n in missing]
         self.work = Work(tokens=sum(map(len, texts)), rows=len(nodes))
         if missing:
-            logits, states = self.engine.rows(texts, hidden)
+            layers = self.engine.layer_count
+            part = Layers.first(layers, layers) if self.taps else None
+            logits, states, streams = self.engine.rows(texts, hidden, part, [len(t) for t in texts])
             self.whole.update(node for n in missing for node in self.tree.path(n))
             for i, node in enumerate(missing):
-                self.kept[node] = (logits[i], states[i] if hidden else None)
+                tapped = streams[:, i] if self.taps else None
+                self.kept[node] = (logits[i], states[i] if hidden else None, tapped)
         logits = torch.stack([self.kept[n][0] for n in nodes])
         return logits if logits.dtype == torch.float64 else logits.float()
 
@@ -95,6 +110,18 @@ class SequenceScorer:
         share = (sum(starts) + (tokens - sum(starts)) * part.share) / tokens
         self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    def streams(self, node: int) -> torch.Tensor | None:
+        """As `engine.Scorer.streams`."""
+        return self.kept[node][2]
+
+    def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
+        """As `engine.Scorer.through`."""
+        texts, part = [self.tree.text(n) for n in nodes], Layers.only([layer], self.engine.layer_count)
+        tokens, starts = sum(map(len, texts)), [len(t) - 1 for t in texts]
+        share = (sum(starts) + len(texts) * part.share) / tokens
+        self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
+        return self.engine.rows(texts, False, part, starts, states)[2][-1]
 
     def hidden(self, node: int) -> torch.Tensor:
         """Last-layer state [d] of a node that was scored with hidden=True."""

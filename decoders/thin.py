@@ -89,10 +89,11 @@ class Blocks:
         self, part: Layers, states: torch.Tensor | None = None, starts: list[int] | None = None
     ) -> Iterator[list[torch.Tensor]]:
         """While this is open, forwards of the model run `part` only; the list it gives is filled with the
-        residual stream [B, T, d] after the last of the layers.
+        residual streams [B, T, d] that enter layer 0 and leave each layer.
 
         states [B, T, d]: the stream that layer 0 gets instead of the embeddings. starts: for each row of the
-        batch the place from which on blocks are left out; everything runs before it.
+        batch the place from which on blocks are left out; everything runs before it, and `states` [B, 1, d]
+        are put into that place.
         """
         undo: list[Callable[[], None]] = []
         stream: list[torch.Tensor] = []
@@ -104,12 +105,17 @@ class Blocks:
             else:
                 undo.append(module.register_forward_hook(silent_from(starts)).remove)
         if states is not None:
-            undo.append(self.layers[0].register_forward_pre_hook(given(states), with_kwargs=True).remove)
+            hook = given(states, starts)
+            undo.append(self.layers[0].register_forward_pre_hook(hook, with_kwargs=True).remove)
 
-        def keep(module, inputs, output) -> None:
+        def enters(module, inputs, named) -> None:
+            stream.append(inputs[0] if inputs else named["hidden_states"])
+
+        def leaves(module, inputs, output) -> None:
             stream.append(output[0] if isinstance(output, tuple) else output)
 
-        undo.append(self.layers[-1].register_forward_hook(keep).remove)
+        undo.append(self.layers[0].register_forward_pre_hook(enters, with_kwargs=True).remove)
+        undo += [layer.register_forward_hook(leaves).remove for layer in self.layers]
         try:
             yield stream
         finally:
@@ -147,13 +153,17 @@ def silent_from(starts: list[int]) -> Callable:
     return hook
 
 
-def given(states: torch.Tensor) -> Callable:
-    """A hook that puts `states` in place of a layer's input."""
+def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
+    """A hook that puts `states` in place of a layer's input, or of each row's place in `starts` alone."""
 
     def hook(module, inputs, named):
+        new = states
+        if starts is not None:
+            new = (named["hidden_states"] if "hidden_states" in named else inputs[0]).clone()
+            new[range(len(starts)), starts] = states[:, 0]
         if "hidden_states" in named:
-            return inputs, {**named, "hidden_states": states}
-        return (states, *inputs[1:]), named
+            return inputs, {**named, "hidden_states": new}
+        return (new, *inputs[1:]), named
 
     return hook
 
