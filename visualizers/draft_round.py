@@ -6,7 +6,7 @@ the fill means accepted (Leviathan et al. 2023). A greedy verifier draws no u: i
 
 import math
 
-from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view
+from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a leaf with a test bar
@@ -174,4 +174,4 @@ class DraftRound:
         named = (("p", verdict.p), ("q", verdict.q), ("u", verdict.u))
         numbers = [f"{k} {three_digits(v)}" for k, v in named if v is not None]
         first = f"{text}  {verdict.status}" + (": " + ", ".join(numbers) if numbers else "")
-        return [first, verdict.reason] if verdict.reason else [first]
+        return [first, *([verdict.reason] if verdict.reason else []), *whence(event.source)]

@@ -6,7 +6,7 @@ path and its tried siblings are the whole story and need no edges. Serves any st
 judge; knows none by name.
 """
 
-from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view
+from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
 from visualizers.sentences import drafting
 
 CELL, SIBLING, RINGS = (
@@ -210,7 +210,7 @@ class DraftTree:
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
         second = verdict.reason or ("same place: " + ", ".join(words) if words else "")
-        return [first, second] if second else [first]
+        return [first, *([second] if second else []), *whence(event.source if event else None)]
 
     def _text(self, commits, verdicts) -> list[Op]:
         forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}

@@ -85,6 +85,12 @@ class Header:
     title: str = ""
 
 
+SOURCES = {  # of drafted tokens, where it is not a second model
+    "store": "a store of texts", "pool": "a pool of n-grams", "recycled": "the target's earlier runners-up",
+    "prompt": "the text so far", "window": "what the forward before drew here",
+}  # fmt: skip
+
+
 def visible(token: bytes) -> str:
     """A token as it is shown: leading space ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
 
@@ -159,6 +165,11 @@ def probability(p: float | None) -> str:
         return "?"
     places = min(6, math.ceil(-math.log10(p)) + 1) if 0 < p < 0.01 else 2
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
+
+
+def whence(source: str | None) -> list[str]:
+    """A line of a hover that says where a drafted token came from; none where a second model is meant."""
+    return [f"drafted from {SOURCES[source]}"] if source in SOURCES else []
 
 
 def three_digits(p: float | None) -> str:

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+import torch
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
@@ -11,13 +12,16 @@ from decoders.speculative import rest, stores
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import expand_and_rerank
-from decoders.speculative.parts import FIXED, Draft, Drafter, drafted
+from decoders.speculative.node_sampling import NODE_SAMPLING
+from decoders.speculative.parts import FIXED, Draft, Drafter, Question, drafted
 from decoders.speculative.rasd import joined
 from decoders.speculative.rest import TEXT, retrieved
 from decoders.speculative.rounds import rounds
 from decoders.speculative.stores import END, frequent, retrieve, sorted_store
 from decoders.tables import TableModel, exact_law
 from decoders.trace import Propose, Verdict
+from decoders.tree import Tree
+from tests.decoders import lossless
 from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
 
 
@@ -172,3 +176,26 @@ def test_a_continuation_that_the_draft_model_holds_for_unlikely_is_pruned(letter
     (pruned,) = (v for v in step.of(Verdict) if v.status == "pruned" and v.node in tokens)
     assert tokens[pruned.node] == 1 and "not among the draft model's 1 likeliest tokens: q 0" in pruned.reason
     lane.close()
+
+
+@pytest.mark.parametrize("branches", [[[1]], [[1, 0], [1, 2]]])
+def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
+    """The reference draws once a path and again after a rejection, so that p = .5 becomes .75 or .875."""
+    even = torch.tensor([0.25, 0.5, 0.25], dtype=torch.float64)
+    tree = Tree([0])
+    draft = Draft(0)
+    for branch in branches:
+        node = 0
+        for token in branch:
+            below = {tree.tokens[child]: child for child in draft.children.get(node, [])}
+            if token not in below:
+                below[token] = tree.add(node, token)
+                draft.nodes.append(below[token])
+                draft.children.setdefault(node, []).append(below[token])
+            node = below[token]
+    p = dict.fromkeys([0, *draft.nodes], even)
+
+    def run(chooser) -> int:
+        return lossless.first_token((NODE_SAMPLING.walk(Question(draft, tree.tokens, p, chooser, 0)), tree))
+
+    assert Exhaustive().law(run)[1] == pytest.approx(0.5, abs=1e-12)
