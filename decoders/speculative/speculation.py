@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.speculative import lengths
 from decoders.speculative.block import BLOCK
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.fuzzy import fuzzy_acceptance
@@ -27,13 +28,24 @@ from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_R
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.smartspec import by_goodput
+from decoders.speculative.specdec_pp import until_doubtful
 from decoders.speculative.traversal import TRAVERSAL
 from decoders.speculative.typical import typical
 
 DELTA = 0.3  # of best_paths
 PLAIN = "the simplest that fits"
+LENGTHS = {  # of a chain, from `depth`
+    "fixed": lengths.fixed,
+    "plus 2, minus 1": lengths.plus_two_minus_one,
+    "batch heuristic": lengths.batch_heuristic,
+    "confident": lambda depth: lengths.confident(0.4, depth),
+    "cut before doubt": lambda depth: lengths.cut_before(0.4, depth),
+    "stop rule of SpecDec++": lambda depth: until_doubtful(0.3, min(2, depth), depth),
+    "goodput": lambda depth: by_goodput(1, depth),
+}
 SHAPES = {
-    "chain": lambda s: widths([1] * s["depth"], s["temperature"]),
+    "chain": lambda s: lengths.chain(LENGTHS[s["length"]](s["depth"]), s["temperature"]),
     "chains": lambda s: widths([s["width"], *[1] * (s["depth"] - 1)], s["temperature"], replacement=True),
     "widths": lambda s: widths([s["width"]] * s["depth"], s["temperature"]),
     "widths, with replacement": lambda s: widths([s["width"]] * s["depth"], s["temperature"], True),
@@ -82,6 +94,8 @@ def plain(shape: Shape, temperature: float) -> Verifier:
 def fits(parameters: dict) -> str | None:
     """Why the chosen parts do not go together, in a sentence; None if they do."""
     drafter, verifier, temperature = parts(parameters)
+    if parameters["shape"] != "chain" and parameters["length"] != "fixed":
+        return "Only a chain has a length to choose: choose the shape chain, or the length fixed."
     if verifier.judges:
         return judges(parameters, drafter, verifier)
     if temperature == 0.0 and verifier.uses_q:
@@ -107,6 +121,11 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
             f"{verifier.name} has no rule for guesses that are {drafter.fill}: choose the shape chain, or "
             "temperature 0."
         )
+    if drafter.sees_token and drafter.fill != FIXED:
+        return (
+            f"{verifier.name} cannot tell how lossy it is if guesses are thrown away before: choose another "
+            "length, or temperature 0."
+        )
     if parameters["verifier"] == "fuzzy" and parameters["shape"] != "chain":
         return f"{verifier.name} looks at no token, so it can judge no siblings: choose the shape chain."
     return None
@@ -121,6 +140,13 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
         Parameter("verifier", "choice", PLAIN, "How it is tested.", choices=(PLAIN, *VERIFIERS, *RELAXED)),
         Parameter("depth", "int", 3, "Levels of the draft; most levels where it grows.", low=1, high=32),
+        Parameter(
+            "length",
+            "choice",
+            "fixed",
+            "How long a chain gets, from depth.",
+            choices=tuple(LENGTHS),
+        ),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
         Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),
         Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),

@@ -135,6 +135,19 @@ def a_block_keeps_more(token, block):
     assert any("did not pass, and a longer beginning did" in reason for reason in why)
 
 
+def wastes_less(long, stopped):
+    def wasted(trace):
+        return trace.costs.totals()["proposed"] - trace.costs.totals()["accepted"]
+
+    assert stopped.output() == long.output() and wasted(stopped) < 0.7 * wasted(long)
+
+
+def load_shortens(*traces):
+    drafted = [trace.costs.totals()["proposed"] for trace in traces]
+    assert len({tuple(trace.output()) for trace in traces}) == 1
+    assert drafted[0] > drafted[1] > drafted[2]
+
+
 def strays(trace):
     return trace.costs.mean_total_variation
 
@@ -207,6 +220,8 @@ SHOWS = {
     "Faster, and no longer exact": relaxed_is_cheaper,
     "Where the two agree": wider_is_cheaper,
     "Similar tokens vouch for each other": neighbours_lend,
+    "When to stop guessing": wastes_less,
+    "Guessing under load": load_shortens,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
