@@ -22,7 +22,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const { unit, position, ticks } = app.playback, value = ticks[position - 1];
     const lanes = app.lanes.map((lane, index) => ({ lane, number: index + 1 })).filter(({ lane }) => lane.rows.length);
     if (value === undefined || !lanes.length) return "";
-    const where = unit === "step" ? `After step ${value}` : `At ${unit === "seconds" ? value.toFixed(2) : value} ${UNITS[unit]}`;
+    const reached = unit === "seconds" ? value.toFixed(2) : Number(value.toFixed(1));
+    const where = unit === "step" ? `After step ${value}` : `At ${reached} ${UNITS[unit]}`;
     const parts = lanes.map(({ lane, number }, i) => {
       const last = lane.rows.length, atEnd = lane.shown === last && lane.answerState.ended;
       const over = atEnd && app.playback.valueOf(lane, last) < value;
