@@ -1,7 +1,7 @@
 """A run as a file: its settings and one published trace for each lane; docs/trace.md describes the form.
 
-Reads such files, single traces and saved pages, all of them data that is checked before anything is made of
-it. Knows traces and settings, nothing of runs or pages.
+Reads such files, single traces, saved pages and answers of other servers, all of them data that is checked
+before anything is made of it. Knows traces and settings, nothing of runs or pages.
 """
 
 import base64
@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 
-from decoders import begin, trace
+from decoders import begin, imported, trace
 from decoders.trace import Trace
 from explorer import requests
 
@@ -50,7 +50,7 @@ def pack(record: dict, compressed: bool = True) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[dict, list[Trace]]:
-    """Settings and traces from the bytes of a saved run, a single trace or a saved page.
+    """Settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's answer.
 
     Raises ValueError with one sentence if they are none of these, too large, or contradict themselves.
     """
@@ -63,6 +63,9 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         except binascii.Error as error:
             raise ValueError("This saved page is damaged; save it anew.") from error
     record = trace.read(data)
+    if imported.is_response(record):
+        traces = [imported.from_response(record)]
+        return settings(traces), traces
     if not isinstance(record, dict) or record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces

@@ -54,7 +54,7 @@ class Runs:
         checked = check(request)
         with self.wake:
             self._make_room(session)
-        lanes = self._on_worker(lambda: self.make_lanes(checked)).result()
+        lanes = self.on_worker(lambda: self.make_lanes(checked)).result()
         records = [Record(lane.trace, lane) for lane in lanes]
         run = Run(secrets.token_urlsafe(18), session, records, state, models=checked["models"])
         run.asked = {name: checked[name] for name in ASKED}
@@ -89,7 +89,7 @@ class Runs:
         Returns its index. The other lanes stay as they are. ValueError if the run is full.
         """
         self._room_for_lane(run, replace)
-        lane = self._on_worker(make).result()
+        lane = self.on_worker(make).result()
         with self.wake:
             try:
                 self._room_for_lane(run, replace)
@@ -146,7 +146,7 @@ class Runs:
     def snapshot(self, run: Run) -> list[Trace]:
         """The run's traces as they stand between two steps; they stay so while the run goes on."""
         if run.open_lanes():
-            return self._on_worker(lambda: [still(record.trace) for record in run.records]).result()
+            return self.on_worker(lambda: [still(record.trace) for record in run.records]).result()
         return [record.trace for record in run.records]
 
     def leave(self, session: str) -> None:
@@ -174,6 +174,19 @@ class Runs:
         if run is None:
             raise ValueError(GONE)
         return run
+
+    def on_worker(self, job: Callable) -> Future:
+        """Runs `job` on the worker between two steps."""
+        future: Future = Future()
+        with self.wake:
+            if self.closed:
+                raise ValueError("The app is ending.")
+            if self.worker is None:
+                self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
+                self.worker.start()
+            self.jobs.append((job, future))
+            self.wake.notify()
+        return future
 
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
         """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
@@ -215,19 +228,6 @@ class Runs:
             self.wake.notify()
         if self.worker is not None:
             self.worker.join(timeout=10)
-
-    def _on_worker(self, job: Callable) -> Future:
-        """Runs `job` on the worker between two steps."""
-        future: Future = Future()
-        with self.wake:
-            if self.closed:
-                raise ValueError("The app is ending.")
-            if self.worker is None:
-                self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
-                self.worker.start()
-            self.jobs.append((job, future))
-            self.wake.notify()
-        return future
 
     # What follows is called with the lock held, or by the worker.
 

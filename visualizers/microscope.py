@@ -217,5 +217,5 @@ def drafting(trace: Trace, count: int | None) -> dict:
     for step in trace.steps[:count]:
         for event in step.events:
             if type(event).__name__ == "Forward" and event.kind != "lens":
-                seconds["draft" if event.model == "draft" else "target"] += event.seconds
+                seconds["draft" if "draft" in (event.model, event.kind) else "target"] += event.seconds
     return {"draft": seconds["draft"], "target": seconds["target"]}

@@ -146,7 +146,7 @@ def forward_cost(trace: Trace, count: int | None) -> float | None:
     for step in trace.steps[:count]:
         for event in step.events:
             if type(event).__name__ == "Forward" and event.kind in ("draft", "verify"):
-                seconds["draft" if event.model == "draft" else "target"].append(event.seconds)
+                seconds["draft" if event.kind == "draft" else "target"].append(event.seconds)
     if not all(seconds.values()) or not sum(seconds["target"]):
         return None
     draft, target = (sum(own) / len(own) for own in seconds.values())

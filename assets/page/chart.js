@@ -2,7 +2,8 @@
 //
 // chart.draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max}, bars, lines, dots, guide, note, read}):
 //   bars   [{x, parts: [{from, to, [state], [fill], [mark]}], [text]}]   stacked, at whole places; a state's colour, else grey;
-//          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it, text stands above all
+//          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it,
+//          text stands above all
 //   lines  [{lane, index, points: [[x, y or null]], stairs, soft}]   one a lane; equal ones share one label
 //   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
 //   guide  {x, text}                                                 a dotted vertical
@@ -145,10 +146,11 @@ window.ExplorerPage = window.ExplorerPage || {};
           const high = Math.max(from, to), tall = Math.max(0, this.py(Math.min(from, to)) - this.py(high)), own = state[name];
           const colours = own ? `--light:${own.light.color};--dark:${own.dark.color}` : "";
           const inset = fill && wide > 4 ? 0.5 : 0; // an outline stands inside its own place
-          draw("rect", svg, { x: left + inset, y: this.py(high) + inset, width: wide - 2 * inset, height: Math.max(0, tall - 2 * inset),
-            class: ["chart-bar", fill || "", own ? "state" : ""].join(" ").trim(), style: colours });
+          const box = { x: left + inset, y: this.py(high) + inset, width: wide - 2 * inset, height: Math.max(0, tall - 2 * inset) };
+          draw("rect", svg, { ...box, class: ["chart-bar", fill || "", own ? "state" : ""].join(" ").trim(), style: colours });
           if (mark && own && wide >= 11 && tall >= 12) {
-            draw("text", svg, { x: this.px(x), y: this.py((from + to) / 2) + 4, class: "chart-glyph", "text-anchor": "middle" }, own.glyph);
+            const place = { x: this.px(x), y: this.py((from + to) / 2) + 4, "text-anchor": "middle" };
+            draw("text", svg, { ...place, class: "chart-glyph" }, own.glyph);
           }
         }
         const top = Math.max(...parts.flatMap((part) => [part.from, part.to]));

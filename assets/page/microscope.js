@@ -6,7 +6,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
   const OFTEN = 500; // milliseconds between two questions
-  const NONE = "No lane of this run has drafted anything. Choose a speculative strategy, for example Speculative decoding, and press Run.";
+  const NONE = "No lane of this run has drafted anything. Choose a speculative strategy, for example Speculative decoding, "
+    + "and press Run.";
 
   const bare = (value, digits) => value.toFixed(digits === undefined ? 2 : digits).replace(/^0\./, ".");
   const count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
@@ -43,7 +44,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.body = h("div", { hidden: true }, this.time.element, grid(this.depth.element, this.histogram.element), this.expected,
         grid(this.ranks, this.classes, this.fates, this.metrics), ...this.parts.map((part) => part.element));
       this.element = h("section", { class: "section microscope comparison", "aria-label": "Microscope" },
-        h("p", { class: "soft" }, "One speculative lane of the run on the page: which drafted tokens were accepted, and where drafting was in vain."),
+        h("p", { class: "soft" },
+          "One speculative lane of the run on the page: which drafted tokens were accepted, and where drafting was in vain."),
         this.lanes, this.sentence, this.body);
       for (const name of ["run", "data", "lanes"]) app.on(name, () => this.changed());
       app.on("run", () => (this.wanted = null));
@@ -88,7 +90,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const shown = drafting.filter((index) => this.numberOf(index));
       if (!shown.length) return this.say(NONE);
       if (!shown.includes(lane)) return this.pick(shown[0]);
-      const options = shown.map((index) => [index, `${this.numberOf(index)} ${this.app.lanes[this.numberOf(index) - 1].declaration().title}`]);
+      const title = (number) => `${number} ${this.app.lanes[number - 1].declaration().title}`;
+      const options = shown.map((index) => [index, title(this.numberOf(index))]);
       const key = JSON.stringify([options, lane]);
       if (key !== this.key) this.lanes.replaceChildren(page.choice("Lane", options, lane, (index) => this.pick(index)).element);
       this.key = key;
@@ -122,7 +125,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         { from: 0, to: made.accepted, state: "accepted" },
         ...(made.own ? [{ from: made.accepted, to: made.accepted + 1, state: made.own, mark: true }] : []),
         ...(made.rejected ? [{ from: 0, to: -Math.min(floor, made.rejected), state: "rejected", fill: "outline" }] : []),
-        ...(lost(made) > made.rejected ? [{ from: -made.rejected, to: -Math.min(floor, lost(made)), state: "unreached", fill: "dotted" }] : []),
+        ...(lost(made) > made.rejected
+          ? [{ from: -made.rejected, to: -Math.min(floor, lost(made)), state: "unreached", fill: "dotted" }] : []),
       ];
       const own = { resampled: ", then the target's own token", bonus: " and one more of the target's own" };
       const read = (place) => {
@@ -131,7 +135,8 @@ window.ExplorerPage = window.ExplorerPage || {};
           + `${lost(made) - made.rejected} never reached; mean acceptance length of the last rounds ${made.recent.toFixed(2)}.`;
       };
       this.time.draw({
-        title: ["round by round", "up: tokens gained, down: drafted in vain, measured; line: mean acceptance length of the last 8 rounds, derived"],
+        title: ["round by round",
+          "up: tokens gained, down: drafted in vain, measured; line: mean acceptance length of the last 8 rounds, derived"],
         x: { words: "round", min: 1, max: rounds.length, whole: true },
         y: { min: -floor, max: up },
         bars: rounds.map((made, i) => ({ x: i + 1, parts: parts(made) })),
@@ -151,8 +156,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         const one = at(place);
         if (!one) return `Depth ${place}: nothing was drafted.`;
         const tested = one.tested ? `${one.accepted} of ${one.tested} tested (${bare(one.of_tested)})` : "none tested";
-        return `Depth ${place} (vLLM: place ${place - 1}): accepted in ${bare(one.of_rounds)} of all rounds; ${one.drafted} drafted, ${tested}`
-          + (alpha === null ? "." : `; α^${place} = ${bare(alpha ** place)}.`);
+        return `Depth ${place} (vLLM: place ${place - 1}): accepted in ${bare(one.of_rounds)} of all rounds; `
+          + `${one.drafted} drafted, ${tested}` + (alpha === null ? "." : `; α^${place} = ${bare(alpha ** place)}.`);
       };
       const points = (value) => depths.map((one) => [one.depth, value(one)]);
       this.depth.draw({
@@ -170,7 +175,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const rounds = histogram.reduce((sum, value) => sum + value, 0);
       this.histogram.draw({
         title: ["acceptance_histogram", "rounds by number of accepted tokens, measured"],
-        x: { words: "accepted tokens", min: 0, max: histogram.length - 1, whole: true }, y: { min: 0, max: 1.15 * Math.max(...histogram) },
+        x: { words: "accepted tokens", min: 0, max: histogram.length - 1, whole: true },
+        y: { min: 0, max: 1.15 * Math.max(...histogram) },
         bars: histogram.map((value, i) => ({ x: i, parts: [{ from: 0, to: value }], text: value ? String(value) : "" })),
         note: `[${histogram.join(", ")}], ${count(rounds, "round")}.`,
         read: (place) => `${histogram[place]} of ${count(rounds, "round")} accepted ${count(place, "token")}.`,
@@ -179,7 +185,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     drawExpected({ expected: { alpha, expected, realised, says }, drafting }) {
       const took = drafting.draft + drafting.target;
-      const time = drafting.draft && took ? ` Drafting took ${Math.round(100 * drafting.draft / took)} % of the models' time, measured.` : "";
+      const time = drafting.draft && took
+        ? ` Drafting took ${Math.round(100 * drafting.draft / took)} % of the models' time, measured.` : "";
       this.expected.textContent = alpha === null ? says + time
         : `Tokens a round: ${realised.toFixed(2)} realised, ${expected.toFixed(2)} expected from α = ${bare(alpha)} by `
           + `(1 − α^(depth + 1)) / (1 − α), mean over the rounds: ${says}.${time}`;
@@ -194,19 +201,20 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     drawClasses({ classes }) {
-      this.classes.replaceChildren(page.smallTable(["by kind of token", "of those tested, measured"], ["drafted token", "accepted"],
-        classes.map((one) => row(one.name, page.shareCell(one)))));
+      this.classes.replaceChildren(page.smallTable(["by kind of token", "of those tested, measured"],
+        ["drafted token", "accepted"], classes.map((one) => row(one.name, page.shareCell(one)))));
     }
 
     drawFates({ fates }) {
       const total = fates.reduce((sum, one) => sum + one.count, 0);
-      this.fates.replaceChildren(page.smallTable(["where the drafts went", "of all drafted tokens, measured"], ["what became of it", "tokens"],
+      this.fates.replaceChildren(page.smallTable(["where the drafts went", "of all drafted tokens, measured"],
+        ["what became of it", "tokens"],
         fates.map((one) => row(one.says, page.shareCell({ share: one.share, accepted: one.count, tested: total })))));
     }
 
     drawMetrics({ metrics }) {
-      this.metrics.replaceChildren(page.smallTable(["vLLM's metrics", "of this lane, with their formulas"], ["name and formula", "value"],
-        metrics.map(({ name, value, words, formula }) => row(h("span", {}, h("code", {}, name),
+      this.metrics.replaceChildren(page.smallTable(["vLLM's metrics", "of this lane, with their formulas"],
+        ["name and formula", "value"], metrics.map(({ name, value, words, formula }) => row(h("span", {}, h("code", {}, name),
           h("span", { class: "formula" }, words + ": " + formula)), cell(h("b", {}, metric(value)))))));
     }
   }

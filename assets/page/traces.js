@@ -28,7 +28,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         ...this.whole.map(([button, says]) => h("div", { class: "row" }, button, h("span", { class: "says" }, says))), this.lanes,
         h("h2", {}, "Open"),
         h("label", { class: "drop" },
-          h("span", {}, "A trace, a run or a saved page: drop it anywhere on this page, or choose it."), this.file),
+          h("span", {}, "A trace, a run, a saved page, or a server's JSON answer with log-probabilities: "
+            + "drop it anywhere on this page, or choose it."), this.file),
         h("h2", {}, "Share"),
         h("p", { class: "about" }, "A link carries the prompt, the lanes with their parameters and seeds, and the names of the models. "
           + "It holds no trace and runs nothing by itself."),

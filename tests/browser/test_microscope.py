@@ -63,3 +63,35 @@ def test_a_run_without_drafts_says_what_to_do(visit):
     page = visit()
     decode(page, [{"strategy": "greedy"}], 4)
     expect(section(page)).to_contain_text("No lane of this run has drafted anything. Choose a speculative")
+
+
+@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def test_another_shape_and_a_proof_are_shown_as_the_server_has_them(visit, size):
+    page = visit(*size)
+    decode(page, [LANES[1]], 6)
+    other = section(page).get_by_role("region", name="What if")
+    other.get_by_label("Children, level by level").fill("2 2")
+    other.get_by_label("Children, level by level").press("Enter")
+    found = page.evaluate(
+        "decodingExplorer.call('explorer_what_if',"
+        "{run: decodingExplorer.run, lane: 0, widths: '2 2', stop_below: 0})"
+    )
+    row = other.get_by_role("row").filter(has=page.get_by_role("rowheader", name="2 2", exact=True))
+    expect(row).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
+    other.get_by_label("Children, level by level").fill("none")
+    other.get_by_label("Children, level by level").press("Enter")
+    expect(other).to_contain_text("Write one to 32 whole numbers")
+
+    proof = section(page).get_by_role("region", name="Proof live")
+    proof.get_by_label("Temperature of the proof").fill("0")
+    proof.get_by_role("button", name="Prove").click()
+    expect(proof).to_contain_text("at 0 every seed writes the same text")
+    proof.get_by_label("Temperature of the proof").fill("1")
+    proof.get_by_role("button", name="200", exact=True).click()
+    proof.get_by_role("button", name="Prove").click()
+    expect(proof.locator(".proof-results li")).to_have_count(2, timeout=60_000)
+    expect(proof.locator(".proof-results li").first).to_contain_text("Speculative decoding")
+    expect(proof).to_contain_text("of 200 seeds")
+    proof.get_by_role("button", name="Stop").click()
+    expect(proof.get_by_role("button", name="Prove")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]

@@ -1,0 +1,77 @@
+"""The server's side of the page's live proof: many short lanes, counted a little at a time.
+
+Knows runs, models and decoders.proof, nothing of how it looks. A page asks again and again; if it stops
+asking, nothing goes on.
+"""
+
+import asyncio
+import secrets
+
+from explorer.branching import models_of
+from explorer.loading import Loader
+from explorer.requests import number, said
+from explorer.runs import Runs
+
+SAMPLES, LENGTHS = (1, 10_000), (2, 6)  # what may be asked for
+SLICE_SECONDS, SLICES = 0.1, 4  # of counting between two steps of other runs; in one answer
+MOST = 8  # proofs that are kept; the oldest makes room
+GONE = "This proof is gone: it made room for others. Press Prove to start again."
+
+
+def functions(runs: Runs, loader: Loader) -> list:
+    """The server functions, see `explorer.page.server_functions`."""
+    proofs: dict[str, object] = {}  # by unguessable id
+
+    async def explorer_prove(request: dict) -> str:
+        """`{run, lane, temperature, samples, length, broken}` gives `{proof}`: continuations of the lane's
+        prompt with its strategy and parameters, but this temperature.
+        """
+
+        async def begun() -> dict:
+            proof = await asyncio.to_thread(begin, runs, loader, request)
+            while len(proofs) >= MOST:
+                proofs.pop(next(iter(proofs)))
+            name = secrets.token_urlsafe(18)
+            proofs[name] = proof
+            return {"proof": name}
+
+        return await said(begun())
+
+    async def explorer_proof(request: dict) -> str:
+        """`{proof}` counts on for a moment and gives its `decoders.proof.Proof.state`."""
+
+        async def counted() -> dict:
+            proof = proofs.get(str(request.get("proof")))
+            if proof is None:
+                raise ValueError(GONE)
+            for _ in range(SLICES):
+                await asyncio.wrap_future(runs.on_worker(lambda: proof.advance(SLICE_SECONDS)))
+            return proof.state()
+
+        return await said(counted())
+
+    return [explorer_prove, explorer_proof]
+
+
+def begin(runs: Runs, loader: Loader, request: dict):
+    """The proof that is asked for. ValueError with one sentence if there can be none."""
+    run = runs.find(request.get("run"))
+    trace = run.records[int(number(request["lane"]))].trace
+    samples, length = int(number(request["samples"])), int(number(request["length"]))
+    for what, value, (low, high) in (("seeds", samples, SAMPLES), ("tokens", length, LENGTHS)):
+        if not low <= value <= high:
+            raise ValueError(f"A proof takes {low:,} to {high:,} {what}, not {value:,}.")
+    if "temperature" not in trace.parameters:
+        raise ValueError(
+            f"{trace.title} has no temperature: it does not draw its text from the target's law."
+        )
+    models = models_of(trace, loader.find(run.models).wait())
+    parameters = {**trace.parameters, "temperature": number(request["temperature"])}
+    with_broken = bool(request.get("broken")) and "draft" in models
+
+    def make():
+        from decoders.proof import Proof  # torch is there by now
+
+        return Proof(trace.strategy, trace.prompt, models, parameters, length, samples, with_broken)
+
+    return runs.on_worker(make).result()
