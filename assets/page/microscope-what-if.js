@@ -80,7 +80,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       const lengths = [1, 2, 3, 4, 6, 8, 12, 16];
       const rows = [own, ...chains.filter((row) => lengths.includes(row.widths.length) || row === best)];
       const head = (row) => h("th", { scope: "row" }, row === best ? h("b", {}, name(row)) : name(row));
-      const line = (row) => h("tr", {}, head(row), cell(range(row.tokens, 2)), cell(range(row.rounds, exact ? 0 : 1)), cell(String(row.size)), cell(range(row.speedup, 2)));
+      const line = (row) => h("tr", {}, head(row), cell(range(row.tokens, 2)), cell(range(row.rounds, exact ? 0 : 1)),
+        cell(String(row.size)), cell(range(row.speedup, 2)));
       const gain = ["× faster",
         "tokens a round / (1 + levels × cost of a draft forward), as if a verifying forward cost the same at any size"];
       const rest = cost === null ? "" : `; a draft forward costs ${cost.toFixed(2)} of a target's, measured`;
