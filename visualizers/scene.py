@@ -87,7 +87,8 @@ class Header:
 
 SOURCES = {  # of drafted tokens, where it is not a second model
     "store": "a store of texts", "pool": "a pool of n-grams", "recycled": "the target's earlier runners-up",
-    "prompt": "the text so far", "window": "what the forward before drew here",
+    "trigrams": "a table of trigrams", "prompt": "the text so far",
+    "window": "what the forward before drew here",
 }  # fmt: skip
 
 

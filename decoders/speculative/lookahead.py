@@ -68,7 +68,7 @@ class Window:
         self.rows[0][:1] = text[-1:]
         draft = Draft(lane.tip)
         for rest in self.pool.entries.get(text[-1], []):
-            hang(lane, draft, rest[: lane.left - 1])
+            hang(lane, draft, rest[: lane.left - 1], "pool")
         draft.beside = self.hang_beside(lane)
         return draft
 
@@ -122,12 +122,12 @@ class Window:
                 lane.cell(position, self.passes, token, "guess")
 
 
-def hang(lane: Lane, draft: Draft, tokens: NGram) -> None:
+def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
     """Hangs a chain below the root of the draft; where the tree has its beginning already, only the rest."""
     node = draft.root
     for token in tokens:
         below = {lane.tree.tokens[child]: child for child in draft.children.get(node, [])}
-        node = below.get(token) or draft.propose(lane, node, token, None, source="pool", fill=FIXED)
+        node = below.get(token) or draft.propose(lane, node, token, None, source=source, fill=FIXED)
         if token in lane.eos:
             break
 

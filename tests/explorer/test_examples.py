@@ -225,6 +225,7 @@ SHOWS = {
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
+    "Three tokens in a row": cheaper_a_little,
     "A draft model and a store": both_sources_serve,
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
