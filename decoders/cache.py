@@ -93,6 +93,9 @@ class SlotCache(Cache):
 
     def _grow(self) -> None:
         size = min(self.limit, max(2 * self.storage[0].shape[2], self.fresh))
+        for old in self.storage:
+            if old.is_cuda:  # it may belong to another stream, which must not reuse it while this one copies
+                old.record_stream(torch.cuda.current_stream(old.device))
         if self.pool is not None:
             self.pool = torch.nn.functional.pad(self.pool, (0, 0, 0, size - self.pool.shape[3]))
             self.storage = list(self.pool)

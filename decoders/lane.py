@@ -245,29 +245,44 @@ class Lane:
         """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
         model that runs, all if None; see `engine.Scorer.score_part`.
         """
+        logits, forward = self.untold_score(nodes, kind, role, hidden, layers)
+        self.tell_forward(forward)
+        return logits
+
+    def untold_score(
+        self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
+    ) -> tuple[torch.Tensor, trace.Forward | None]:
+        """As `score`, but what is to be recorded is returned. Touches nothing of the lane but the scorer of
+        `role`, so it may run beside work that leaves that scorer alone.
+        """
         scorer = self.scorers[role]
         start = self._clock()
         logits = scorer.score(nodes, hidden) if layers is None else scorer.score_part(nodes, layers)
-        self._ran(role, kind, start)
-        return logits
+        return logits, self._ran(role, kind, start, logits)
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
         """States [N, d] after one layer of the target, see `engine.Scorer.through`; records it."""
         start = self._clock()
         states = self.scorers["target"].through(nodes, layer, states)
-        self._ran("target", "plan", start)
+        self.tell_forward(self._ran("target", "plan", start, states))
         return states
 
-    def _ran(self, role: str, kind: str, start: float) -> None:
-        """Records what the last forward of a role's model has done."""
+    def _ran(self, role: str, kind: str, start: float, made: torch.Tensor) -> trace.Forward | None:
+        """What the last forward of a role's model has done to make this; None if it was known already."""
+        if made.is_cuda:  # or the clock would be read before the work is done
+            torch.cuda.current_stream(made.device).synchronize()
         seconds, work = self._clock() - start, self.scorers[role].work
-        asked = work.tokens + work.shared
-        if asked:
-            kind = "prefill" if kind == "decode" and role not in self._have_read else kind
-            self._have_read.add(role)
-            forward = trace.Forward(
-                role, kind, asked, work.rows, start, seconds, work.scope, work.shared, work.share
-            )
+        if not (asked := work.tokens + work.shared):
+            return None
+        kind = "prefill" if kind == "decode" and role not in self._have_read else kind
+        return trace.Forward(
+            role, kind, asked, work.rows, start, seconds, work.scope, work.shared, work.share
+        )
+
+    def tell_forward(self, forward: trace.Forward | None) -> None:
+        """Records what `untold_score` measured."""
+        if forward is not None:
+            self._have_read.add(forward.model)
             self._events.append(forward)
 
     def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:

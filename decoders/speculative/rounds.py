@@ -30,33 +30,46 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
             n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
         ]
         seen = [*nodes, *draft.beside]
-        all_logits = lane.score(seen, "verify" if draft.nodes else "decode")  # [N + beside, V]
-        logits = all_logits[: len(nodes)]
-        scores = lane.process(logits, nodes)
-        p = dict(zip(nodes, law(lane, scores), strict=True))
-        position = lane.tree.depths[draft.root]
-        soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.law else {}
-        question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft)
-        walk = verifier.walk(question)
-
-        row = {n: i for i, n in enumerate(nodes)}
-        visited = [n for n in (draft.root, *walk.path) if n in row]
-        at = [row[n] for n in visited]
-        logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
-        if scores is not logits:
-            lane.distribution(visited, scores[at], view="processed")
-        raw = dict(zip(visited, logprobs, strict=True))
-        committed = tell(lane, draft, walk, raw)
-        divergence.tell(lane, question, walk)
-        parents = [draft.root, *committed]
-        said = [
-            float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)
-        ]
-        lane.commit(committed, said)
+        logits = lane.score(seen, "verify" if draft.nodes else "decode")  # [N + beside, V]
+        walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
-        drafter.observe(lane, draft, walk, Seen(seen, all_logits))
+        drafter.observe(lane, draft, walk, Seen(seen, logits))
         yield
+
+
+def judged(
+    lane: Lane,
+    draft: Draft,
+    verifier: Verifier,
+    nodes: list[int],
+    logits: torch.Tensor,
+    divergence: Divergence | None = None,
+) -> Walk:
+    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, tells it all and
+    commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
+    """
+    scores = lane.process(logits, nodes)
+    p = dict(zip(nodes, law(lane, scores), strict=True))
+    position = lane.tree.depths[draft.root]
+    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.law else {}
+    question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft)
+    walk = verifier.walk(question)
+
+    row = {n: i for i, n in enumerate(nodes)}
+    visited = [n for n in (draft.root, *walk.path) if n in row]
+    at = [row[n] for n in visited]
+    logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
+    if scores is not logits:
+        lane.distribution(visited, scores[at], view="processed")
+    raw = dict(zip(visited, logprobs, strict=True))
+    committed = tell(lane, draft, walk, raw)
+    if divergence is not None:
+        divergence.tell(lane, question, walk)
+    parents = [draft.root, *committed]
+    said = [float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)]
+    lane.commit(committed, said)
+    return walk
 
 
 def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:

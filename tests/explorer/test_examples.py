@@ -103,6 +103,13 @@ def chance_accepts(speculative, sample):
     assert forwards(speculative) < forwards(sample)
 
 
+def ahead_and_in_vain(overlapped, in_turn):
+    """The same text with and without waiting; who writes ahead drafts more for each token that passes."""
+    assert overlapped.output() == in_turn.output()
+    wasted = [t.costs.totals()["proposed"] / t.costs.totals()["accepted"] for t in (overlapped, in_turn)]
+    assert wasted[0] > wasted[1]
+
+
 def tree_settles_more(chain, tree):
     assert tree.output() == chain.output() and forwards(tree) < forwards(chain)
     assert tree.costs.totals()["proposed"] > chain.costs.totals()["proposed"]
@@ -211,6 +218,7 @@ SHOWS = {
     "Beams that keep apart": groups_part_earlier,
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
+    "Neither model waits": ahead_and_in_vain,
     "A chain or a tree of guesses": tree_settles_more,
     "One chain or four": one_of_four_stays,
     "Trees that grow": fewer_nodes_do_as_much,

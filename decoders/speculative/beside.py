@@ -1,0 +1,63 @@
+"""The target's forward beside the lane's own work: in a thread of its own, or after it in turn.
+
+Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own.
+What is told, and in which order, is the same either way, but for the times. Knows no method.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import torch
+
+from decoders.lane import Lane
+
+ONE_MODEL = "Target and draft are one model here, which can do one thing at a time: they take turns."
+
+
+class Beside:
+    """A context: `score` begins a forward of the target, its answer waits for it. While it is under way the
+    lane may do everything but ask the target. Its thread ends with the context.
+    """
+
+    def __init__(self, lane: Lane, concurrent: bool):
+        self.lane, self.worker, self.stream = lane, None, None
+        if not concurrent:
+            return
+        target, draft = lane.models["target"].engine, lane.models["draft"].engine
+        if target is draft:
+            lane.note(ONE_MODEL)
+            return
+        self.worker = ThreadPoolExecutor(1, thread_name_prefix="target")
+        device = getattr(target, "device", None)
+        if device is not None and device.type == "cuda":
+            self.stream = torch.cuda.Stream(device)
+
+    def __enter__(self) -> "Beside":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.worker is not None:
+            self.worker.shutdown(wait=True)
+
+    def score(self, nodes: list[int], kind: str = "verify") -> Callable[[], torch.Tensor]:
+        """Begins a target forward over `nodes`, whose tokens all exist. The answer, called once, waits for it
+        (in turn: runs it), tells of it and gives the logits [N, V].
+        """
+        lane = self.lane
+        if self.worker is None:
+            return lambda: lane.score(nodes, kind)
+        if self.stream is not None:
+            self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        running = self.worker.submit(self._forward, nodes, kind)
+
+        def answer() -> torch.Tensor:
+            logits, forward = running.result()
+            lane.tell_forward(forward)
+            return logits
+
+        return answer
+
+    def _forward(self, nodes: list[int], kind: str):
+        with nullcontext() if self.stream is None else torch.cuda.stream(self.stream):
+            return self.lane.untold_score(nodes, kind, "target")

@@ -1,0 +1,130 @@
+"""PEARL (Liu et al. 2024): target and draft never wait for each other.
+
+The draft goes on while the target reads what it wrote before. Knows the two models by their roles; how the
+forwards come to run at the same time is `beside`'s business.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.speculative.beside import Beside
+from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.greedy_match import GREEDY_MATCH
+from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
+from decoders.speculative.rounds import judged, law
+from decoders.speculative.shapes import likeliest, open_ends, sampled
+from decoders.speculative.shaping import SHAPING
+
+BEHIND = "It stands behind a token that was not accepted."
+OVER = "The text ended before its turn."
+CONCURRENT = Parameter(
+    "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
+)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain that goes on and on; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    drafter = Drafter(
+        propose=lambda lane: Draft(lane.tip), fill=FIXED if temperature == 0.0 else SAMPLED, source="draft",
+        name="endless chain from a draft model",
+        says="A second, smaller model writes on while the target reads what it wrote in the round before.",
+    )  # fmt: skip
+    return drafter, GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION, temperature
+
+
+def schedule(parameters: dict) -> Part:
+    """What people read of how the two models take turns."""
+    if parameters["concurrent"]:
+        return Part("schedule", "overlapped", "Both models compute at the same time, in threads or streams.")
+    return Part("schedule", "overlapped, run in turn", "One model after the other, with the same tokens.")
+
+
+@strategy(
+    name="pearl",
+    title="PEARL",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round.", low=1, high=32
+        ),
+        CONCURRENT,
+        *SHAPING,
+    ),
+    papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
+    views=("draft_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
+)
+def pearl(lane: Lane) -> Iterator[None]:
+    """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
+
+    1. Pre-verify: nothing is pending. The draft writes a window of num_assistant_tokens; meanwhile the target
+       reads the last token of the text, which is enough to test the first of them.
+    2. Post-verify: that one passed. The target reads the rest of the window; meanwhile the draft writes the
+       next one. The rest of the window is tested, and the first token of the next.
+    3. While all pass, stay in 2: the draft is as long as its luck. At the first token that fails, the target
+       draws its own, everything behind it is thrown away, and it starts again at 1.
+
+    A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: where it would stand,
+    the draft's next token is tested. A round takes as long as the slower of both, so the window should take
+    the draft as long as one forward takes the target.
+    """
+    _, verifier, temperature = parts(lane.parameters)
+    count = lane.parameters["num_assistant_tokens"]
+    draft, window = Draft(lane.tip), []  # window: what waits behind the newest token for the target
+    with Beside(lane, lane.parameters["concurrent"]) as target:
+        while lane.more:
+            mode = "Post" if window else "Pre"
+            nodes = [lane.tip, *open_ends(lane, window)][: lane.left]
+            answer = target.score(nodes)
+            ahead = written(lane, draft, (window or [lane.tip])[-1], min(count, lane.left - len(window)))
+            draft.nodes = [*window, *ahead[:1]]  # these are tested now
+            lane.note(f"{mode}-verify: {tests(len(draft.nodes), len(ahead))}")
+            walk = judged(lane, draft, verifier, nodes, answer())
+            behind = ahead[1:]
+            if walk.token is None and lane.more:
+                draft, window = carried(draft, lane.tip, behind), behind
+            else:
+                forget(lane, behind, draft, BEHIND if walk.token is not None else OVER)
+                lane.drop([n for n in draft.nodes if n not in walk.path])
+                draft, window = Draft(lane.tip), []
+            yield
+
+
+def written(lane: Lane, draft: Draft, end: int, count: int) -> list[int]:
+    """Up to `count` nodes, one below the other, that the draft model writes below `end`."""
+    nodes, level = [], [end] if end == lane.tip else open_ends(lane, [end])
+    while level and len(nodes) < count:
+        scores = DRAFT_MODEL.scores(lane, level)  # [1, V]
+        lane.distribution(level, scores, view="draft")
+        if lane.parameters["temperature"] == 0.0:
+            born = likeliest(lane, draft, level, scores, [1])
+        else:
+            born = sampled(lane, draft, level, law(lane, scores), [1], SAMPLED)
+        nodes += born
+        level = open_ends(lane, born)
+    return nodes
+
+
+def carried(draft: Draft, tip: int, window: list[int]) -> Draft:
+    """What the next round needs of `draft`: the text ends in `tip` now and `window` is yet to be tested."""
+    children = {n: draft.children[n] for n in (tip, *window) if n in draft.children}
+    q = {n: draft.q[n] for n in children if n in draft.q}
+    return Draft(tip, list(window), children, q, chance={n: draft.chance[n] for n in window})
+
+
+def tests(tested: int, ahead: int) -> str:
+    """What a round does, in a sentence."""
+    plural = "s" if tested != 1 else ""
+    return f"the target tests {tested} token{plural} while the draft writes {ahead} more."
+
+
+def forget(lane: Lane, nodes: list[int], draft: Draft, reason: str) -> None:
+    """Drafted nodes that no test will reach."""
+    for node in nodes:
+        lane.verdict(node, "never reached", q=draft.chance.get(node), reason=reason)
+    lane.drop(nodes)
