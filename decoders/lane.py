@@ -235,13 +235,9 @@ class Lane:
         return self.tree.tokens[self.tip] in self.eos and bool(self.written or self.given)
 
     def score(
-        self,
-        nodes: list[int],
-        kind: str = "decode",
-        role: str = "target",
-        hidden: bool = False,
+        self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False,
         layers: Layers | None = None,
-    ) -> torch.Tensor:
+    ) -> torch.Tensor:  # fmt: skip
         """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
         model that runs, all if None; see `engine.Scorer.score_part`.
         """
@@ -252,9 +248,7 @@ class Lane:
     def untold_score(
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
     ) -> tuple[torch.Tensor, trace.Forward | None]:
-        """As `score`, but what is to be recorded is returned. Touches nothing of the lane but the scorer of
-        `role`, so it may run beside work that leaves that scorer alone.
-        """
+        """As `score`, but what is to be recorded is returned: it may run beside work with other scorers."""
         scorer = self.scorers[role]
         start = self._clock()
         logits = scorer.score(nodes, hidden) if layers is None else scorer.score_part(nodes, layers)
@@ -271,13 +265,11 @@ class Lane:
         """What the last forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()
-        seconds, work = self._clock() - start, self.scorers[role].work
+        took, work = self._clock() - start, self.scorers[role].work
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
-        return trace.Forward(
-            role, kind, asked, work.rows, start, seconds, work.scope, work.shared, work.share
-        )
+        return trace.Forward(role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share)
 
     def tell_forward(self, forward: trace.Forward | None) -> None:
         """Records what `untold_score` measured."""
