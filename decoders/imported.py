@@ -10,6 +10,7 @@ import math
 from decoders.trace import Commit, Distribution, Event, Note, Propose, Step, Trace, Verdict
 
 UNKNOWN, ABSENT = "□", "…"  # in the place of a rejected draft token; of the prompt
+UNTOLD = "untold"  # the source of such tokens
 MOST_TOKENS = 4096
 ABOUT = (
     "Imported: log-probabilities as the server gave them, which may be before or after its processors; "
@@ -146,7 +147,7 @@ class Writer:
         above = self.tip
         for place in range(drafted - accepted):
             node = self.born()
-            events.append(Propose(node, above, self.id_of(UNKNOWN.encode()), None, "draft"))
+            events.append(Propose(node, above, self.id_of(UNKNOWN.encode()), None, UNTOLD))
             events.append(Verdict(node, "never reached" if place else "rejected"))
             above = node
         if self.written < len(self.tokens):

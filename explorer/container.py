@@ -65,7 +65,10 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     record = trace.read(data)
     if imported.is_response(record):
         traces = [imported.from_response(record)]
-        return settings(traces), traces
+        setup = settings(traces)
+        del setup["models"]  # it can be shown, not decoded anew
+        setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
+        return setup, traces
     if not isinstance(record, dict) or record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces

@@ -7,8 +7,9 @@ it.
 
 from collections import Counter
 
+from decoders.imported import UNTOLD
 from decoders.speculative.theory import expected_tokens
-from decoders.trace import Trace
+from decoders.trace import Propose, Trace
 from visualizers.lane_facts import (
     ACCEPTED,
     BEHIND,
@@ -54,7 +55,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     metrics     [{name, words, formula, value}] with vLLM's names; empty if nothing was drafted, as all below
     depths      [{depth, rounds, drafted, tested, accepted, of_rounds, of_tested}]; depth 1 is vLLM's place 0
     ranks       [{depth, cells: [{rank, tested, accepted, share} or None]}]: by rank among siblings
-    classes     by class of the token: see `lane_facts.by_class`
+    classes     by class of the token: see `lane_facts.by_class`; empty if it is not told what was rejected
     rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
     histogram   rounds by number of accepted tokens, from 0 on
     expected    see `expected`
@@ -70,13 +71,18 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
         "metrics": metrics(rounds),
         "depths": depths(rounds),
         "ranks": ranks(rounds),
-        "classes": by_class(rounds),
+        "classes": [] if untold(trace) else by_class(rounds),
         "rounds": over_time(rounds),
         "histogram": histogram(rounds),
         "expected": expected(rounds),
         "fates": fates(rounds),
         "drafting": drafting(trace, count),
     }
+
+
+def untold(trace: Trace) -> bool:
+    """Whether the lane was imported without the tokens that were rejected: shares by token would mislead."""
+    return any(event.source == UNTOLD for step in trace.steps for event in step.of(Propose))
 
 
 def accepted(made: Round) -> int:

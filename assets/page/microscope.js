@@ -201,6 +201,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     drawClasses({ classes }) {
+      this.classes.hidden = !classes.length;
       this.classes.replaceChildren(page.smallTable(["by kind of token", "of those tested, measured"],
         ["drafted token", "accepted"], classes.map((one) => row(one.name, page.shareCell(one)))));
     }

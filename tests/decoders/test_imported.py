@@ -73,7 +73,11 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
     assert microscope(again) == microscope(trace) and again.text() == trace.text()
     declared = declarations([trace])
     assert {"entropy", "draft_tree", "text"} <= set(declared["imported"]["views"])
-    assert viewed(setup, declared)["lanes"][0]["strategy"] == "imported"
+    assert viewed(setup, declared)["lanes"][0]["view"] == "draft_tree" and "models" not in setup
+    assert microscope(trace)["classes"] == [], (
+        "what was rejected is not told, so shares by class would mislead"
+    )
+    assert unpack(json.dumps(response(2)).encode())[0]["lanes"][0]["view"] == "entropy"
 
 
 @pytest.mark.parametrize(
