@@ -20,7 +20,7 @@ from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
 from decoders.heads import DraftModule, Target, files
-from decoders.names import is_hub_id, locate
+from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
 
@@ -150,6 +150,8 @@ def load(
     config = config_of(name, where)
     if config.is_encoder_decoder:
         raise ValueError(f"The model {name!r} is an encoder-decoder; choose a causal language model.")
+    if kind(config.to_dict()) == "diffusion":
+        raise ValueError(f"The model {name!r} fills masks in any order; choose a causal language model.")
     chosen = pick_dtype(dtype, device, config)
     try:
         tokenizer = AutoTokenizer.from_pretrained(where)
