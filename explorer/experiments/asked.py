@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from decoders.lane import Lane, Limits
+from decoders.registry import strategies
 from decoders.trace import Propose, Trace, Verdict
 from explorer.benchmarks import PROMPTS
 from explorer.experiments import Models
@@ -25,6 +26,22 @@ def prompts(kind: str, count: int) -> list[str]:
     """Up to `count` prompts of one of `KINDS`."""
     task = KINDS[kind]
     return list(PROMPTS[:count]) if task is None else [p.prompt for p in problems(task, count, HELD_OUT_SEED)]
+
+
+def without_chance(strategy: str) -> dict:
+    """The parameters with which a strategy draws nothing."""
+    declared = {p.name for p in strategies()[strategy].parameters}
+    return {"temperature": 0.0} if "temperature" in declared else {}
+
+
+def lossless() -> list[str]:
+    """The strategies that promise greedy's text at temperature 0, with what a target and a draft allow."""
+    return [
+        name
+        for name, strategy in strategies().items()
+        if set(strategy.needs) <= {"target", "draft"}
+        and strategy.badge(strategy.check(without_chance(name))) == "lossless: equal to greedy"
+    ]
 
 
 def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int = 0, **parameters) -> Trace:

@@ -6,35 +6,18 @@ its defaults, greedily, in turn with plain greedy decoding of the same prompt; t
 
 import time
 
-from decoders.registry import strategies
 from decoders.trace import Trace
 from explorer.experiments import Models, Result
-from explorer.experiments.asked import KINDS, decoded, prompts, tokens_a_round
+from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_chance
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
 COUNT, TOKENS = 6, 48
 
 
-def compared() -> list[str]:
-    """Strategies that promise greedy's text at temperature 0 with what the models allow."""
-    found = []
-    for name, strategy in strategies().items():
-        if strategy.family != "speculative" or not set(strategy.needs) <= {"target", "draft"}:
-            continue
-        names = {p.name for p in strategy.parameters}
-        values = strategy.check({"temperature": 0.0} if "temperature" in names else {})
-        if strategy.badge(values) == "lossless: equal to greedy":
-            found.append(name)
-    return found
-
-
 def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
     """(trace, tokens/s) of one prompt, without chance."""
-    names = {p.name for p in strategies()[strategy].parameters}
     began = time.perf_counter()
-    trace = decoded(
-        models, strategy, prompt, TOKENS, **({"temperature": 0.0} if "temperature" in names else {})
-    )
+    trace = decoded(models, strategy, prompt, TOKENS, **without_chance(strategy))
     return trace, len(trace.output()) / (time.perf_counter() - began)
 
 
@@ -50,7 +33,7 @@ def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bo
 def run(models: Models) -> Result:
     """A row a strategy: tokens a target forward on each kind of text, and the mean of the speed ratios."""
     rows = []
-    for name in ["greedy", *compared()]:
+    for name in ["greedy", *lossless()]:
         found = [measured(models, name, kind) for kind in KINDS]
         speed, equal = sum(speed for _, speed, _ in found) / len(found), all(same for *_, same in found)
         rows.append([name, *(tokens for tokens, _, _ in found), speed, "yes" if equal else "no"])

@@ -10,7 +10,7 @@ from decoders.tables import TableModel
 from decoders.trace import Commit
 from explorer import benchmarks, experiments, family_bench
 from explorer.cli import main
-from explorer.experiments import asked, map_of_methods, spec_bench
+from explorer.experiments import asked, equal_to_greedy, map_of_methods, spec_bench
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 from explorer.papers import papers
 
@@ -33,6 +33,7 @@ def short(monkeypatch):
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
         "spec_bench": dict(TOKENS=4, COUNT=1),
         "map_of_methods": dict(TOKENS=4),
+        "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():
@@ -60,6 +61,12 @@ def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(models, short):
     assert all(value == 1.0 for value in rows["greedy"][:6])
     assert {"speculative", "speculative_tree", "prompt_lookup"} <= rows.keys()
     assert all(row[-1] == "yes" for row in rows.values())
+
+
+def test_no_text_is_another_than_greedy_s(models, short):
+    rows = equal_to_greedy.run(models).rows
+    assert {"speculative", "sequoia", "jacobi", "lookahead"} <= {row[0] for row in rows}
+    assert all(row[1] + row[2] == 3 and row[3] == 0 for row in rows)
 
 
 def test_a_draft_that_is_the_target_has_its_first_guess_accepted_always(models, short):
