@@ -30,6 +30,12 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "rasd": {"max_new_tokens": 24},
     "rest": {"max_new_tokens": 24},
     "sjd": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
+    "rapid": {
+        "prompt": "Lily had a red ball. Tom had a brown dog named Max. The sun was hot that day, and the "
+        "birds sang in the trees. Mom made some sweet cake with milk and sugar. Lily looked for her red",
+        "max_new_tokens": 20,
+        "parameters": {"chunks": 1, "chunk_size": 16, "query_tokens": 8},
+    },
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
     "spectr": {"parameters": {"temperature": 1.0}},
     "dyspec": {"parameters": {"temperature": 1.0}},

@@ -204,6 +204,13 @@ def both_sources_serve(rasd, rest):
     assert {"draft", "store"} <= set(proposed.values()) and "draft" in kept
 
 
+def a_part_of_the_prompt_guesses(exact, moved, greedy):
+    assert exact.output() == greedy.output() and forwards(exact) < 0.8 * forwards(greedy)
+    assert strays(exact) is None and 0.0 < strays(moved) < 0.5
+    read = next(e for e in exact.steps[0].of(Forward) if e.model == "draft")
+    assert read.tokens < len(exact.prompt) and {"accepted", "rejected"} <= statuses(exact)
+
+
 def draws_stay(by_ratio, by_redraw, sample):
     for trace in (by_ratio, by_redraw):
         assert {"accepted", "rejected"} <= statuses(trace)
@@ -239,6 +246,7 @@ SHOWS = {
     "A model that guesses for itself": same_text_in_parts,
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
+    "A glance at a long prompt": a_part_of_the_prompt_guesses,
     "All positions at once": same_text,
     "Jacobi with chance": draws_stay,
 }
