@@ -37,6 +37,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"chunks": 1, "chunk_size": 16, "query_tokens": 8},
     },
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
+    "pearl": {"max_new_tokens": 24},
     "spectr": {"parameters": {"temperature": 1.0}},
     "dyspec": {"parameters": {"temperature": 1.0}},
     "rsd_s": {"parameters": {"temperature": 1.0}},

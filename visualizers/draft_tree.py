@@ -26,6 +26,7 @@ class DraftTree:
         self.header, self.nodes = header, Nodes(header)
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
+        self.waiting: dict[int, object] = {}  # cells drawn before their verdict: node -> its Propose
         self.y = 0.0  # top of the next round
         self.start = 1  # first column of the round
 
@@ -84,8 +85,20 @@ class DraftTree:
             "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
             "label_y": top + CELL / 2, "from": self.start, "to": max(columns),
         }  # fmt: skip
+        ops += self._late(verdicts)
+        self.waiting.update((e.node, e) for e in drafted if e.node not in verdicts)
         said = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
         return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]
+
+    def _late(self, verdicts) -> list[Op]:
+        """Verdicts on tokens that an earlier round drafted change their cells, which stay where they are."""
+        ops = []
+        for node in [n for n in verdicts if n in self.waiting]:
+            hover = self._hover(node, {node: self.waiting.pop(node)}, verdicts)
+            state = self._state(node, verdicts)
+            glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
+            ops.append({"id": f"n{node}", "set": {**look(state), "hover": hover, **glyph}})
+        return ops
 
     # ---- one round ---------------------------------------------------------------------------
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
@@ -153,14 +166,11 @@ class DraftTree:
 
     def _cell(self, node, column, y, h, by_node, verdicts, **more) -> Op:
         state = self._state(node, verdicts)
-        fill = {"rejected": "tint", "unreached": "dotted", "live": "dashed", "pruned": "tint"}.get(
-            state, "filled"
-        )
         mark = {
             "id": f"n{node}", "kind": "cell", "panel": "rounds", "node": node, "x": column, "y": round(y, 4),
             "w": 1,
             "depth": column - self.start + 1,
-            "h": round(h, 4), "state": state, "fill": fill, "text": self.nodes.text(node),
+            "h": round(h, 4), **look(state), "text": self.nodes.text(node),
             "hover": self._hover(node, by_node, verdicts), **more,
         }  # fmt: skip
         if state in GLYPHS:
@@ -223,3 +233,9 @@ class DraftTree:
             }
             for n in commits
         ]  # fmt: skip
+
+
+def look(state: str) -> dict:
+    """State and fill of a cell."""
+    fills = {"rejected": "tint", "unreached": "dotted", "live": "dashed", "pruned": "tint"}
+    return {"state": state, "fill": fills.get(state, "filled")}

@@ -18,7 +18,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   edge    x0 y0 x1 y1 state [weight agreed stub]     smooth connection; weight 0..1 is the probability
   tick    x y index [state]                          candidate dropped at birth: slanted stroke under (x, y)
   cell    x y w h state fill [text glyph priority weight tall]
-          a box; fill: filled tint outline dashed dotted none, or amount: grey by weight 0..1;
+          a box; fill: filled tint outline dashed dotted hatched none, or amount: grey by weight 0..1;
           tall: its height in pixels instead of h
   bar     x y0 y1 w rank                             a stacked grey bar piece; rank 0 is the darkest
   step    x y                                        one column of a step area (all of a view join up)
@@ -40,11 +40,12 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns
   chip    text state [position logprob entropy source]
           a token in the lane's running text (page text, in order of birth)
-  panel   y0 y1 [id share px ticks title grow rule heading lead short]
+  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
-          sentence at its top left (short: where that does not fit) after the bold lead
+          sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
+          column stands for at the ticks of x, 1 if left out
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without
 drawing it. `priority` 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the
 action is at this step (without it the front is the rightmost node, cell, bar or step, and the lowest), and

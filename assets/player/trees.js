@@ -111,8 +111,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   };
 
   // ---- cells: boxes as polygons with gaps, one trace per state and fill ------------------------------------------
-  const FILLS = ["tint", "amount", "none", "dotted", "dashed", "outline", "filled"];
+  const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"];
   const SHADES = 6;
+  const HATCH = 7; // pixels between two strokes of a hatched cell
   const CELLS = FILLS.flatMap((fill) =>
     fill === "amount" ? Array.from({ length: SHADES }, (_, i) => "amount " + i) : STATES.map((state) => fill + " " + state));
 
@@ -129,17 +130,35 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (fill === "outline") return { fillcolor: surface.bg, line: { ...line, width: 2 } };
     if (fill === "dashed") return { fillcolor: clear, line: { ...line, dash: "4px,3px" } };
     if (fill === "dotted") return { fillcolor: clear, line: { ...line, width: 1.2, dash: "1.5px,2px" } };
+    if (fill === "hatched") return { fillcolor: clear, line: { ...line, color: surface.line, width: 1 } };
     if (fill === "none") return { fillcolor: clear, line: { ...line, width: 0 } };
     const border = name === "rejected" ? 1.4 : 0; // what was thrown away is outlined, filled or not
     return { fillcolor: hue.tint, line: { ...line, width: border } };
+  }
+
+  // Slanted strokes through a cell from half-width w and half-height h, in data units.
+  function hatch(cell, w, h, ctx, x, y) {
+    const wide = 2 * w * ctx.columnWidth, unit = ctx.unitOf(cell), tall = 2 * h * unit;
+    const put = (right, down) => (x.push(cell.x - w + right / ctx.columnWidth), y.push(cell.y - h + down / unit));
+    for (let at = HATCH - tall; at < wide; at += HATCH) {
+      const low = Math.max(0, at), high = Math.min(wide, at + tall);
+      put(low, tall - (low - at));
+      put(high, tall - (high - at));
+      x.push(null);
+      y.push(null);
+    }
   }
 
   player.drawers.cell = function (marks, ctx) {
     const boxes = buckets("cell", marks, ctx, CELLS, cellStyle).map(([axis, style, list]) => {
       const x = [], y = [];
       for (const cell of list) {
-        const unit = ctx.unitOf(cell), w = cell.w / 2 - 1 / ctx.columnWidth; // a gap of 2 px between cells
+        const unit = ctx.unitOf(cell), w = Math.max(cell.w / 2 - 1 / ctx.columnWidth, 0.5 / ctx.columnWidth); // a gap of 2 px between cells
         const h = cell.tall ? cell.tall / 2 / unit : cell.h / 2 - 1 / unit;
+        if (cell.fill === "hatched") {
+          hatch(cell, w, h, ctx, x, y);
+          continue;
+        }
         x.push(cell.x - w, cell.x + w, cell.x + w, cell.x - w, cell.x - w, null);
         y.push(cell.y - h, cell.y - h, cell.y + h, cell.y + h, cell.y - h, null);
       }

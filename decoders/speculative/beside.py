@@ -12,22 +12,26 @@ import torch
 
 from decoders.lane import Lane
 
+ALONE = 3  # forwards of the target that run in turn
+FIRST = f"The first {ALONE} rounds run one model after the other, which shows what a forward costs alone."
 ONE_MODEL = "Target and draft are one model here, which can do one thing at a time: they take turns."
 
 
 class Beside:
     """A context: `score` begins a forward of the target, its answer waits for it. While it is under way the
-    lane may do everything but ask the target. Its thread ends with the context.
+    lane may do everything but ask the target. Its thread ends with the context. The first forwards run in
+    turn: what running at once is worth, the lane's own times can tell.
     """
 
     def __init__(self, lane: Lane, concurrent: bool):
-        self.lane, self.worker, self.stream = lane, None, None
+        self.lane, self.worker, self.stream, self.asked = lane, None, None, 0
         if not concurrent:
             return
         target, draft = lane.models["target"].engine, lane.models["draft"].engine
         if target is draft:
             lane.note(ONE_MODEL)
             return
+        lane.note(FIRST)
         self.worker = ThreadPoolExecutor(1, thread_name_prefix="target")
         device = getattr(target, "device", None)
         if device is not None and device.type == "cuda":
@@ -45,7 +49,8 @@ class Beside:
         (in turn: runs it), tells of it and gives the logits [N, V].
         """
         lane = self.lane
-        if self.worker is None:
+        self.asked += 1
+        if self.worker is None or self.asked <= ALONE:
             return lambda: lane.score(nodes, kind)
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))

@@ -55,7 +55,7 @@ def schedule(parameters: dict) -> Part:
         *SHAPING,
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
-    views=("draft_tree", "entropy", "dependencies", "text"),
+    views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
 )

@@ -1,13 +1,15 @@
 """PEARL: the hand trace, the same tokens in turn and at the same time, and no thread left behind."""
 
 import threading
+from time import sleep
 
 import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
+from decoders.speculative.beside import ALONE, FIRST
 from decoders.tables import TableModel, exact_law
-from decoders.trace import Commit, Forward, Verdict, event_to_json
+from decoders.trace import Commit, Forward, Note, Verdict, event_to_json
 from tests import tiny
 from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
 from tests.decoders.test_lossless_exact import PAIRS, SHAPES, pair
@@ -35,8 +37,11 @@ def run(models, parameters=None, tokens=24, prompt=(0,), seed=0, strategy="pearl
 
 
 def told(trace) -> list[list[dict]]:
-    """All events without what a clock measured."""
-    return [[event_to_json(e) | {"start": 0, "seconds": 0} for e in s.events] for s in trace.steps]
+    """All events without what a clock measured, and without the sentence about how it is measured."""
+    return [
+        [event_to_json(e) | {"start": 0, "seconds": 0} for e in s.events if e != Note(FIRST)]
+        for s in trace.steps
+    ]
 
 
 def threads() -> list[str]:
@@ -98,33 +103,42 @@ def models():
 @pytest.mark.parametrize("count", [1, 4])
 def test_in_turn_and_at_the_same_time_tell_the_same(models, temperature, count):
     parameters = {"num_assistant_tokens": count, "temperature": temperature}
+    longest = 0
     for prompt in ([40, 41, 42], [7], [200, 3, 3]):
         both = [
             run(models, {**parameters, "concurrent": concurrent}, 40, prompt, seed=3)
             for concurrent in (False, True)
         ]
         assert told(both[0]) == told(both[1])
+        longest = max(longest, len(both[1].steps))
         if temperature == 0.0:
             assert both[0].output() == run(models, None, 40, prompt, strategy="greedy").output()
-    assert not threads()
+    assert longest > ALONE + 2 and not threads()
 
 
-def test_at_the_same_time_the_forwards_overlap(models):
-    """Of many rounds some forward of the target runs while one of the draft does."""
-    found = run(models, {"temperature": 0.9}, 60, [40, 41, 42])
-    spans = {role: [(f.start, f.start + f.seconds) for s in found.steps for f in s.of(Forward)
-                    if f.model == role] for role in ("target", "draft")}  # fmt: skip
-    assert any(a < d and c < b for a, b in spans["target"] for c, d in spans["draft"])
-    found = run(models, {"temperature": 0.9, "concurrent": False}, 60, [40, 41, 42])
-    spans = sorted((f.start, f.start + f.seconds) for s in found.steps for f in s.of(Forward))
-    assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_at_the_same_time_the_forwards_overlap(concurrent):
+    """With a target that takes its time, the draft runs while it does, after the rounds in turn."""
+    table = random_table(3)
+    models = {"target": TableModel(table, 3), "draft": TableModel(table, 3)}
+    lane = Lane("pearl", [0], models, {"concurrent": concurrent}, limits=Limits(30))
+    quick = lane.scorers["target"].score
+    lane.scorers["target"].score = lambda *asked: sleep(0.03) or quick(*asked)
+    found = lane.run()
+    overlaps = []
+    for step in found.steps:
+        *drafts, target = step.of(Forward)
+        overlaps.append(any(d.start < target.start + target.seconds and target.start < d.start + d.seconds
+                            for d in drafts))  # fmt: skip
+    assert not any(overlaps[:ALONE]) and any(overlaps[ALONE:]) == concurrent
 
 
-@pytest.mark.parametrize("count", range(4))
+@pytest.mark.parametrize("count", [0, 1, ALONE + 2])
 def test_no_thread_outlives_a_lane(models, count):
     lane = Lane("pearl", [40, 41], models, {}, limits=Limits(40))
     for _ in range(count):
         lane.advance()
+    assert bool(threads()) == (count > ALONE)
     lane.close()
     assert not threads()
     assert models["target"].engine.cache.used == models["draft"].engine.cache.used == 0
@@ -143,7 +157,8 @@ def test_a_failing_forward_ends_the_thread_too(models, monkeypatch):
         raise RuntimeError("broken")
 
     lane = Lane("pearl", [40, 41], models, {}, limits=Limits(40))
-    lane.advance()
+    for _ in range(ALONE):
+        lane.advance()
     monkeypatch.setattr(lane.scorers["target"], "score", fail)
     with pytest.raises(RuntimeError, match="broken"):
         lane.advance()

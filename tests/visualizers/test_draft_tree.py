@@ -120,3 +120,18 @@ def test_a_round_is_said_in_one_sentence():
         said
         == "Round 1: 1 of 3 drafted tokens accepted, <b> rejected, p .04 below q .07, ␣dog drawn instead."
     )
+
+
+def test_a_verdict_in_a_later_round_changes_the_cell_where_it_stands():
+    first = [Propose(1, 0, 1, -0.1, "draft"), Propose(2, 1, 2, -0.1, "draft"), Verdict(1, "accepted"),
+             Commit([1], [-0.1])]  # fmt: skip
+    marks, ops = fold(DraftTree, [first], [0], ["a", "b", "c"])
+    assert marks["n2"]["state"] == "live"
+    second = [
+        Propose(3, 1, 0, -0.1, "target"),
+        Verdict(2, "rejected", reason="Unlikely."),
+        Commit([3], [-0.1]),
+    ]
+    marks, ops = fold(DraftTree, [first, second], [0], ["a", "b", "c"])
+    assert marks["n2"]["state"] == "rejected" and marks["n2"]["fill"] == "tint"
+    assert marks["n2"]["glyph"] == "✕" and marks["n2"]["hover"][1] == "Unlikely."
