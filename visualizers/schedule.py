@@ -67,9 +67,11 @@ class Schedule:
         return derived
 
     def cost(self, row: str) -> float:
-        """The median seconds of a forward so far, of those that ran alone if there are any."""
-        known = self.costs[row] or self.beside[row]
-        return median(known) if known else 0.0
+        """The median seconds of a forward so far: of those that ran alone, or of all, whichever is less (to
+        run beside another makes none faster, but a few that ran alone may have been unlucky).
+        """
+        alone, all_of_them = self.costs[row], [*self.costs[row], *self.beside[row]]
+        return min((median(known) for known in (alone, all_of_them) if known), default=0.0)
 
     # ---- words ---------------------------------------------------------------------------------------------
 

@@ -29,9 +29,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const low = view.size.height - view.bottom, right = view.size.width - (view.clip ? view.right : 0);
     const sliding = player.svg("g", svg, { class: "dp-slides" });
     const unit = Object.values(view.panels).find((panel) => panel.x_unit)?.x_unit ?? 1; // what a column stands for
+    let end = -Infinity; // of the number before
     for (const x of player.xTicks(view)) {
-      const at = view.px(x), text = String(Number((x * unit).toPrecision(9)));
-      if (at >= view.left && at <= right - 6) write(sliding, at, low + 9, { ...plain, text });
+      const at = view.px(x), text = String(Number((x * unit).toPrecision(9))), half = player.textWidth(text, SMALL, "sans") / 2;
+      if (at < view.left || at > right - 6 || at - half < end + 6) continue;
+      end = at + half;
+      write(sliding, at, low + 9, { ...plain, text });
     }
     const words = view.byDepth ? "draft depth" : head.axis || "token position";
     if (view.titled) write(svg, (view.left + right) / 2, low + 23, { ...plain, text: words });

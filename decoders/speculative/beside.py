@@ -12,7 +12,7 @@ import torch
 
 from decoders.lane import Lane
 
-ALONE = 3  # forwards of the target that run in turn
+ALONE = 4  # forwards of the target that run in turn
 FIRST = f"The first {ALONE} rounds run one model after the other, which shows what a forward costs alone."
 ONE_MODEL = "Target and draft are one model here, which can do one thing at a time: they take turns."
 

@@ -171,7 +171,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
         *SHAPING,
     ),
     papers=("lantern",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -61,7 +61,7 @@ def fits(parameters: dict) -> str | None:
         *SHAPING,
     ),
     papers=("sequoia",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,

@@ -59,7 +59,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 20, "Tokens of a draft at most.", low=1, high=64),
         *SHAPING,
     ),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -152,7 +152,7 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
         *SHAPING[1:],
     ),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,

@@ -95,7 +95,7 @@ def test_overlapping_is_judged_by_rounds_that_were_measured(at_once, says):
         takes = at_once if overlapped else 0.03
         begin = clock if overlapped else clock + 0.01
         bars = [Bar(f"{index}a", "draft", clock, 0.01, 1, "draft")]
-        bars.append(Bar(f"{index}b", "target", begin, takes - 0.01, 1, "verify"))
+        bars.append(Bar(f"{index}b", "target", begin, takes if overlapped else 0.02, 1, "verify"))
         found.read(bars, clock + takes, 1)
         clock += takes
     assert (
