@@ -13,7 +13,7 @@ from training import compiled, trained
 from transformers import LlamaForCausalLM
 
 OWN_SHARE = 0.4  # tokens written by the target at temperature 1, for each token of the budget
-BATCH, PROMPT = 64, 24
+BATCH, PROMPT = 256, 24
 
 
 @torch.no_grad()
