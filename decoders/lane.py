@@ -312,10 +312,10 @@ class Lane:
 
     def propose(
         self, parent: int, token: int, logprob: float | None, source: str = "target", slot: int = 0,
-        fill: str | None = None,
+        fill: str | None = None, node: int | None = None,
     ) -> int:  # fmt: skip
-        """A candidate exists; returns its node."""
-        node = self.tree.add(parent, token)
+        """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
+        node = self.tree.add(parent, token) if node is None else node
         self._meet((token,))
         self._events.append(trace.Propose(node, parent, token, logprob, source, slot, fill))
         return node

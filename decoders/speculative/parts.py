@@ -29,6 +29,7 @@ class Draft:
     `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn
     from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that the target
     scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is among them.
+    `ahead` are nodes that the source has read although nobody has proposed them yet, and who guessed them.
     """
 
     root: int
@@ -39,10 +40,12 @@ class Draft:
     chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
     beside: list[int] = field(default_factory=list)
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
+    ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
         """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
         siblings = self.children.setdefault(parent, [])
+        how |= self.ahead.pop((parent, token), {})
         node = lane.propose(parent, token, logprob, slot=len(siblings), **how)
         siblings.append(node)
         self.nodes.append(node)

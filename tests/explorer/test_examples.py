@@ -211,6 +211,12 @@ def a_part_of_the_prompt_guesses(exact, moved, greedy):
     assert read.tokens < len(exact.prompt) and {"accepted", "rejected"} <= statuses(exact)
 
 
+def same_draft_in_fewer_forwards(staged, alone):
+    a, b = staged.costs.totals(), alone.costs.totals()
+    assert staged.output() == alone.output() and forwards(staged) == forwards(alone)
+    assert a["proposed"] == b["proposed"] and a["draft_forwards"] < 0.9 * b["draft_forwards"]
+
+
 def draws_stay(by_ratio, by_redraw, sample):
     for trace in (by_ratio, by_redraw):
         assert {"accepted", "rejected"} <= statuses(trace)
@@ -227,6 +233,7 @@ SHOWS = {
     "Guesses and chance": chance_accepts,
     "Neither model waits": ahead_and_in_vain,
     "A chain or a tree of guesses": tree_settles_more,
+    "Guesses for the guesser": same_draft_in_fewer_forwards,
     "One chain or four": one_of_four_stays,
     "Trees that grow": fewer_nodes_do_as_much,
     "Trees of a planned form": fewer_nodes_do_as_much,
