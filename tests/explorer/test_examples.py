@@ -217,6 +217,12 @@ def same_draft_in_fewer_forwards(staged, alone):
     assert a["proposed"] == b["proposed"] and a["draft_forwards"] < 0.9 * b["draft_forwards"]
 
 
+def memory_shortens(tight, roomy):
+    drafted = [trace.costs.per_step_drafted for trace in (tight, roomy)]
+    assert tight.output() == roomy.output() and forwards(tight) > forwards(roomy)
+    assert sum(drafted[0]) < sum(drafted[1]) and drafted[0][0] == max(drafted[0]) > drafted[0][-1]
+
+
 def draws_stay(by_ratio, by_redraw, sample):
     for trace in (by_ratio, by_redraw):
         assert {"accepted", "rejected"} <= statuses(trace)
@@ -234,6 +240,7 @@ SHOWS = {
     "Neither model waits": ahead_and_in_vain,
     "A chain or a tree of guesses": tree_settles_more,
     "Guesses for the guesser": same_draft_in_fewer_forwards,
+    "A megabyte for guessing": memory_shortens,
     "One chain or four": one_of_four_stays,
     "Trees that grow": fewer_nodes_do_as_much,
     "Trees of a planned form": fewer_nodes_do_as_much,
