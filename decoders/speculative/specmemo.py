@@ -150,7 +150,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("specmemo",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

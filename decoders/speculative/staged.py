@@ -151,7 +151,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip
