@@ -32,6 +32,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "rasd": {"max_new_tokens": 24},
     "rest": {"max_new_tokens": 24},
     "sjd": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
+    "fastcot": {"max_new_tokens": 30, "parameters": {"passes": 6, "question": "In the end,"}},
     "rapid": {
         "prompt": "Lily had a red ball. Tom had a brown dog named Max. The sun was hot that day, and the "
         "birds sang in the trees. Mom made some sweet cake with milk and sugar. Lily looked for her red",

@@ -12,7 +12,7 @@ NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, 
 KINDS = {
     "tie": "a tie: both tokens are equally likely",
     "numerics": "numerics: each took the likeliest token of its own forward, and they differ by a rounding",
-    "forced": "a person put the token there",
+    "forced": "the token was put there, not decoded",
     "choice": "a real difference",
 }
 

@@ -64,30 +64,37 @@ def jacobi(lane: Lane) -> Iterator[None]:
                 lane.cell(start + i, iteration, token, "guess")
         iteration += 1
         start = lane.tree.depths[lane.tip] + 1  # position of the first open token
-        chain = propose_chain(lane, guesses)
-        visited = [lane.tip, *chain]
-        logits = lane.score(visited)  # [G + 1, V]
-        logprobs = log_softmax(logits)
-        outputs = logits.argmax(-1).tolist()
-        right = agreeing(guesses, outputs)
+        visited = [lane.tip, *propose_chain(lane, guesses)]
+        path, said, outputs = corrected(lane, visited, iteration)
         if lane.parameters["dependencies"]:
             find_dependencies(lane, visited, before, outputs, waited)
-
-        lane.distribution(visited[: right + 1], logits[: right + 1])
-        picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
-        own = settle(lane, chain, right, outputs, logprobs)
-        for i, token in enumerate(outputs):
-            state = (
-                "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
-            )
-            lane.cell(start + i, iteration, token, state, math.exp(picked[i]))
-        for position in range(start, start + right + 1):
+        for position in range(start, start + len(path)):
             for source in waited.pop(position, []):
                 lane.depend(source, position, 1.0, "causal")
-        lane.commit([*chain[:right], own], picked[: right + 1])
-        lane.drop(chain[right:])
-        before, guesses = guesses[right:], outputs[right + 1 : len(guesses)]
+        lane.commit(path, said)
+        lane.drop(visited[len(path) :])
+        before, guesses = guesses[len(path) - 1 :], outputs[len(path) : len(guesses)]
         yield
+
+
+def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int], list[float], list[int]]:
+    """One forward over the tip and the chain of guesses below it, `visited`: (the nodes that are final now,
+    their log-probabilities, the model's likeliest token after each of `visited`). Commits nothing.
+    """
+    chain = visited[1:]
+    guesses = [lane.tree.tokens[n] for n in chain]
+    start = lane.tree.depths[visited[0]] + 1
+    logits = lane.score(visited)  # [G + 1, V]
+    logprobs = log_softmax(logits)
+    outputs = logits.argmax(-1).tolist()
+    right = agreeing(guesses, outputs)
+    lane.distribution(visited[: right + 1], logits[: right + 1])
+    picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
+    own = settle(lane, chain, right, outputs, logprobs)
+    for i, token in enumerate(outputs):
+        state = "settled" if i <= right else "kept" if i < len(guesses) and token == guesses[i] else "changed"
+        lane.cell(start + i, iteration, token, state, math.exp(picked[i]))
+    return [*chain[:right], own], picked[: right + 1], outputs
 
 
 def first_guess(lane: Lane, size: int) -> list[int]:

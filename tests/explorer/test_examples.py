@@ -223,6 +223,16 @@ def memory_shortens(tight, roomy):
     assert sum(drafted[0]) < sum(drafted[1]) and drafted[0][0] == max(drafted[0]) > drafted[0][-1]
 
 
+def asked_early(glanced, plain, greedy):
+    """Twelve forwards of greedy's text; then the question, behind guesses in one lane."""
+    forced = [
+        [e.reason for s in t.steps for e in s.of(Verdict) if e.status == "forced"] for t in (glanced, plain)
+    ]
+    exact = sum(len(c.nodes) for s in glanced.steps[:12] for c in s.of(Commit))
+    assert exact >= 12 and glanced.output()[:exact] == greedy.output()[:exact] == plain.output()[:exact]
+    assert any("guess" in why for why in forced[0]) and not any("guess" in why for why in forced[1])
+
+
 def draws_stay(by_ratio, by_redraw, sample):
     for trace in (by_ratio, by_redraw):
         assert {"accepted", "rejected"} <= statuses(trace)
@@ -262,6 +272,7 @@ SHOWS = {
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
     "A glance at a long prompt": a_part_of_the_prompt_guesses,
     "All positions at once": same_text,
+    "An answer before the end": asked_early,
     "Jacobi with chance": draws_stay,
 }
 

@@ -1,0 +1,125 @@
+"""FastCoT: exact reasoning with a glance of what comes next, then the question, then the answer.
+
+Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
+after some passes, and the guesses that stand behind it then are read as they are. Lossy by design.
+"""
+
+import math
+from collections.abc import Iterator
+
+from decoders.distributions import log_softmax
+from decoders.lane import Lane
+from decoders.parallel.jacobi import corrected, first_guess, propose_chain
+from decoders.registry import Parameter, Part, strategy
+
+QUESTIONS = {  # as a person chooses them -> as the model reads them
+    "So the answer is": " So the answer is",
+    "answer": "\nanswer",
+    "In the end,": "\n\nIn the end,",
+}
+
+
+@strategy(
+    name="fastcot",
+    title="FastCoT",
+    family="parallel",
+    papers=("fast-chain-of-thought",),
+    parameters=(
+        Parameter("block_size", "int", 8, "Places of the window; 0 decodes token by token.", 0, 64),
+        Parameter("passes", "int", 12, "Forwards of reasoning at most, before the answer is asked.", 1, 512),
+        Parameter(
+            "glance", "bool", True, "Whether the window's guesses go in front of the question, unchecked."
+        ),
+        Parameter(
+            "question", "choice", "So the answer is", "What asks for the answer.", choices=tuple(QUESTIONS)
+        ),
+        Parameter(
+            "first_guess", "choice", "repeat",
+            "What a new place starts from: the last token again, tokens of the prompt, or end of text.",
+            choices=("repeat", "prompt", "pad"),
+        ),
+    ),
+    views=("parallel_grid", "entropy", "text"),
+    badge=lambda parameters: "relaxed",
+    parts=lambda parameters: [
+        Part("schedule", "sliding window", "Each forward corrects all places of a window that moves along."),
+        Part("schedule", "early answer", "After some forwards the answer is asked, whatever is still open."),
+    ],
+)  # fmt: skip
+def fastcot(lane: Lane) -> Iterator[None]:
+    """Stops reasoning early: what is exact so far, a glance of the guesses behind it, then the answer.
+
+    1. A window of block_size guesses stands behind the text. One forward corrects all of them: the guesses
+       from the left that equal the model's own tokens are exact, and so is one token more.
+    2. The window moves on to the first place that is not exact, and the other answers are its guesses.
+    3. After so many passes the guesses are taken as they stand and the question is put behind them. The
+       answer is decoded greedily, token by token.
+
+    Up to the glance the text is that of greedy decoding. If the text itself comes to the question, or to its
+    end, before the passes are used up, nothing is cut short.
+    """
+    tree, guesses, number = lane.tree, [], 0
+    question = QUESTIONS[lane.parameters["question"]]
+    asked = False
+    while lane.more and not asked and number < lane.parameters["passes"]:
+        number += 1
+        size = min(lane.parameters["block_size"], lane.left - 1)
+        start = tree.depths[lane.tip] + 1
+        fresh = first_guess(lane, max(0, size - len(guesses)))
+        for place, token in enumerate(fresh, start + len(guesses)):
+            lane.cell(place, number - 1, token, "guess")
+        guesses = [*guesses, *fresh][:size]
+        visited = [lane.tip, *propose_chain(lane, guesses)]
+        path, said, outputs = corrected(lane, visited, number)
+        lane.commit(path, said)
+        lane.drop(visited[len(path) :])
+        guesses = outputs[len(path) :]
+        asked = question.strip().encode() in words(lane)
+        yield
+    if lane.more and not asked:
+        ask(lane, guesses if lane.parameters["glance"] else [], question, number + 1)
+        yield
+    while lane.more:
+        number += 1
+        answer(lane, number + 1)
+        yield
+
+
+def words(lane: Lane) -> bytes:
+    """What the lane has written."""
+    text = lane.tree.text(lane.tip)[lane.tree.trunk :]
+    return b"".join(map(lane.models["target"].bytes_of, text))
+
+
+def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
+    """Commits the guesses as they stand, up to an end-of-text token, and the question behind them."""
+    ends = [i for i, token in enumerate(guesses) if token in lane.eos]
+    glance = guesses[: ends[0]] if ends else guesses
+    text = [*lane.tree.text(lane.tip), *glance]
+    tokens = [*glance, *lane.models["target"].encode_after(text, question)][: lane.left]
+    exact, start = lane.written, lane.tree.depths[lane.tip] + 1
+    nodes = propose_chain(lane, tokens)
+    visited = [lane.tip, *nodes]
+    logits = lane.score(visited)  # [N + 1, V]; the last row begins the answer
+    lane.distribution(visited[:-1], logits[:-1])
+    logprobs = log_softmax(logits)
+    said = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
+    for i, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
+        taken = i < len(glance)
+        why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
+        lane.verdict(node, "forced", p=math.exp(said[i]), reason=why)
+        lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(said[i]))
+    behind = "none of the guesses behind them" if not glance else f"{len(glance)} guesses behind them"
+    lane.note(f"The answer is asked: {exact} tokens are exact, and {behind} are taken unchecked.")
+    lane.commit(nodes, said)
+
+
+def answer(lane: Lane, iteration: int) -> None:
+    """Commits the likeliest next token."""
+    logits = lane.score([lane.tip])  # [1, V]
+    logprobs = lane.distribution([lane.tip], logits)[0]
+    token = int(logits[0].argmax())
+    logprob = float(logprobs[token])
+    node = lane.propose(lane.tip, token, logprob)
+    lane.cell(lane.tree.depths[node], iteration, token, "settled", math.exp(logprob))
+    lane.commit([node], [logprob])
