@@ -12,8 +12,8 @@ from corpus import ROW, Texts, prepare, story_rows, task_rows
 from training import compiled, trained
 from transformers import LlamaForCausalLM
 
-OWN_SHARE = 0.4  # tokens written by the target at temperature 1, for each token of the budget
-BATCH, PROMPT = 256, 24
+OWN_SHARE = 0.15  # tokens written by the target at temperature 1, for each token of the budget
+BATCH, PROMPT = 64, 24
 
 
 @torch.no_grad()

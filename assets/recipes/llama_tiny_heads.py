@@ -21,7 +21,7 @@ from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, files, 
 TARGET, NAME = "llama-tiny", "llama-tiny-heads"
 MILLION_TOKENS = 4.0  # half an hour on two cores
 OWN_SHARE = 0.15  # tokens written by the target, for each token of the budget
-OWN_BATCH = 256  # of which so many are written at a time
+OWN_BATCH = 64  # of which so many are written at a time
 BATCH, TASKS, EXIT = 16, 0.25, 3
 VALIDATION_ROWS = 96
 
