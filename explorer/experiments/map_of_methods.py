@@ -21,9 +21,7 @@ SOURCES = {  # source of drafted nodes in the trace -> how the guesses are made,
     "window": ("n-grams of the target's own", "draft"),
     "pool": ("n-grams of the target's own", "draft"),
     "recycled": ("n-grams of the target's own", "draft"),
-    "skip": ("part of the target's layers", "model"),
-    "exit": ("part of the target's layers", "model"),
-    "head": ("heads on the target", "model"),
+    "trigrams": ("counted n-grams", "draft"),
 }
 
 
@@ -36,6 +34,8 @@ def cell(traces: list) -> tuple[str, str, str]:
         return "none", "none", "none"
     [(source, _)] = Counter(proposed.source for proposed in drafted).most_common(1)
     made, side = SOURCES.get(source, (source, "draft"))
+    if source == "draft" and not any(trace.costs.draft_forwards for trace in traces):
+        made, side = "the target itself, in part", "model"
     return made, "tree" if any(proposed.slot for proposed in drafted) else "chain", side
 
 

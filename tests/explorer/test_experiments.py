@@ -80,6 +80,8 @@ def test_every_strategy_that_speculates_has_its_place_on_the_map(models, short):
     assert rows["speculative"][:3] == ["a second model", "chain", "draft"]
     assert rows["speculative_tree"][:3] == ["a second model", "tree", "draft"]
     assert rows["jacobi"][:3] == ["the last iteration", "iteration", "model"]
+    assert rows["layerskip"][:3] == ["the target itself, in part", "chain", "model"]
+    assert not {row[0] for row in rows.values()} & {"trigrams", "store", "pool"}  # words, not sources
 
 
 def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
