@@ -18,7 +18,7 @@ run: setup
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/python -m tests.browser.install
-	$(BIN)/python -m pytest
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: setup
 	$(BIN)/ruff check .

@@ -33,5 +33,16 @@ def prompt():
 
 
 def pytest_collection_modifyitems(items):
-    """Browser tests last: Playwright keeps an event loop running in this thread to the end."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    """Browser tests last: Playwright keeps an event loop running in its thread to the end. Where processes
+    share the tests, each file stays in one, for the sake of what its tests build together, and so do all
+    browser tests, with one app and one Chromium.
+    """
+    items.sort(key=in_browser)
+    for item in items:
+        group = "browser" if in_browser(item) else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def in_browser(item) -> bool:
+    """Whether a test drives the page."""
+    return item.get_closest_marker("browser") is not None

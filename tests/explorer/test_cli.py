@@ -11,6 +11,7 @@ import pytest
 
 from decoders import names, registry, trace
 from explorer import cli, container, papers, shipped
+from explorer.experiments import experiments
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,6 +45,7 @@ def test_papers_knows_all_and_says_what_is_missing(capsys):
         slugs = [row["slug"] for row in csv.DictReader(file)]
     assert len(rows) == len(slugs) == 193 and [r["slug"] for r in rows] == slugs
     claimed = {slug for s in registry.strategies().values() for slug in s.papers}
+    claimed |= {slug for experiment in experiments().values() for slug in experiment.papers}
     assert claimed <= set(slugs)
     assert {r["slug"] for r in rows if r["status"] == "works"} == claimed
     assert all(r["status"] == "missing" and r["how"] == [] for r in rows if r["slug"] not in claimed)
