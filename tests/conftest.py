@@ -32,6 +32,7 @@ def prompt():
     return tiny.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Browser tests last: Playwright keeps an event loop running in its thread to the end. Where processes
     share the tests, each file stays in one, for the sake of what its tests build together, and so do all

@@ -29,7 +29,7 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
     page = visit(width, height)
     methods = section(page, "Methods")
     search = methods.get_by_role("searchbox", name="Search methods and papers")
-    expect(methods.get_by_role("status")).to_contain_text("193 papers")
+    expect(methods.locator("p.count")).to_contain_text("193 papers")
     assert methods.get_by_role("article").count() >= 9
     first = methods.get_by_role("article").first
     expect(first.locator("svg.dp-marks").first).to_be_visible()
@@ -63,7 +63,7 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     page = visit()
     methods = section(page, "Methods")
     search, family = methods.get_by_role("searchbox"), methods.get_by_label("Family")
-    status = methods.get_by_role("status")
+    status = methods.locator("p.count")
     expect(status).to_contain_text("193 papers")
     family.select_option(label="Diffusion")
     expect(status).to_contain_text("0 methods · 12 papers: 0 work here, 12 not here yet")
@@ -86,7 +86,7 @@ def begin(page, number: int):
     lessons = section(page, "Lessons")
     lessons.get_by_role("button", name=f"Start lesson {number}:").click()
     guide = page.get_by_role("region", name="Lesson", exact=True)
-    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled(timeout=60_000)
     return guide
 
 
@@ -162,7 +162,7 @@ def test_a_lesson_tells_of_the_run_on_screen_and_says_when_the_lanes_are_others(
     expect(guide.get_by_text("These lanes are not the lesson's any more")).to_be_visible()
     guide.get_by_role("button", name="Restart").click()
     expect(guide.get_by_text("Before you start")).to_be_visible()
-    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled()
+    expect(guide.get_by_role("button", name="Start", exact=True)).to_be_enabled(timeout=60_000)
     assert page.evaluate("decodingExplorer.lanes.length") == 2
 
 
