@@ -19,26 +19,23 @@ BATCH, PROMPT = 64, 24
 @torch.no_grad()
 def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float, batch: int) -> np.ndarray:
     """Rows [R, ROW] that the target wrote, `batch` at a time, after beginnings of stories and of tasks; kept
-    in `path`.
+    in `path`, from where a run that was cut off goes on.
     """
-    if path.exists():
-        return np.load(path)
     target.eval()
-    rows = []
-    torch.manual_seed(0)
-    while len(rows) * batch * ROW < tokens:
-        seen = len(rows) * batch * ROW
-        stories = story_rows(texts.stories, seen, batch * 3 // 4)
-        tasks, _ = task_rows(texts.tokenizer, f"own {seen}", batch // 4)
+    rows = [np.load(path)] if path.exists() else []
+    while (written := sum(map(len, rows))) * ROW < tokens:
+        torch.manual_seed(written)
+        stories = story_rows(texts.stories, written * ROW, batch * 3 // 4)
+        tasks, _ = task_rows(texts.tokenizer, f"own {written * ROW}", batch // 4)
         begun = torch.cat([stories, tasks])[:, :PROMPT].to(target.device)
         wrote = target.generate(
             input_ids=begun, attention_mask=torch.ones_like(begun), do_sample=True, top_k=0,
             max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT, eos_token_id=None,
         )  # fmt: skip
         rows.append(wrote.cpu().numpy().astype(np.int16))
-        print(f"{len(rows) * batch * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
-    np.save(path, np.concatenate(rows))
-    return np.load(path)
+        np.save(path, np.concatenate(rows))
+        print(f"{sum(map(len, rows)) * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
+    return np.concatenate(rows)
 
 
 def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):

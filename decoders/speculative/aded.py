@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.lookahead import hang
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import names, texts
 from decoders.speculative.trigrams import RECENT, Table, counted, nudge, ranked, search
 
@@ -48,10 +47,8 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A fresh table; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
     sizes = (parameters["simulations"], parameters["depth"], parameters["budget"])
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
-    return searched(parameters["store"], *sizes), verifier, temperature
+    return simplest(searched(parameters["store"], *sizes), parameters["temperature"])
 
 
 @strategy(

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.prompt_lookup import copied
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 LONGEST = 3  # tokens of the output that are looked for in the input at most
 WHOLE, BEHIND_COLON = "whole prompt", "behind the last colon"
@@ -66,9 +65,9 @@ def copied_input(where: str, count: int) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The copied input; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
-    return copied_input(parameters["source"], parameters["num_assistant_tokens"]), verifier, temperature
+    return simplest(
+        copied_input(parameters["source"], parameters["num_assistant_tokens"]), parameters["temperature"]
+    )
 
 
 @strategy(

@@ -12,12 +12,11 @@ from torch.nn import functional as F
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Draft, Drafter, Seen, Verifier, Walk, badge, described
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.sure_chain import sure_chain
 from decoders.thin import Layers, spans
 
@@ -93,9 +92,7 @@ def planning(parameters: dict) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A sure chain from the planned layers; greedy match at temperature 0, else token rejection."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return planning(parameters), verifier, temperature
+    return simplest(planning(parameters), parameters["temperature"])
 
 
 @strategy(

@@ -5,19 +5,17 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import best_slots
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, best_slots(parameters["budget"], temperature)), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, best_slots(parameters["budget"], temperature)), temperature)
 
 
 @strategy(

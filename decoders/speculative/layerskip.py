@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from decoders import names
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Drafter, Verifier, badge, described
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
 
 
@@ -46,10 +45,9 @@ def suits(parameters: dict, target) -> str | None:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the first layers; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     says = "The target's first layers guess, through its own head, one pass for each token."
-    return self_drafted(first_layers, shape, "an early exit", says, go_on=True), verifier, temperature
+    return simplest(self_drafted(first_layers, shape, "an early exit", says, go_on=True), temperature)
 
 
 @strategy(

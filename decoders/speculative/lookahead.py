@@ -12,11 +12,10 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 NGram = tuple[int, ...]
 
@@ -150,10 +149,8 @@ def windowed(n: int, width: int, most: int, from_prompt: bool) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A new window with an empty pool; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
     sizes = (parameters["ngram_size"], parameters["window_size"], parameters["pool_size"])
-    return windowed(*sizes, parameters["prompt_ngrams"]), verifier, temperature
+    return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
 
 
 @strategy(

@@ -5,20 +5,17 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import best_paths
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best paths; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
     shape = best_paths(parameters["budget"], parameters["max_depth"], parameters["delta"])
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, shape), parameters["temperature"])
 
 
 @strategy(

@@ -10,12 +10,11 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.speculative.beside import Beside
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import judged, law
 from decoders.speculative.shapes import likeliest, open_ends, sampled
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 BEHIND = "It stands behind a token that was not accepted."
 OVER = "The text ended before its turn."
@@ -32,7 +31,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         name="endless chain from a draft model",
         says="A second, smaller model writes on while the target reads what it wrote in the round before.",
     )  # fmt: skip
-    return drafter, GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION, temperature
+    return simplest(drafter, temperature)
 
 
 def schedule(parameters: dict) -> Part:

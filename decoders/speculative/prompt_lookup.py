@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def look_up(text: list[int], largest: int) -> tuple[int, int]:
@@ -67,13 +66,8 @@ def lookup(count: int, largest: int) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Copied drafts; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
-    return (
-        lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"]),
-        verifier,
-        temperature,
-    )
+    drafter = lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"])
+    return simplest(drafter, parameters["temperature"])
 
 
 @strategy(

@@ -10,13 +10,12 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.adjusted_target import adjusted_target
 from decoders.speculative.draft_model import scores
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.lengths import chain, confident
 from decoders.speculative.parts import Drafter, Source, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.short_view import ShortView, best, bm25, chunked
+from decoders.speculative.simplest import simplest
 
 SENTENCE_ENDS = (b".", b"!", b"?", b"\n")
 SHORT = Source(
@@ -28,11 +27,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the short view, and the adjusted target; the target as it is at eta = 0."""
     temperature = parameters["temperature"]
     length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
+    drafter = drafted(SHORT, chain(length, temperature))
     if parameters["eta"] == 0.0:  # nothing is moved
-        verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    else:
-        verifier = adjusted_target(parameters["eta"], parameters["alpha"], temperature)
-    return drafted(SHORT, chain(length, temperature)), verifier, temperature
+        return simplest(drafter, temperature)
+    return drafter, adjusted_target(parameters["eta"], parameters["alpha"], temperature), temperature
 
 
 def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import expand_and_rerank
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rest import STORE, Retrieved, hang, retriever, sentence
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import Prefix
 
 
@@ -59,10 +58,9 @@ def weed(
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Both trees; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
     shape = expand_and_rerank(parameters["width"], parameters["depth"], parameters["draft_budget"])
     drafter = joined(drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"])
-    return drafter, GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING, temperature
+    return simplest(drafter, parameters["temperature"])
 
 
 @strategy(

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import Prefix, frequent, joined, names, retrieve, sorted_store, texts
 
 TEXT = "the text so far"  # the store that is the lane's own text
@@ -91,9 +90,7 @@ def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Continuations from the store; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
-    return retrieved(retriever(parameters)), verifier, temperature
+    return simplest(retrieved(retriever(parameters)), parameters["temperature"])
 
 
 @strategy(

@@ -6,12 +6,11 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.best_skeleton import Skeleton, best_size, forms
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import skeleton
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def best(parameters: dict) -> tuple[Skeleton, float]:
@@ -27,8 +26,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The best skeleton; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     shape = skeleton(best(parameters)[0], temperature)
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
 def fits(parameters: dict) -> str | None:

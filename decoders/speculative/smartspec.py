@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.lengths import Length, chain
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.theory import expected_tokens
 
 START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
@@ -93,8 +92,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain of the length with the best goodput; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     length = by_goodput(parameters["batch_size"], parameters["num_assistant_tokens"], parameters["capacity"])
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, chain(length, temperature)), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
 
 
 @strategy(

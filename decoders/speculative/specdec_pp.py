@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.lengths import Length, chain
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def doubtful(stop: float, least: int, most: int) -> Callable[[list[float]], bool]:
@@ -44,8 +43,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     length = until_doubtful(
         parameters["stop"], parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
     )
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, chain(length, temperature)), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
 
 
 @strategy(

@@ -12,12 +12,11 @@ from decoders.footprint import bytes_of
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.lengths import Length, chain
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
 
@@ -133,8 +132,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     length = within(
         budget, parameters["num_assistant_tokens"], parameters["acceptance"], parameters["margin"]
     )
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, chain(length, temperature)), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
 
 
 @strategy(

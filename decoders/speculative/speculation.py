@@ -16,9 +16,7 @@ from decoders.speculative.lenient import lenient_rejection
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import (
     FIXED,
-    WITH_REPLACEMENT,
     Drafter,
-    Shape,
     Verifier,
     badge,
     described,
@@ -28,6 +26,7 @@ from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_R
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest_verifier
 from decoders.speculative.smartspec import by_goodput
 from decoders.speculative.specdec_pp import until_doubtful
 from decoders.speculative.traversal import TRAVERSAL
@@ -78,17 +77,8 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     if chosen in RELAXED:
         verifier = RELAXED[chosen](temperature, near)
     else:
-        verifier = plain(shape, temperature) if chosen == PLAIN else VERIFIERS[chosen]
+        verifier = simplest_verifier(shape.fill, temperature) if chosen == PLAIN else VERIFIERS[chosen]
     return drafted(DRAFT_MODEL, shape), verifier, temperature
-
-
-def plain(shape: Shape, temperature: float) -> Verifier:
-    """The simplest exact verifier for a shape."""
-    if temperature == 0.0:
-        return GREEDY_MATCH
-    if shape.fill == FIXED:
-        return NODE_SAMPLING
-    return WITH_REPLACEMENT_REJECTION if shape.fill == WITH_REPLACEMENT else RECURSIVE_REJECTION
 
 
 def fits(parameters: dict) -> str | None:

@@ -5,20 +5,18 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
 @strategy(

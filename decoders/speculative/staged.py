@@ -11,13 +11,12 @@ from dataclasses import replace
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Draft, Drafter, Shape, Verifier, badge, described, drafted
 from decoders.speculative.prompt_lookup import look_up
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import Guess, skeleton
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import names, texts
 
 LONGEST = 3  # tokens in a row that are looked for in the text so far
@@ -129,8 +128,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 
     if stage != "off":
         shape = staged(shape, len(widths), ahead, parameters["guesses_ahead"], ORIGIN[stage])
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
 @strategy(

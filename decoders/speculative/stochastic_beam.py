@@ -11,7 +11,6 @@ import torch
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import (
     FIXED,
     WITHOUT_REPLACEMENT,
@@ -23,10 +22,10 @@ from decoders.speculative.parts import (
     described,
     drafted,
 )
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import law, rounds
 from decoders.speculative.shapes import Guess, open_ends
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 
 def below(value: float, scores: torch.Tensor) -> torch.Tensor:
@@ -80,8 +79,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A stochastic beam; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
     shape = stochastic_beam(parameters["beam_width"], parameters["num_assistant_tokens"], temperature)
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
 @strategy(

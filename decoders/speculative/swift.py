@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Draft, Drafter, Seen, Verifier, Walk, badge, described
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.speculative.skip_search import Search, layers_of
 from decoders.speculative.sure_chain import sure_chain
 from decoders.thin import Layers
@@ -68,9 +67,7 @@ def searching(parameters: dict) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A sure chain from the thinner target; greedy match at temperature 0, else token rejection."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
-    return searching(parameters), verifier, temperature
+    return simplest(searching(parameters), parameters["temperature"])
 
 
 @strategy(

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 
 # A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
 PAPER = {
@@ -60,9 +59,7 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Recycled tokens, from an empty table; greedy match at temperature 0, else node sampling."""
-    temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else NODE_SAMPLING
-    return recycled(TEMPLATES[parameters["template"]], {}), verifier, temperature
+    return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])
 
 
 @strategy(

@@ -11,13 +11,12 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.shaping import PROCESSORS
 from decoders.speculative import parts as speculation
-from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Drafter, Verifier
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
 
 WHOLE = "whole"  # the scorer that looks what all layers say, only to show it
@@ -43,10 +42,9 @@ def layers_of(lane: Lane) -> Layers:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
     temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else RECURSIVE_REJECTION
     says = "Evenly spread layers of the target guess, one pass for each token."
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return self_drafted(layers_of, shape, "evenly spread layers", says), verifier, temperature
+    return simplest(self_drafted(layers_of, shape, "evenly spread layers", says), temperature)
 
 
 def badge(parameters: dict) -> str:

@@ -14,7 +14,7 @@ import torch
 from decoders.chooser import Random
 from decoders.engine import Work
 from decoders.lane import Lane, Limits
-from decoders.speculative import speculative
+from decoders.speculative import simplest
 from decoders.speculative.parts import Verifier
 from tests.decoders.lossless import shape_of, statistics
 from tests.decoders.pairs import pair
@@ -131,7 +131,7 @@ def test_20_000_runs_have_the_target_s_law(strategy, parameters, memories, joint
 
 def test_a_correction_drawn_from_p_is_noticed(memories, joint, monkeypatch):
     """The test has teeth on the models too: after a rejection the residual is forgotten."""
-    real = speculative.RECURSIVE_REJECTION
+    real = simplest.RECURSIVE_REJECTION
 
     def forgetful(question):
         found = real.walk(question)
@@ -141,7 +141,7 @@ def test_a_correction_drawn_from_p_is_noticed(memories, joint, monkeypatch):
             found.token, found.u = question.chooser.categorical(question.p[last], ("sample", depth))
         return found
 
-    monkeypatch.setattr(speculative, "RECURSIVE_REJECTION", Verifier(forgetful, real.exact_for))
+    monkeypatch.setattr(simplest, "RECURSIVE_REJECTION", Verifier(forgetful, real.exact_for))
     p_value, far, bound = statistics(
         frequencies("speculative", {"num_assistant_tokens": 2}, memories, runs=4000), joint
     )

@@ -8,7 +8,7 @@ import pytest
 
 from decoders.chooser import Exhaustive, Random, Script
 from decoders.lane import Lane, Limits
-from decoders.speculative import speculative
+from decoders.speculative import simplest
 from decoders.speculative.parts import Verifier
 from decoders.speculative.theory import best_length, expected_tokens, speedup
 from decoders.tables import TableModel
@@ -115,8 +115,8 @@ def test_the_first_drafted_token_is_accepted_as_often_as_p_and_q_overlap(monkeyp
             rounds.append((overlap, walk.tests[0].accepted))
         return walk
 
-    real = speculative.RECURSIVE_REJECTION
-    monkeypatch.setattr(speculative, "RECURSIVE_REJECTION", Verifier(watched, real.exact_for))
+    real = simplest.RECURSIVE_REJECTION
+    monkeypatch.setattr(simplest, "RECURSIVE_REJECTION", Verifier(watched, real.exact_for))
     for prompt in PROMPTS[:8]:
         decode("speculative", prompt, {"num_assistant_tokens": 2, **SAMPLED}, 40, seed=1)
     assert len(rounds) > 100
