@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from decoders.distributions import acceptance, one_hot, probabilities, processors
+from decoders.distributions import acceptance, probabilities, processors
 from decoders.lane import Lane, Limits, Model
 from decoders.registry import get
-from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Question, Test, Verifier, Walk, drafted
+from decoders.speculative.draft_model import draft_chain
+from decoders.speculative.parts import Question, Test, Verifier, Walk
+from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shapes import widths
 from decoders.tree import Tree
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own
@@ -83,10 +83,12 @@ def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Ce
 
 
 def law(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
-    """The laws [N, V] (float64) that a lane with these parameters draws from, of logits [N, V]."""
+    """The laws [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of logits
+    [N, V].
+    """
     stack = processors(parameters, logits.shape[-1])
     scores = logits if stack is None else stack(logits, texts)
-    return one_hot(scores) if parameters["temperature"] == 0.0 else probabilities(scores)
+    return probabilities(scores)
 
 
 def distance(counts: torch.Tensor, chances: torch.Tensor) -> torch.Tensor:
@@ -116,20 +118,15 @@ def wrong_walk(question: Question) -> Walk:
     """Token rejection with one mistake: after a rejection it draws from the whole of p, where only what the
     target wanted more than the draft is owed.
     """
-    found, node, depth = Walk(), question.draft.root, question.position + 1
-    while node in question.p:
-        target, match = question.p[node], None
-        for child in question.children(node):
-            token = question.tokens[child]
-            p, q = float(target[token]), float(question.draft.q[node][token])
-            accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, 0))
-            found.tests.append(Test(child, bool(accepted), p, q, u))
-            match = child if accepted else None
-        if match is None:
-            return found.end(question, target, depth, "Drawn from all of p, which is the mistake; it has {}.")
-        found.path.append(match)
-        node, depth = match, depth + 1
-    return found
+
+    def token_rejection(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token = question.tokens[child]
+        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
+        accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", *at))
+        return Test(child, bool(accepted), p, q, u)
+
+    drawn = "Drawn from all of p, which is the mistake; it has {}."
+    return go_down(question, token_rejection, lambda question, node: question.p[node], drawn, greedy=False)
 
 
 WRONG = Verifier(wrong_walk, exact_for=frozenset(), name="broken on purpose")
@@ -137,8 +134,7 @@ WRONG = Verifier(wrong_walk, exact_for=frozenset(), name="broken on purpose")
 
 def broken(lane: Lane) -> Iterator[None]:
     """Speculative decoding with the broken verifier."""
-    shape = widths([1] * lane.parameters["num_assistant_tokens"], lane.parameters["temperature"])
-    yield from rounds(lane, drafted(DRAFT_MODEL, shape), WRONG)
+    yield from rounds(lane, draft_chain(lane.parameters), WRONG)
 
 
 # ---- counting --------------------------------------------------------------------------------------------

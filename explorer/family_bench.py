@@ -20,6 +20,7 @@ def speculative(options: argparse.Namespace) -> list[dict]:
     from decoders.registry import strategies
     from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
     from explorer.cli import load_models
+    from explorer.experiments.asked import tokens_a_round, without_chance
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for text in PROMPTS]
@@ -27,8 +28,7 @@ def speculative(options: argparse.Namespace) -> list[dict]:
     for name, strategy in strategies().items():
         if strategy.family != "speculative" or not set(strategy.needs) <= set(models):
             continue
-        declared = {p.name for p in strategy.parameters}
-        settings = {"temperature": 0.0} if "temperature" in declared else {}
+        settings = without_chance(name)
         seen[name] = traced(models, name, settings, prompts)
         *_, ratio = alternate(ours(models, name, **settings), greedy, prompts)
         rows.append({"name": name, "note": f"{counted(seen[name])}; {ratio:.2f} x greedy"})
@@ -44,10 +44,10 @@ def speculative(options: argparse.Namespace) -> list[dict]:
 
     best = max(speeds, key=speeds.get)
     rows.append(figure(f"the fastest, {best}, against greedy", speeds[best], "x", 1.8, at_least=True))
-    chain = length(traced(models, *CHAIN, prompts))
+    chain = tokens_a_round(traced(models, *CHAIN, prompts))
     trees = {name: traced(models, name, settings, prompts) for name, settings in TREES.items()}
-    best = max(trees, key=lambda name: length(trees[name]))
-    ratio = length(trees[best]) / chain
+    best = max(trees, key=lambda name: tokens_a_round(trees[name]))
+    ratio = tokens_a_round(trees[best]) / chain
     told = f"tokens a target forward: {best} against a chain, {SIZE} nodes each"
     rows.append(figure(told, ratio, "x", 1.5, at_least=True))
     for name, traces in trees.items():
@@ -68,19 +68,16 @@ def total(traces: list[Trace], name: str) -> float:
     return sum(trace.costs.totals()[name] for trace in traces)
 
 
-def length(traces: list[Trace]) -> float:
-    """New tokens a target forward."""
-    return total(traces, "new_tokens") / total(traces, "target_forwards")
-
-
 def counted(traces: list[Trace]) -> str:
     """Counts of a strategy in words."""
+    from explorer.experiments.asked import tokens_a_round
+
     proposed, new = total(traces, "proposed"), total(traces, "new_tokens")
     share = total(traces, "accepted") / proposed if proposed else 0.0
     drafts = total(traces, "draft_forwards") / new
     checked = total(traces, "target_tokens") / new
     return (
-        f"{length(traces):.2f} tokens a target forward, {share:.0%} of the drafted accepted, "
+        f"{tokens_a_round(traces):.2f} tokens a target forward, {share:.0%} of the drafted accepted, "
         f"{checked:.1f} checked and {drafts:.2f} draft forwards a token"
     )
 

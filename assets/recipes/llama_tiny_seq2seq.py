@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 from corpus import CONTEXT, END, IGNORED, VOCABULARY, read_stories, shared_tokenizer
-from measure_tasks import FILE, HELD_OUT_SEED, accuracy
+from measure_tasks import FILE, accuracy
 from training import device, ship, train
 from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
-from explorer.tasks import TASKS, Problem, problems
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.correction import spoil
 
 NAME = "llama-tiny-seq2seq"

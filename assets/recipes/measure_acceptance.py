@@ -7,13 +7,12 @@ import json
 from pathlib import Path
 
 from corpus import read_stories
-from measure_tasks import HELD_OUT_SEED
 
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, load
 from decoders.names import TARGET
-from decoders.trace import Verdict
-from explorer.tasks import TASKS, problems
+from explorer.experiments import asked as asked_of
+from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
 STORIES, PROBLEMS = 40, 8  # prompts: held-out stories, and problems of each task
 PROMPT_TOKENS, NEW_TOKENS, DRAFTED = 24, 64, 4
@@ -43,10 +42,7 @@ def acceptance(
     traces = [
         Lane("speculative", p, pair, settings, seed=i, limits=limits).run() for i, p in enumerate(asked)
     ]
-    tested = [v.status for t in traces for s in t.steps for v in s.of(Verdict)]
-    accepted, rejected = tested.count("accepted"), tested.count("rejected")
-    rounds = sum(len(t.costs.per_step_drafted) for t in traces)
-    return accepted / max(1, accepted + rejected), sum(t.costs.new_tokens for t in traces) / rounds
+    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_a_round(traces)
 
 
 def measure(folder: Path, corpus: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import torch
 from llama_tiny_diffusion import CANVAS
-from measure_tasks import FILE, HELD_OUT_SEED, accuracy
+from measure_tasks import FILE, accuracy
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from explorer.tasks import Problem, problems
+from explorer.tasks import HELD_OUT_SEED, Problem, problems
 
 BLOCK = 32  # tokens decoded together; blocks are filled from left to right
 TOKENS_A_STEP = (1, 2, 4, 8)

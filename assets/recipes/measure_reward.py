@@ -7,13 +7,13 @@ from pathlib import Path
 
 import torch
 from llama_tiny_reward import graded_row
-from measure_tasks import FILE, HELD_OUT_SEED, SAMPLES, accuracy, answers
+from measure_tasks import FILE, SAMPLES, accuracy, answers
 
 from decoders.heads import Reward, take_taps
 from decoders.heads.files import read_config
 from decoders.heads.reward import QUESTIONS
 from decoders.models import LoadedModel, load, load_heads
-from explorer.tasks import TASKS, Problem, problems
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
 
 PROBLEMS = 50

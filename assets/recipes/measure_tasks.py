@@ -10,9 +10,8 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
-from explorer.tasks import TASKS, Problem, problems
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 
-HELD_OUT_SEED = 1_000_003  # recipes name their seeds by tokens read and never reach it
 BATCH = 64
 NEW_TOKENS = 160
 NAMES, PROBLEMS, SAMPLES = tuple(TASKS), 100, 16

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.lookahead import hang
-from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
@@ -65,7 +65,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -8,7 +8,7 @@ import torch
 
 from decoders.distributions import acceptance
 from decoders.speculative.parts import FIXED, SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
-from decoders.speculative.relaxed import go_down
+from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.sentences import number
 
 
@@ -63,7 +63,7 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
 
     def law(question: Question, node: int) -> torch.Tensor:
         passes = torch.minimum(question.draft.q[node], near(question, node))
-        return passes + (1.0 - passes.sum()).clamp(min=0.0) * left(question, node)
+        return relaxed_law(passes, left(question, node))
 
     def walk(question: Question) -> Walk:
         return go_down(question, likeliest if greedy else drawn, left, WANTED_MORE, greedy)

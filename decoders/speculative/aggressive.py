@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.prompt_lookup import copied
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
@@ -86,7 +86,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -3,7 +3,8 @@
 import torch
 
 from decoders.lane import Lane
-from decoders.speculative.parts import Source
+from decoders.speculative.parts import Drafter, Source, drafted
+from decoders.speculative.shapes import widths
 
 
 def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
@@ -12,3 +13,10 @@ def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
 
 
 DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward for each level.")
+
+
+def draft_chain(parameters: dict) -> Drafter:
+    """A chain of num_assistant_tokens guesses of the draft model, drawn from q, or its best ones at
+    temperature 0.
+    """
+    return drafted(DRAFT_MODEL, widths([1] * parameters["num_assistant_tokens"], parameters["temperature"]))

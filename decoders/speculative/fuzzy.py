@@ -10,10 +10,11 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
     SAMPLED,
+    TIMED_VIEWS,
     Drafter,
     Question,
     Test,
@@ -21,12 +22,10 @@ from decoders.speculative.parts import (
     Walk,
     badge,
     described,
-    drafted,
 )
 from decoders.speculative.relaxed import OWN, go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 
@@ -90,9 +89,8 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     return (
-        drafted(DRAFT_MODEL, shape),
+        draft_chain(parameters),
         fuzzy_acceptance(parameters["limit"], parameters["divergence"], temperature),
         temperature,
     )
@@ -112,7 +110,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -12,10 +12,11 @@ import torch
 from decoders.distributions import acceptance
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
     SAMPLED,
+    TIMED_VIEWS,
     WANTED_MORE,
     Drafter,
     Question,
@@ -24,12 +25,10 @@ from decoders.speculative.parts import (
     Walk,
     badge,
     described,
-    drafted,
 )
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
@@ -146,8 +145,7 @@ def neighbours_of(lane: Lane, count: int) -> Near:
 def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule; `near` may be missing where it is only read."""
     temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return drafted(DRAFT_MODEL, shape), neighbour_support(parameters["delta"], near, temperature), temperature
+    return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
 
 
 @strategy(
@@ -171,7 +169,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
         *SHAPING,
     ),
     papers=("lantern",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

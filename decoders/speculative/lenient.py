@@ -11,10 +11,11 @@ import torch
 from decoders.distributions import acceptance, residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
     SAMPLED,
+    TIMED_VIEWS,
     WANTED_MORE,
     Drafter,
     Question,
@@ -23,12 +24,10 @@ from decoders.speculative.parts import (
     Walk,
     badge,
     described,
-    drafted,
 )
-from decoders.speculative.relaxed import go_down
+from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 
@@ -68,7 +67,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
 
     def law(question: Question, node: int) -> torch.Tensor:
         passes = torch.minimum(question.draft.q[node], question.p[node] / lenience)
-        return passes + (1.0 - passes.sum()).clamp(min=0.0) * left(question, node)
+        return relaxed_law(passes, left(question, node))
 
     def walk(question: Question) -> Walk:
         return go_down(question, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
@@ -84,8 +83,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return drafted(DRAFT_MODEL, shape), lenient_rejection(parameters["lenience"], temperature), temperature
+    return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature), temperature
 
 
 @strategy(
@@ -107,7 +105,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

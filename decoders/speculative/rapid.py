@@ -11,7 +11,7 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.adjusted_target import adjusted_target
 from decoders.speculative.draft_model import scores
 from decoders.speculative.lengths import chain, confident
-from decoders.speculative.parts import Drafter, Source, Verifier, badge, described, drafted
+from decoders.speculative.parts import VIEWS, Drafter, Source, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.short_view import ShortView, best, bm25, chunked
@@ -84,7 +84,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
         *SHAPING,
     ),
     papers=("long-context-inference-with-retrieval-augmented-speculative",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip

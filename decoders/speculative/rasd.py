@@ -11,7 +11,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.grown_shapes import expand_and_rerank
-from decoders.speculative.parts import FIXED, Draft, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import FIXED, TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rest import STORE, Retrieved, hang, retriever, sentence
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
@@ -77,7 +77,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("rasd",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

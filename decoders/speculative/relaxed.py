@@ -37,6 +37,13 @@ def go_down(
     return found
 
 
+def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """The law [V] that a token has: `passes` [V] is how likely each token is drafted and passes, the rest is
+    drawn from `left` [V].
+    """
+    return passes + (1.0 - passes.sum()).clamp(min=0.0) * left
+
+
 def own_token(
     found: Walk,
     question: Question,

@@ -6,7 +6,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.best_skeleton import Skeleton, best_size, forms
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import skeleton
 from decoders.speculative.shaping import SHAPING
@@ -60,7 +60,7 @@ def fits(parameters: dict) -> str | None:
         *SHAPING,
     ),
     papers=("sequoia",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,

@@ -12,7 +12,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.lengths import Length, chain
-from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
@@ -57,7 +57,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 20, "Tokens of a draft at most.", low=1, high=64),
         *SHAPING,
     ),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -16,6 +16,7 @@ from decoders.speculative.lenient import lenient_rejection
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import (
     FIXED,
+    TIMED_VIEWS,
     Drafter,
     Verifier,
     badge,
@@ -142,7 +143,7 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
         *SHAPING[1:],
     ),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,

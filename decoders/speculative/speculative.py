@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
+from decoders.speculative.draft_model import draft_chain
+from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
@@ -15,8 +14,7 @@ from decoders.speculative.simplest import simplest
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    return simplest(drafted(DRAFT_MODEL, shape), temperature)
+    return simplest(draft_chain(parameters), temperature)
 
 
 @strategy(
@@ -31,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

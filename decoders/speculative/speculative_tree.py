@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
@@ -29,7 +29,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

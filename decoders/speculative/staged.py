@@ -11,7 +11,7 @@ from dataclasses import replace
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Draft, Drafter, Shape, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Shape, Verifier, badge, described, drafted
 from decoders.speculative.prompt_lookup import look_up
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import Guess, skeleton
@@ -149,7 +149,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip

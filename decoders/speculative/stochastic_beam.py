@@ -13,6 +13,7 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import (
     FIXED,
+    TIMED_VIEWS,
     WITHOUT_REPLACEMENT,
     Draft,
     Drafter,
@@ -93,7 +94,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("recursive-speculative-decoding",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

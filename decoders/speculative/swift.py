@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.parts import VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shaping import SHAPING
@@ -83,7 +83,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("swift",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
@@ -71,7 +71,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("turning-trash-into-treasure",),
-    views=("draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -12,10 +12,11 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
     SAMPLED,
+    TIMED_VIEWS,
     Drafter,
     Question,
     Test,
@@ -23,12 +24,10 @@ from decoders.speculative.parts import (
     Walk,
     badge,
     described,
-    drafted,
 )
-from decoders.speculative.relaxed import OWN, own_token
+from decoders.speculative.relaxed import OWN, own_token, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shapes import widths
 from decoders.speculative.shaping import SHAPING
 
 
@@ -68,7 +67,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     def law(question: Question, node: int) -> torch.Tensor:
         p, q = question.p[node], question.draft.q[node]
         passes = torch.where(p > threshold(p, epsilon, delta), q, 0.0)
-        return passes + (1.0 - passes.sum()).clamp(min=0.0) * p
+        return relaxed_law(passes, p)
 
     return Verifier(
         walk, frozenset(), name="typical acceptance", judges=frozenset({FIXED, SAMPLED}), law=law,
@@ -86,9 +85,8 @@ def sentence(chance: float, line: float) -> str:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model, and the relaxed rule."""
     temperature = parameters["temperature"]
-    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     return (
-        drafted(DRAFT_MODEL, shape),
+        draft_chain(parameters),
         typical(parameters["epsilon"], parameters["delta"], temperature),
         temperature,
     )
@@ -114,7 +112,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -7,7 +7,8 @@ that the target accepts? Sequoia builds its tree from these shares.
 from collections import Counter
 
 from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.asked import decoded, prompts, verdicts
+from explorer.experiments.asked import decoded, prompts
+from visualizers.lane_facts import LaneFacts
 
 PAPERS = ("sequoia",)
 WIDTH, TOKENS, SEEDS = 8, 64, 4
@@ -21,10 +22,10 @@ def shares(models: Models, temperature: float) -> list[float]:
         for prompt in prompts("stories", 6):
             parameters = {"widths": [WIDTH], "temperature": temperature}
             trace = decoded(models, "speculative_tree", prompt, TOKENS, seed, **parameters)
-            found = [(proposed.slot, verdict.status) for proposed, verdict in verdicts(trace)]
-            accepted.update(slot for slot, status in found if status == "accepted")
-            rounds += sum(slot == 0 for slot, _ in found)
-    return [accepted[slot] / rounds for slot in range(WIDTH)]
+            made = LaneFacts(trace).rounds
+            accepted.update(test.rank for round_ in made for test in round_.tests if test.accepted)
+            rounds += len(made)
+    return [accepted[rank] / rounds for rank in range(1, WIDTH + 1)]
 
 
 def run(models: Models) -> Result:

@@ -1,16 +1,13 @@
 """What the experiments share: prompts of several kinds, and counts of drafted tokens. Knows no experiment."""
 
-from collections import Counter
-from collections.abc import Iterator
-
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
-from decoders.trace import Propose, Trace, Verdict
+from decoders.trace import Trace
 from explorer.benchmarks import PROMPTS
 from explorer.experiments import Models
-from explorer.tasks import problems
+from explorer.tasks import HELD_OUT_SEED, problems
+from visualizers.lane_facts import LaneFacts
 
-HELD_OUT_SEED = 1_000_003  # of problems that no recipe reads
 # Kind of text -> the task it is made of; stories have prompts of their own.
 KINDS = {
     "stories": None,
@@ -50,15 +47,6 @@ def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int =
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens)).run()
 
 
-def verdicts(trace: Trace) -> Iterator[tuple[Propose, Verdict]]:
-    """Each drafted node with what became of it."""
-    for step in trace.steps:
-        proposed = {e.node: e for e in step.of(Propose)}
-        for verdict in step.of(Verdict):
-            if verdict.status not in ("bonus", "resampled") and verdict.node in proposed:
-                yield proposed[verdict.node], verdict
-
-
 def tokens_a_round(traces: list[Trace]) -> float:
     """Committed tokens a target forward: the effective decoding length."""
     forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
@@ -67,6 +55,5 @@ def tokens_a_round(traces: list[Trace]) -> float:
 
 def acceptance(traces: list[Trace]) -> float | None:
     """Share of the tested drafted tokens that were accepted; None if none was tested."""
-    counts = Counter(verdict.status for t in traces for _, verdict in verdicts(t))
-    tested = counts["accepted"] + counts["rejected"]
-    return counts["accepted"] / tested if tested else None
+    tests = [test for t in traces for made in LaneFacts(t).rounds for test in made.tests]
+    return sum(test.accepted for test in tests) / len(tests) if tests else None

@@ -8,9 +8,9 @@ and by how guesses are made and refined; here each strategy is sorted by what it
 from collections import Counter
 
 from decoders.registry import strategies
-from decoders.trace import Cell
+from decoders.trace import Cell, Propose
 from explorer.experiments import Models, Result
-from explorer.experiments.asked import decoded, prompts, tokens_a_round, verdicts
+from explorer.experiments.asked import decoded, prompts, tokens_a_round
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
 TOKENS = 48
@@ -27,7 +27,13 @@ SOURCES = {  # source of drafted nodes in the trace -> how the guesses are made,
 
 def cell(traces: list) -> tuple[str, str, str]:
     """(how guesses are made, how they are refined, side) of one strategy, from its traces."""
-    drafted = [proposed for trace in traces for proposed, _ in verdicts(trace)]
+    drafted = [
+        proposed
+        for trace in traces
+        for step in trace.steps
+        for proposed in step.of(Propose)
+        if proposed.node in trace.costs.drafted_nodes
+    ]
     if any(step.of(Cell) for trace in traces for step in trace.steps):
         return "the last iteration", "iteration", "model"
     if not drafted:

@@ -7,7 +7,6 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from explorer.browser import FLAGS, find
-from tests import tiny
 from tests.explorer.scripted import ScriptedLane
 
 expect.set_options(timeout=20_000)  # a busy machine may take its time
@@ -22,14 +21,11 @@ def app():
     The prompt "scripted" gets hostile tokens.
     """
     from explorer.lanes import lane_maker
-    from explorer.loading import Loader
     from explorer.page import build
     from explorer.runs import Runs
+    from tests.ready import ready_loader
 
-    loader = Loader("tiny", "tiny-draft")
-    loader.models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
-    loader.state, loader.sentence = "ready", "Models loaded."
-    loader.done.set()
+    loader = ready_loader()
     real = lane_maker(loader)
 
     def make(request):

@@ -9,31 +9,12 @@ from decoders import begin
 from decoders.trace import from_json
 from explorer.branching import functions
 from explorer.inspect_node import inspect
-from explorer.lanes import lane_maker
-from explorer.loading import Loader
 from explorer.requests import MAX_LANES, check
 from explorer.runs import Runs
-from tests import tiny
 
 LANES = [{"strategy": "greedy"}, {"strategy": "sample", "parameters": {"temperature": 0.9}, "seed": 5}]
 ME, YOU = "me" * 12, "you" * 8  # sessions are secrets, so they are long
 REQUEST = {"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}
-
-
-@pytest.fixture
-def loader():
-    found = Loader("tiny", "tiny-draft")
-    found.models = {"target": tiny.make(endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
-    found.state = "ready"
-    found.done.set()
-    return found
-
-
-@pytest.fixture
-def runs(loader):
-    found = Runs(lane_maker(loader))
-    yield found
-    found.close()
 
 
 def finish(runs: Runs, run) -> None:

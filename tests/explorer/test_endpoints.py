@@ -20,11 +20,10 @@ from decoders.models import load
 from decoders.registry import strategies
 from decoders.trace import from_json
 from explorer.lanes import lane_maker
-from explorer.loading import Loader
 from explorer.page import build
 from explorer.runs import Runs
-from tests import tiny
 from tests.explorer.scripted import ScriptedLane
+from tests.ready import ready_loader
 
 MCP = "gradio_api/mcp/"
 
@@ -32,10 +31,7 @@ MCP = "gradio_api/mcp/"
 @pytest.fixture(scope="module")
 def served():
     """The app on tiny models: `address, client, models, runs`. The prompt "slow" takes minutes."""
-    loader = Loader("tiny", "tiny-draft")
-    loader.models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
-    loader.state = "ready"
-    loader.done.set()
+    loader = ready_loader()
     real = lane_maker(loader)
 
     def make(request):

@@ -16,7 +16,7 @@ from explorer.lesson_facts import FACTS, Reading, chance
 from explorer.lesson_places import PLACES
 from explorer.loading import Loader
 from explorer.runs import Runs
-from tests import tiny
+from tests.ready import ready_loader
 
 LESSONS = lessons.lessons()
 TOPICS = ("greedy", "temperature", "beam", "speculative", "tree", "jacobi", "entropy", "cost")
@@ -153,10 +153,7 @@ def ask(function, request: dict) -> dict:
 
 
 def test_the_page_gets_lessons_and_what_they_say_of_a_run():
-    loader = Loader("tiny", "tiny-draft")
-    loader.models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
-    loader.state = "ready"
-    loader.done.set()
+    loader = ready_loader()
     runs = Runs(lane_maker(loader))
     listed, told = lessons.functions(runs, loader)
     assert [lesson["name"] for lesson in ask(listed, {})["lessons"]] == list(LESSONS)

@@ -7,11 +7,7 @@ import pytest
 
 from decoders.proof import Proof
 from explorer import microscope, proving
-from explorer.lanes import lane_maker
-from explorer.loading import Loader
 from explorer.microscope import levels
-from explorer.runs import Runs
-from tests import tiny
 
 ME = "me" * 12
 LANES = [
@@ -19,22 +15,6 @@ LANES = [
     {"strategy": "speculative", "parameters": {"temperature": 1.0, "top_k": 8}},
 ]
 ASKED = {"lane": 1, "temperature": 1.0, "samples": 20, "length": 2, "broken": True}
-
-
-@pytest.fixture
-def loader():
-    found = Loader("tiny", "tiny-draft")
-    found.models = {"target": tiny.make(endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
-    found.state = "ready"
-    found.done.set()
-    return found
-
-
-@pytest.fixture
-def runs(loader):
-    found = Runs(lane_maker(loader))
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -124,14 +124,12 @@ def test_only_counted_steps_and_lanes_that_draft_nothing():
 
 @pytest.mark.parametrize("strategy", ["speculative", "speculative_tree", "prompt_lookup", "token_recycling"])
 def test_a_decoded_lane_live_and_loaded_agrees_with_its_bill(strategy):
-    models = {"target": tiny.make(seed=0), "draft": tiny.make(seed=1)}
+    models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
     prompt = models["target"].encode("the cat and the dog and the")
     trace = Lane(strategy, prompt, models, {"temperature": 1.0}, limits=Limits(24)).run()
     found, bill = microscope(trace), trace.costs.metrics()
     loaded = from_json(json.loads(json.dumps(trace.to_json())))
     assert microscope(loaded) == found
-    if not found["metrics"]:
-        pytest.skip("nothing was drafted")
     metrics = values(found)
     assert metrics["num_draft_tokens"] == trace.costs.proposed > 0
     assert metrics["num_accepted_tokens"] == trace.costs.accepted

@@ -1,0 +1,13 @@
+"""A loader whose models are there: tiny random ones, for pages and servers without weights."""
+
+from explorer.loading import Loader
+from tests import tiny
+
+
+def ready_loader() -> Loader:
+    """Target and draft, of different seeds, that never end a text by themselves."""
+    found = Loader("tiny", "tiny-draft")
+    found.models = {"target": tiny.make(seed=0, endings=0.0), "draft": tiny.make(seed=1, endings=0.0)}
+    found.state, found.sentence = "ready", "Models loaded."
+    found.done.set()
+    return found
