@@ -30,7 +30,8 @@ class SlotCache(Cache):
             torch.Tensor
         ] = []  # per layer [2, H, S, D]: views of the pool, or tensors of their own
         self.write: slice | torch.Tensor = slice(0, 0)  # the slots of the tokens in the coming forward
-        self.read: slice | torch.Tensor = slice(0, 0)  # all slots they may see, the written ones last
+        # all slots they may see, the written ones last; [L, H, K] if each layer and head sees its own
+        self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
 
     @property
@@ -74,6 +75,9 @@ class SlotCache(Cache):
         store[1, :, self.write] = value_states[0]
         if isinstance(self.read, slice):
             seen = store[:, :, self.read]
+        elif self.read.ndim == 3:
+            at = self.read[layer_idx][None, :, :, None]
+            seen = store.gather(2, at.expand(2, -1, -1, store.shape[3]))
         else:
             seen = store.index_select(2, self.read)
         return seen[0:1], seen[1:2]

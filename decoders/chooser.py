@@ -138,3 +138,19 @@ class Exhaustive:
             if not self.taken:
                 return law
             self.forced = [option for option, _ in self.taken[:-1]] + [self.taken[-1][0] + 1]
+
+
+class Apart:
+    """Draws of another chooser whose streams are kept apart from it, by a name."""
+
+    def __init__(self, chooser: Chooser, name: str):
+        self.chooser, self.name = chooser, name
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        return self.chooser.bernoulli(probability, (self.name, *tag))
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        return self.chooser.categorical(weights, (self.name, *tag))
+
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        return self.chooser.uniforms(count, (self.name, *tag))

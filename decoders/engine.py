@@ -14,6 +14,8 @@ import torch
 
 from decoders.attention import Tap
 from decoders.cache import OutOfSlots, SlotCache
+from decoders.kept import Batch, Early, Trunk
+from decoders.kv_view import View
 from decoders.lean import lean_forward
 from decoders.sight import Sight, as_index
 from decoders.thin import Blocks, Layers, trial
@@ -30,38 +32,6 @@ def slot_bytes(config, itemsize: int) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return 2 * config.num_hidden_layers * heads * width * itemsize
-
-
-@dataclass
-class Batch:
-    """What one forward left behind for its nodes, row by row."""
-
-    logits: torch.Tensor  # [N, V] of the nodes that were asked for
-    hidden: torch.Tensor | None  # [N, d] last-layer states, if asked for
-    queries: torch.Tensor | None  # [L, H, N, D] of all evaluated nodes, for the layers whose attention ran
-    stream: torch.Tensor | None = None  # [N, d] of all evaluated nodes after the last layer, without a norm
-    streams: torch.Tensor | None = None  # [L + 1, N, d] the same after 0 to L layers, if asked for
-
-
-@dataclass
-class Early:
-    """Where the whole model goes on at a node that only the first layers have read."""
-
-    exit: int
-    stream: torch.Tensor  # [d] after `exit` layers
-    queries: torch.Tensor | None  # [exit, H, D]
-
-
-@dataclass
-class Trunk:
-    """The slots of a prompt that lanes share."""
-
-    slots: list[int]
-    users: int = 0
-    evaluated: bool = False
-    last: tuple[Batch, int, int] | None = (
-        None  # the kept row of its last token, which every lane asks for first
-    )
 
 
 @dataclass
@@ -243,6 +213,21 @@ class Scorer:
             exact = part.exit is not None
             self.early[node] = Early(part.exit, batch.stream[row], queries) if exact else None
         self.work = Work(len(order), rows=len(nodes), share=part.share, scope=str(part))
+        return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
+        """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`
+        reads these nodes anew. Raises OutOfSlots with nothing changed.
+        """
+        order = sorted(self._with_unread(nodes, self.slots.__contains__))
+        self.sight.view = view
+        try:
+            batch = self._forward(order, nodes, False)
+        finally:
+            self.sight.view = None
+        self.early.update(dict.fromkeys(order))
+        scope = f"{self.cache.read_count} of {self.tree.depths[order[-1]] + 1} places"
+        self.work = Work(len(order), rows=len(nodes), scope=scope)
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
 
     def streams(self, node: int) -> torch.Tensor | None:

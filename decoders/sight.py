@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from decoders.kv_view import View
 from decoders.tree import Tree
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ class Sight:
         self.tree, self.slot = tree, slot
         self.nodes: list[int] = []  # the path that all rows of the last forward shared, root first ...
         self.slots: list[int] = []  # ... and its slots
+        self.view: View | None = None  # what is seen of the first places; None: all of them
 
     def forget(self, node: int) -> None:
         """The node's slot is about to be given back."""
@@ -49,15 +51,14 @@ class Sight:
                 inherited.append((row, row_of[above]))
         between = dict.fromkeys(node for _, node in direct if node not in inside)
         listed = [*between, *order]  # what stands below the spine
-        reads = spine + [slot(n) for n in listed]
         cache.write = as_index([slot(n) for n in order], device)
-        cache.read = as_index(reads, device)
-        cache.read_count = len(reads)
-        mask = torch.zeros((len(order), len(reads)), dtype=dtype, device=device)
+        cache.read, shared = self._reads(spine, [slot(n) for n in listed], device)
+        cache.read_count = total = shared + len(listed)
+        mask = torch.zeros((len(order), total), dtype=dtype, device=device)
         if len(order) > 1:
-            columns = {n: len(spine) + i for i, n in enumerate(listed)}
-            seen = torch.zeros((len(order), len(reads)), dtype=torch.bool)
-            seen[:, : len(spine)] = True
+            columns = {n: shared + i for i, n in enumerate(listed)}
+            seen = torch.zeros((len(order), total), dtype=torch.bool)
+            seen[:, :shared] = True
             seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
             for row, source in inherited:
                 seen[row] |= seen[source]
@@ -65,6 +66,17 @@ class Sight:
         if engine.window is None or max(tree.depths[n] for n in order) < engine.window:
             return mask[None, None]
         return self._windowed(mask[None, None], order, [*tree.path(top), *listed], engine)
+
+    def _reads(
+        self, spine: list[int], below: list[int], device: torch.device
+    ) -> tuple[slice | torch.Tensor, int]:
+        """All slots to read, those of the spine first; how many of those each head sees."""
+        if self.view is None:
+            return as_index(spine + below, device), len(spine)
+        rest = spine[self.view.depth :]
+        slots = self.view.slots
+        new = torch.tensor(rest + below, device=device).expand(*slots.shape[:2], -1)
+        return torch.cat([slots, new], dim=-1), slots.shape[-1] + len(rest)
 
     def _windowed(
         self, full: torch.Tensor, order: list[int], columns: list[int], engine: "Engine"

@@ -39,6 +39,12 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 20,
         "parameters": {"chunks": 1, "chunk_size": 16, "query_tokens": 8},
     },
+    "specpv": {
+        "prompt": "Lily had a red ball. Tom had a brown dog named Max. The sun was hot that day, and the "
+        "birds sang in the trees. Mom made some sweet cake with milk and sugar. Lily looked for her red",
+        "max_new_tokens": 24,
+        "parameters": {"retrieved_blocks": 2, "refresh": 8},
+    },
     "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
     "pearl": {"max_new_tokens": 24},
     "spectr": {"parameters": {"temperature": 1.0}},

@@ -211,6 +211,13 @@ def a_part_of_the_prompt_guesses(exact, moved, greedy):
     assert read.tokens < len(exact.prompt) and {"accepted", "rejected"} <= statuses(exact)
 
 
+def parts_of_the_cache_check(lossy, strict, greedy):
+    assert strict.output() == greedy.output() and strays(strict) is None and 0.0 <= strays(lossy) < 0.6
+    for trace in (lossy, strict):
+        scopes = [e.scope for s in trace.steps for e in s.of(Forward) if e.model == "target"]
+        assert None in scopes and any(scope and scope.endswith("places") for scope in scopes)
+
+
 def same_draft_in_fewer_forwards(staged, alone):
     a, b = staged.costs.totals(), alone.costs.totals()
     assert staged.output() == alone.output() and forwards(staged) == forwards(alone)
@@ -271,6 +278,7 @@ SHOWS = {
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
     "A glance at a long prompt": a_part_of_the_prompt_guesses,
+    "A part of the cache checks": parts_of_the_cache_check,
     "All positions at once": same_text,
     "An answer before the end": asked_early,
     "Jacobi with chance": draws_stay,

@@ -1,0 +1,76 @@
+"""A part of a text's keys and values: sink, window, and the blocks that the newest queries look for, each
+layer and head its own (SpecPV, Tan et al. 2025; Quest, Tang et al. 2024).
+
+Knows slots, queries and keys as tensors, neither tokens nor strategies. Keys keep the positions that they
+were computed with.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class View:
+    """What rows see of the first `depth` places of a text; behind them they see everything."""
+
+    depth: int
+    slots: torch.Tensor  # [L, Hkv, S]
+    blocks: torch.Tensor  # [L, Hkv, R], the blocks that were looked up
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many blocks of `size` places are seen: first ones, looked-up ones, last ones."""
+
+    size: int
+    sink: int
+    retrieved: int
+    window: int
+
+    def between(self, places: int) -> range:
+        """The blocks that can be looked up in a text of so many places; empty if all of it is seen anyway."""
+        middle = range(self.sink, -(-places // self.size) - self.window)
+        return middle if len(middle) > self.retrieved else range(0)
+
+
+def larger_end(queries: torch.Tensor, high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+    """SpecPV's score: the larger of q.kmax and q.kmin, with the extremes of a block's keys in each dimension.
+    It bounds nothing.
+
+    queries [..., N, D], high and low [..., B, D]: [..., N, B].
+    """
+    return torch.maximum(queries @ high.mT, queries @ low.mT)
+
+
+def bound(queries: torch.Tensor, high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
+    """Quest's score: the most that any key within the extremes could give; as `larger_end`."""
+    return queries.clamp(min=0) @ high.mT + queries.clamp(max=0) @ low.mT
+
+
+SELECTORS: dict[str, Callable] = {"larger end": larger_end, "bound": bound}
+
+
+def view(
+    queries: torch.Tensor, keys: torch.Tensor, slots: torch.Tensor, budget: Budget, selector: str
+) -> View | None:
+    """What is seen of places with keys [L, Hkv, T, D] in slots [T], chosen by queries [L, H, N, D]; None if
+    all of it is.
+    """
+    middle = budget.between(len(slots))
+    if not middle:
+        return None
+    size, (layers, heads, _, width) = budget.size, keys.shape
+    blocks = keys[:, :, middle.start * size : middle.stop * size].unflatten(
+        2, (-1, size)
+    )  # [L, Hkv, B, size, D]
+    grouped = queries.reshape(layers, heads, -1, width)  # [L, Hkv, G N, D]: heads of a group stand together
+    scores = SELECTORS[selector](grouped, blocks.amax(3), blocks.amin(3)).mean(2)  # [L, Hkv, B]
+    found = scores.topk(budget.retrieved).indices.sort(-1).values + middle.start
+    places = (found[..., None] * size + torch.arange(size, device=found.device)).flatten(2)
+    ends = torch.tensor(
+        [*range(middle.start * size), *range(middle.stop * size, len(slots))], device=found.device
+    )
+    seen = torch.cat([places, ends.expand(layers, heads, -1)], dim=-1)
+    return View(len(slots), slots[seen], found)
