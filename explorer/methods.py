@@ -20,6 +20,10 @@ from visualizers.views import deltas, titles
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
+    "momentum": {
+        "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a",
+        "max_new_tokens": 30,
+    },
     "aggressive": {
         "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "
         "did not hear it. So the king said: I will give my",

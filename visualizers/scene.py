@@ -27,7 +27,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           glyph: dot diamond triangle ring star square; role: ink soft amber or a state
   arc     x0 x1 y height weight strong               an arc over y; strong: as wide as its weight
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
-  path    points role width                          a polyline in data units (the frontier)
+  path    points role width [dash head]              a polyline in data units (the frontier); width in
+          pixels; role: ink soft line link or a state; head: an arrow at its end
   label   x y text [face size role bold align priority w side dy stack]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
@@ -42,7 +43,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           a token in the lane's running text (page text, in order of birth)
   panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
-          height or `share` of the
+          height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
           column stands for at the ticks of x, 1 if left out

@@ -202,16 +202,31 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return made.order;
   };
 
+  const PATH_WIDTHS = { ink: 3, soft: 1.5 }, HEAD = 8; // pixels: lines of their own width, the head of an arrow
+
+  // The head of an arrow at the end of a path: a triangle of so many pixels in the direction of its last piece.
+  function head(target, mark, ctx) {
+    const at = mark.points.slice(-2).map(([x, y]) => [ctx.px(x), ctx.py(y, mark)]), [[ax, ay], [bx, by]] = at;
+    const long = Math.hypot(bx - ax, by - ay) || 1, [ux, uy] = [(bx - ax) / long, (by - ay) / long];
+    const [x, y] = mark.points[mark.points.length - 1], unit = ctx.unitOf(mark), half = HEAD / 2.4;
+    const corners = [[0, 0], [-HEAD, half], [-HEAD, -half]].map(([along, aside]) =>
+      [x + (ux * along - uy * aside) / ctx.columnWidth, y + (uy * along + ux * aside) / unit]);
+    draw(target, corners.map((c) => c[0]), corners.map((c) => c[1]));
+  }
+
   drawers.path = function (marks, ctx) {
-    const made = layers("path", ctx, {
-      ink: (axis) => trace(axis, { line: { width: 3, color: ctx.palette.surface.text } }),
-      soft: (axis) => trace(axis, { line: { width: 1.5, color: ctx.palette.surface.soft } }),
-    });
+    const lines = new Map(), heads = new Map();
+    const of = (known, key, make) => known.get(key) || known.set(key, make()).get(key);
     for (const mark of marks) {
-      const target = made.of(mark, mark.role === "soft" ? "soft" : "ink");
+      if (mark.drawn === false) continue;
+      const axis = ctx.yaxisOf(mark), color = player.roleColour(mark.role, ctx.palette);
+      const line = { width: mark.width || PATH_WIDTHS[mark.role] || 1, color, dash: mark.dash };
+      const target = of(lines, [axis, color, line.width, mark.dash].join(), () => trace(axis, { line }));
       draw(target, mark.points.map((p) => p[0]), mark.points.map((p) => p[1]));
+      if (mark.head) head(of(heads, axis + color, () => fill(axis, color)), mark, ctx);
     }
-    return made.order;
+    const thinnest = [...lines.values()].sort((a, b) => a.line.width - b.line.width);
+    return [...thinnest, ...heads.values()];
   };
 
   // Breaks a sentence into lines that fit a width in px, at spaces only; line feeds stay.

@@ -98,6 +98,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return { ...mark, y: at + down * fold.step, h: tall * fold.step, tall: tall * fold.stepPx, fill: "filled", glyph: "", text: "" };
   };
 
+  // A panel with a height of its own for phones: the scale stays, there is more or less of it.
+  function onPhone(panel) {
+    const share = panel.px_narrow / panel.px;
+    return share ? { ...panel, px: panel.px_narrow, y1: panel.y0 + (panel.y1 - panel.y0) * share } : panel;
+  }
+
   // Stacks panels top to bottom; returns {id: {y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
   function stack(head, panels, lo, front, rows, height, bottom, hand) {
     const room = Math.max(40, height - TOP - bottom);
@@ -162,6 +168,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const rows = history.ofKind("row", step), lo = columns.lo - 0.5;
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
     const range = [lo, lo + columns.shown + (clip ? 0 : right / columns.width)];
+    if (narrow) panels = panels.map(onPhone);
     const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {

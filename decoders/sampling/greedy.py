@@ -10,6 +10,7 @@ from decoders.registry import strategy
     name="greedy",
     title="Greedy",
     family="sampling",
+    views=("entropy", "token_graph", "dependencies", "text"),
     badge=lambda parameters: "equal to generate",
 )
 def greedy(lane: Lane) -> Iterator[None]:

@@ -1,0 +1,112 @@
+"""Momentum decoding: the text as a walk on a graph of tokens, which resists going round in circles.
+
+Knows one lane. Lan et al. (2022), "Momentum Decoding: Open-ended Text Generation As Graph Exploration": the
+table of resistances is the paper's; the file it was released with holds another one, which only blocks
+4-grams and is the choice "block 4-grams" here.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+
+LONGEST = 5  # longer runs of repetition count as this long
+# How strongly a candidate is resisted that makes a run of m repeated tokens, m = 0 ... LONGEST.
+RESISTANCES: dict[str, Callable[[int], float]] = {
+    "linear": float,
+    "constant": lambda m: 2.0,
+    "logarithmic": lambda m: math.log(1 + m) / math.log(6) / 0.2,
+    "exponential": lambda m: 1.5**m / 2,
+    "block 4-grams": lambda m: 5.0 if m >= 4 else 0.0,
+}
+
+
+class Graph:
+    """The walk so far: which tokens it visited, and every way of up to LONGEST tokens that it took."""
+
+    def __init__(self, text: list[int]):
+        self.text: list[int] = []
+        self.ways: set[tuple[int, ...]] = set()
+        for token in text:
+            self.visit(token)
+
+    def visit(self, token: int) -> None:
+        """One step on."""
+        self.text.append(token)
+        self.ways.update(tuple(self.text[-n:]) for n in range(1, min(LONGEST, len(self.text)) + 1))
+
+    def run(self, token: int) -> int:
+        """How many tokens in a row would be repeated if `token` came next; 0 if it never occurred."""
+        if (token,) not in self.ways:
+            return 0
+        longer = range(min(LONGEST, len(self.text) + 1), 1, -1)
+        return next((n for n in longer if (*self.text[len(self.text) - n + 1 :], token) in self.ways), 1)
+
+
+@strategy(
+    name="momentum",
+    title="Momentum decoding",
+    family="sampling",
+    papers=("momentum-decoding",),
+    parameters=(
+        Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
+        Parameter("alpha", "float", 0.2, "Weight of the resistance; 0 is greedy.", 0.0, 1.0),
+        Parameter("resistance", "choice", "linear", "How it grows with the length of the repetition.",
+                  choices=tuple(RESISTANCES)),
+    ),
+    views=("token_graph", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
+    parts=lambda parameters: [
+        Part("value", "resistance", "Grows with the number of tokens in a row that would be repeated.")
+    ],
+)  # fmt: skip
+def momentum(lane: Lane) -> Iterator[None]:
+    """The likeliest token, unless it leads back into the text: then it must be much likelier than the others.
+
+    The text so far, prompt included, is a walk on a graph whose nodes are tokens. A token that is new costs
+    nothing. One that leads back into the graph is resisted, the more so the longer the repetition gets:
+
+    1. The run m of a candidate: 0 if it is new; else how many of the last tokens, itself included, stood in
+       this order in the text before, 1 to 5.
+    2. Of the top_k likeliest, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for what is new
+       and m for the rest (`linear`); other tables are choices.
+
+    A likeliest token that is new always wins. One forward a token, nothing is drawn, nothing is looked ahead.
+    """
+    alpha, top_k = lane.parameters["alpha"], lane.parameters["top_k"]
+    resistance = RESISTANCES[lane.parameters["resistance"]]
+    graph = Graph(lane.tree.text(lane.tip))
+    while lane.more:
+        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
+        top = logprobs.topk(min(top_k, len(logprobs)))
+        offers = sorted(
+            zip(top.indices.tolist(), top.values.tolist(), strict=True), key=lambda o: (-o[1], o[0])
+        )  # ties to the smaller token id
+        nodes, scores = [], []
+        for slot, (token, logprob) in enumerate(offers):
+            p, run = math.exp(logprob), graph.run(token)
+            resisted = alpha * resistance(run) if run else 0.0
+            node = lane.propose(lane.tip, token, logprob, slot=slot)
+            nodes.append(node)
+            scores.append((p - resisted, {"p": p, "run": run, "resistance": resisted}))
+        best = max(range(len(nodes)), key=lambda i: scores[i][0])  # ties to the likelier token
+        order = sorted(range(len(nodes)), key=lambda i: -scores[i][0])
+        for i, (node, (score, parts)) in enumerate(zip(nodes, scores, strict=True)):
+            rank = order.index(i) + 1
+            lane.rank(node, "momentum", score, rank, **parts)
+            if i != best:
+                lane.verdict(node, "pruned", reason=because(rank, len(nodes), parts))
+        lane.commit([nodes[best]], [offers[best][1]])
+        lane.drop([node for node in nodes if node != nodes[best]])
+        graph.visit(offers[best][0])
+        yield
+
+
+def because(rank: int, count: int, parts: dict[str, float]) -> str:
+    """Why a candidate was not taken, in a sentence."""
+    words = f"rank {rank} of {count}: p {parts['p']:.3f}"
+    if not parts["run"]:
+        return f"{words}, a new token"
+    repeated = "leads back into the text" if parts["run"] == 1 else f"repeats {parts['run']} tokens"
+    return f"{words} − resistance {parts['resistance']:.3f}: it {repeated}"
