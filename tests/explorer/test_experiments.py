@@ -34,6 +34,7 @@ def short(monkeypatch):
         "spec_bench": dict(TOKENS=4, COUNT=1),
         "map_of_methods": dict(TOKENS=4),
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
+        "continuous": dict(DRAWS=500, LENGTH=40),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():
