@@ -79,13 +79,13 @@ def run(models: Models) -> Result:
         wrote = decode(target, draft, LENGTH, drafted, chance, prefilled=0.05)
         says.append(
             f"A process of {LENGTH} numbers, {drafted} drafted a round, the first 5% by the target alone: "
-            f"{wrote.accepted / wrote.tested:.0%} of the tested were accepted and an evaluation of the target "
-            f"brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
+            f"{wrote.accepted / wrote.tested:.0%} of the tested were accepted and an evaluation of the "
+            f"target brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
         )
     exact, loose = distance(drawn[1.0, 1.0], 1.0), distance(drawn[1.0, 42.0], 1.0)
     says.append(
         f"With a draft that is off by 1 the outcome is {exact[0]:.3f} away from the target's law, which "
-        f"chance alone reaches in {exact[1]:.0%} of the cases; with inner temperature 42 it is {loose[0]:.3f}."
+        f"chance alone reaches in {exact[1]:.0%} of the cases; with inner temperature 42: {loose[0]:.3f}."
     )
     places = [round(-3 + 0.25 * i, 2) for i in range(29)]
     lines = [
