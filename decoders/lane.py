@@ -269,12 +269,13 @@ class Lane:
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
+        self._have_read.add(role)
+        role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
         return trace.Forward(role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share)
 
     def tell_forward(self, forward: trace.Forward | None) -> None:
         """Records what `untold_score` measured."""
         if forward is not None:
-            self._have_read.add(forward.model)
             self._events.append(forward)
 
     def process(self, logits: torch.Tensor, nodes: list[int], tell: bool = False) -> torch.Tensor:

@@ -24,16 +24,19 @@ BADGES = {
     "equal to generate": "Token for token what transformers' generate gives",
     "deterministic": "The same tokens for any seed",
     "sampled": "Draws from the model's processed distribution",
+    "contrasted": "Draws from several views weighed against each other, not from the model alone",
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
     "exact in distribution": "Draws from exactly the target's processed distribution",
     "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn by chance",
     "relaxed": "May differ from the target's own distribution: this choice of parts is not exact",
 }
 
+MOST_CHARACTERS = 4000  # of a parameter that is a text
+
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`), ints or floats
+    """One declared parameter. `kind`: int, float, bool, choice (one of `choices`), text, ints or floats
     (comma-separated lists).
     """
 
@@ -53,7 +56,7 @@ class Parameter:
         try:
             parsed = PARSERS[self.kind](value)
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.") from None
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.") from None
         lists = self.kind in ("ints", "floats")
         numbers = parsed if lists else [parsed] if self.kind in ("int", "float") else []
         outside = any(
@@ -70,6 +73,8 @@ class Parameter:
             return "true or false"
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
+        if self.kind == "text":
+            return f"a text of at most {MOST_CHARACTERS:,} characters"
         noun = {
             "int": "a whole number",
             "float": "a number",
@@ -79,6 +84,12 @@ class Parameter:
         if self.low is not None and self.high is not None:
             return f"{noun} from {self.low:g} to {self.high:g}"
         return noun + (f" of at least {self.low:g}" if self.low is not None else "")
+
+
+def shortened(value: Any) -> str:
+    """A value as it is quoted in a sentence."""
+    said = repr(value)
+    return said if len(said) <= 80 else said[:60] + " …"
 
 
 def _bool(value: Any) -> bool:
@@ -97,6 +108,12 @@ def _float(value: Any) -> float:
     if isinstance(value, bool):
         raise ValueError(value)
     return float(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MOST_CHARACTERS:
+        raise ValueError(value)
+    return value
 
 
 def _ints(value: Any) -> list[int]:
@@ -124,6 +141,7 @@ PARSERS = {
     "ints": _guard(_ints),
     "floats": _guard(_floats),
     "choice": str,
+    "text": _text,
 }
 
 

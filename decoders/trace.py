@@ -107,7 +107,9 @@ class Distribution:
     """
 
     node: int
-    view: str  # "target" (before processors), "processed", "draft", "residual" (what a rejection left)
+    # "target" (before processors), "processed", "draft", "residual" (what a rejection left), "unwanted" (a
+    # view that is weighed against the target's; level says which), "combined" (what came of weighing them)
+    view: str
     top: list[list[float]]
     rest: float
     entropy: float  # nats, over the whole vocabulary

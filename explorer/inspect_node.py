@@ -15,7 +15,8 @@ from visualizers.scene import STATES, visible
 ROWS = 9  # tokens listed of what was on offer; the rest is one sum
 PATH = 12  # tokens of the text before the node
 MOST_EVENTS = 24  # raw events shown of one node
-TITLES = {"target": "model", "draft": "draft"}
+CONTRAST = "contrast"  # name of the score that says what each view gave the token
+TITLES = {"target": "model", "draft": "draft", "combined": "combined"}
 
 
 def inspect(trace: Trace, node: int) -> dict:
@@ -212,15 +213,18 @@ class Facts:
     # ---- what was on offer -------------------------------------------------------------------
 
     def stages(self, node: int) -> list[dict]:
-        """What was on offer in the node's place: the model's, after each recorded processor, the draft's."""
+        """What was on offer in the node's place: the model's, that of views weighed against it and what came
+        of them, after each recorded processor, the draft's.
+        """
         offers = self.offers.get(self.parent[node], {})
         levels = [key for key in offers if key[0] == "processed" and key[1] is not None]
-        keys = [("target", None), *levels, ("processed", None), ("draft", None)]
+        weighed = [*(key for key in offers if key[0] == "unwanted"), ("combined", None)]
+        keys = [("target", None), *weighed, *levels, ("processed", None), ("draft", None)]
         found, before = [], None
         for key in keys:
             if key in offers:
                 found.append(self._stage(node, offers[key], before, bool(levels)))
-                before = offers[key] if key[0] != "draft" else before
+                before = offers[key] if key[0] not in ("draft", "unwanted") else before
         return found
 
     def _stage(self, node: int, offer: Distribution, before: Distribution | None, each: bool) -> dict:
@@ -251,7 +255,12 @@ class Facts:
         """The probability of a token that is not among the recorded ones, if another event tells it."""
         if offer.among is not None and offer.among <= len(offer.top):
             return 0.0
+        if offer.view == "unwanted":
+            told = [s.parts for _, s in self.scores.get(node, []) if s.name == CONTRAST]
+            return math.exp(told[0][offer.level]) if told and offer.level in told[0] else None
         if offer.level is not None:
+            return None
+        if offer.view == "combined" and ("processed", None) in self.offers[self.parent[node]]:
             return None
         raw = self.committed.get(node)
         event = self.births[node][1] if node in self.births else None
@@ -269,6 +278,8 @@ class Facts:
     def _title(self, offer: Distribution, each: bool) -> str:
         if offer.view in TITLES:
             return TITLES[offer.view]
+        if offer.view == "unwanted":
+            return offer.level or "unwanted"
         parameters = self.trace.parameters
         if offer.level is not None:
             return stages.title(offer.level, parameters) if offer.level in parameters else offer.level

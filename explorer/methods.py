@@ -29,6 +29,20 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "did not hear it. So the king said: I will give my",
         "parameters": {"source": "whole prompt"},
     },
+    "guidance": {
+        "prompt": "Anna was a little fish. She lived in the big blue sea.",
+        "max_new_tokens": 16,
+        "parameters": {"guidance_scale": 3.0},
+    },
+    "context_aware": {
+        "prompt": "The sky in this land is green. The grass is red.\nTom looked up. The color of the sky was",
+        "parameters": {"alpha": 2.0},
+    },
+    "instructive": {
+        "prompt": "Once upon a time there was a dog.",
+        "max_new_tokens": 16,
+        "parameters": {"noise": "none", "epsilon": 0.7},
+    },
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},
     "staged": {"max_new_tokens": 20},

@@ -135,9 +135,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       const name = h("span", { class: "stage-token" + (row.here ? " here" : "") }, token(row.text));
       grid.append(name, ...stageCells(row, shown, most), tools.branch(row) || h("span", {}));
     }
+    const views = stages.some((stage) => stage.view === "unwanted");
+    const title = views ? "What each view offered, and what came of it " : "What each processor left ";
     const entropies = shown.map((stage) => stage.entropy.toFixed(2)).join(" → ");
     return h("section", { class: "offer" }, ...[
-      h("h3", {}, "What each processor left ", h("span", {}, "entropy " + entropies + " bits")), grid,
+      h("h3", {}, title, h("span", {}, "entropy " + entropies + " bits")), grid,
       rest(shown.map((stage) => stage.title + " " + page.percent(stage.rest)).join(", "), null),
       silent.length ? h("p", { class: "rest" }, "changed nothing: " + silent.map((stage) => stage.title).join(", ")) : null,
       draw ? drawPicture(draw, last) : null,
@@ -156,7 +158,7 @@ window.ExplorerPage = window.ExplorerPage || {};
           h("span", { class: "number" }, page.percent(found.p)));
       }
       if (gone) return h("span", { class: "stage-cell" + here });
-      gone = stage.more === 0 || stage.rest < 1e-6;
+      gone = stage.view !== "unwanted" && (stage.more === 0 || stage.rest < 1e-6);
       if (!gone) return h("span", { class: "stage-cell" + here, title: "not among the recorded tokens" }, "·");
       return h("span", { class: "stage-cell" + here, title: "removed by " + stage.title },
         bar("gone", before ? before.p / most : 1e-9), h("span", { class: "cross" }, "✕"));

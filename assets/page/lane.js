@@ -126,10 +126,11 @@ window.ExplorerPage = window.ExplorerPage || {};
         control = h("select", { onchange: changed }, ...p.choices.map((c) => h("option", { value: c }, c)));
         control.value = value;
       } else if (p.kind === "ints" || p.kind === "floats") control = h("input", { type: "text", value: [].concat(value).join(","), oninput: changed });
+      else if (p.kind === "text") control = h("textarea", { rows: "2", maxlength: "4000", spellcheck: "false", value, oninput: changed });
       else control = h("input", { type: "number", min: p.low, max: p.high, step: p.kind === "int" ? "1" : "any", value: String(value), oninput: changed });
       control.setAttribute("aria-label", p.name);
       control.disabled = Boolean(this.app.data.saved); // what ran cannot be changed
-      return h("label", { class: "parameter", title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
+      return h("label", { class: "parameter" + (p.kind === "text" ? " long" : ""), title: p.help }, h("span", { class: "name" }, p.name), control, h("span", { class: "help" }, p.help || ""));
     }
 
     describeLineOnly() {
@@ -143,7 +144,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.gear.setAttribute("aria-expanded", String(open));
       if (open) {
         this.describeParameters();
-        const first = this.panel.querySelector("input, select");
+        const first = this.panel.querySelector("input, select, textarea");
         if (first) first.focus({ preventScroll: true });
       } else this.gear.focus({ preventScroll: true });
     }

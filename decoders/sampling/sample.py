@@ -6,9 +6,9 @@ Examination of Decoding Methods in the Era of LLMs" (2024).
 
 from collections.abc import Iterator
 
-from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import strategy
+from decoders.sampling.next_token import next_token
 from decoders.sampling.shaping import PROCESSORS, SHAPING
 
 
@@ -31,26 +31,9 @@ def sample(lane: Lane) -> Iterator[None]:
 
     Temperature 0 takes the likeliest processed token and draws nothing.
     """
-    greedy = lane.parameters["temperature"] == 0.0
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target = lane.distribution([lane.tip], logits)[0]
-        processed = lane.process(logits, [lane.tip], tell=True)
-        offered = target
-        if processed is not logits:
-            if not processed.isfinite().any():
-                lane.ended_by = "The processors left no token to choose from; loosen no_repeat_ngram_size."
-                return
-            offered = lane.distribution([lane.tip], processed, view="processed")[0]
-        if greedy:
-            token, u = int(processed[0].argmax()), None
-        else:
-            position = lane.tree.depths[lane.tip] + 1
-            law = probabilities(processed)[0]  # [V]
-            token, u = lane.chooser.categorical(law, ("sample", position))
-        node = lane.propose(lane.tip, token, float(offered[token]))
-        if u is not None:
-            low = float(law[:token].sum())
-            lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
-        lane.commit([node], [float(target[token])])
+        if next_token(lane, logits, target, target) is None:
+            return
         yield

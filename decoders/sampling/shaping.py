@@ -4,6 +4,8 @@ Names and meaning are transformers' `GenerationConfig`; `distributions.processor
 of them.
 """
 
+from dataclasses import replace
+
 from decoders.registry import Parameter, Part
 
 SHAPING = (
@@ -24,6 +26,7 @@ SHAPING = (
               low=0.01, high=100.0),
     Parameter("no_repeat_ngram_size", "int", 0, "No n-gram of this size occurs twice; 0 allows it.", low=0),
 )  # fmt: skip
+GREEDY = (replace(SHAPING[0], default=0.0), *SHAPING[1:])  # the same, greedy unless a temperature is given
 
 PROCESSORS = Part(
     "processors",

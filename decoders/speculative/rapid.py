@@ -7,6 +7,7 @@ by common words (BM25); the paper takes a model of sentences for that, and may l
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.other_prompt import OtherPrompt
 from decoders.registry import Parameter, strategy
 from decoders.speculative.adjusted_target import adjusted_target
 from decoders.speculative.draft_model import scores
@@ -14,7 +15,7 @@ from decoders.speculative.lengths import chain, confident
 from decoders.speculative.parts import VIEWS, Drafter, Source, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
-from decoders.speculative.short_view import ShortView, best, bm25, chunked
+from decoders.speculative.short_view import best, bm25, chunked
 from decoders.speculative.simplest import simplest
 
 SENTENCE_ENDS = (b".", b"!", b"?", b"\n")
@@ -105,6 +106,6 @@ def rapid(lane: Lane) -> Iterator[None]:
     """
     drafter, verifier, _ = parts(lane.parameters)
     short, chosen, chunks = retrieved(lane)
-    lane.scorers["draft"] = ShortView(lane, short)
+    lane.scorers["draft"] = OtherPrompt(lane, short, counts_as="draft")
     lane.note(sentence(len(short), lane.tree.trunk, chosen, chunks))
     yield from rounds(lane, drafter, verifier)

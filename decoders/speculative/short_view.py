@@ -1,16 +1,11 @@
-"""A shorter view of a lane's text for the same model: chosen chunks of the prompt, and all that follows.
+"""Which chunks of a prompt a shorter view of it holds: those that share rare tokens with what is asked.
 
-Knows token ids, trees and scorers; nothing of text, laws or how a draft is tested.
+Knows token ids, nothing of models, text or laws.
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-
-import torch
-
-from decoders.lane import Lane
-from decoders.tree import Tree
 
 SATURATION, LENGTH_WEIGHT = 1.2, 0.75  # BM25's k1 and b, at their usual values
 
@@ -50,48 +45,3 @@ def best(scores: list[float], count: int) -> list[int]:
     """The `count` chunks with the highest scores, none with 0, in their own order."""
     ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:count]
     return sorted(i for i in ranked if scores[i] > 0.0)
-
-
-class ShortView:
-    """A scorer of the lane's tree whose model reads `start` [T] in place of the prompt. It has a tree of its
-    own: what hangs below the prompt is copied when it is first asked for.
-    """
-
-    def __init__(self, lane: Lane, start: list[int]):
-        self.lane, self.tree = lane, Tree(start)
-        self.scorer = lane.models["target"].engine.attach(self.tree)
-        self.node_of = {lane.tree.trunk - 1: len(start) - 1}  # node of the lane's tree -> node of this one
-
-    @property
-    def work(self):
-        """What the last `score` call computed."""
-        work = self.scorer.work
-        work.scope = f"{self.tree.trunk:,} of the prompt's {self.lane.tree.trunk:,} tokens"
-        return work
-
-    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] after each node of the lane's tree, none of them inside the prompt."""
-        for node in nodes:
-            self._copy(node)
-        return self.scorer.score([self.node_of[n] for n in nodes], hidden)
-
-    def _copy(self, node: int) -> None:
-        new = []
-        while node not in self.node_of:
-            new.append(node)
-            node = self.lane.tree.parents[node]
-        for node in reversed(new):
-            above = self.node_of[self.lane.tree.parents[node]]
-            self.node_of[node] = self.tree.add(above, self.lane.tree.tokens[node])
-
-    def forget(self, nodes: list[int]) -> None:
-        """As `engine.Scorer.forget`."""
-        self.scorer.forget([self.node_of[n] for n in nodes if n in self.node_of])
-
-    def release(self, nodes: list[int]) -> None:
-        """As `engine.Scorer.release`."""
-        self.scorer.release([self.node_of[n] for n in nodes if n in self.node_of])
-
-    def close(self) -> None:
-        """As `engine.Scorer.close`."""
-        self.scorer.close()

@@ -117,7 +117,7 @@ def test_the_draft_reads_the_chunks_that_share_words_with_the_end(tiny_model):
     assert b"Zoe has a fox" in read and b"dog" not in read
     assert "chunks before it those that share most with that end: 3." in step.of(Note)[0].text
     drafts = [f for f in step.of(Forward) if f.model == "draft"]
-    assert drafts[0].scope == f"{view.trunk} of the prompt's {len(prompt)} tokens"
+    assert drafts[0].scope == f"{view.trunk} tokens in place of the prompt's {len(prompt)}"
     assert drafts[0].tokens == view.trunk
     lane.close()
     assert model.engine.cache.used == 0

@@ -86,6 +86,19 @@ def tail_is_less_likely(cut, whole):
     assert total(cut) / len(cut.output()) > total(whole) / len(whole.output())
 
 
+def gained(trace: Trace) -> float:
+    """How much likelier the wanted view finds a token than the second view does, on average."""
+    scores = [e for step in trace.steps for e in step.of(Score) if e.name == "contrast"]
+    others = [next(v for name, v in s.parts.items() if name != "wanted") for s in scores]
+    return sum(s.parts["wanted"] - other for s, other in zip(scores, others, strict=True)) / len(scores)
+
+
+def a_stronger_contrast_gains_more(greedy, weak, strong):
+    assert gained(strong) > gained(weak) > 0
+    assert strong.output() != greedy.output()
+    assert forwards(strong) == 2 * len(strong.output())
+
+
 def groups_part_earlier(beam, diverse):
     assert shared(diverse) < shared(beam)
 
@@ -252,6 +265,9 @@ SHOWS = {
     "Going round in circles": greedy_loops,
     "Three temperatures": hotter_is_less_likely,
     "Without the tail": tail_is_less_likely,
+    "More of the prompt": a_stronger_contrast_gains_more,
+    "Where the sky is green": a_stronger_contrast_gains_more,
+    "Not without the instruction": a_stronger_contrast_gains_more,
     "Beams that keep apart": groups_part_earlier,
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,

@@ -1,0 +1,33 @@
+"""Where a prompt may be cut: behind its first or before its last line, or sentence if it has one line only.
+
+Knows tokens and the bytes they stand for, nothing of models or of what a cut is for.
+"""
+
+from collections.abc import Callable, Sequence
+
+SENTENCE_ENDS = (b".", b"!", b"?")
+
+
+def cuts(words: Sequence[bytes], ends: tuple[bytes, ...]) -> list[int]:
+    """The places i at which `words[i - 1]` ends with one of `ends`, but for spaces, and something follows."""
+    last = max((i for i, word in enumerate(words) if word.strip()), default=0)
+    return [i for i, word in enumerate(words[:last], 1) if word.rstrip(b" \"'").endswith(ends)]
+
+
+def last_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
+    """Where the last line of a prompt begins, or its last sentence if it has one line; 0 if one sentence."""
+    words = [bytes_of(token) for token in tokens]
+    return max(cuts(words, (b"\n",)) or cuts(words, SENTENCE_ENDS) or [0])
+
+
+def first_part(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> int:
+    """Where the first line of a prompt ends, or its first sentence if it has one line; all of it if one
+    sentence.
+    """
+    words = [bytes_of(token) for token in tokens]
+    return min(cuts(words, (b"\n",)) or cuts(words, SENTENCE_ENDS) or [len(tokens)])
+
+
+def head(tokens: Sequence[int], special: Sequence[int]) -> int:
+    """How many special tokens the prompt begins with: every text does, so every view of it does too."""
+    return next((i for i, token in enumerate(tokens) if token not in special), len(tokens))
