@@ -43,6 +43,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
         "parameters": {"noise": "none", "epsilon": 0.7},
     },
+    "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},
     "staged": {"max_new_tokens": 20},

@@ -32,7 +32,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   label   x y text [face size role bold align priority w side dy stack]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
-          gutter, x is ignored; stack: what two spaces part stands below each other on a phone
+          gutter, x is ignored; line: with side, its line of a list that never scrolls (none on a
+          phone); stack: what two spaces part stands below each other on a phone
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
@@ -60,11 +61,11 @@ without it rows grow downwards and scroll), "left" and "right" (gutters in pixel
 "right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below
 shows the whole run: "rows" as they are, "piled" marks of a column, "amount" of a step as a grey; without it
 there is no strip), "fold_rows" (what becomes of rows above those that are open: "stairs" without text, or one
-row of what was "settled" there), "note_title" (what the notes at the front are), "by_depth" (on a phone x is
-the marks' `depth`, that many columns, and only the panel that grows is drawn), "axis" (title of x; null: no
-ticks), "legend": entries [key, glyph, role, text], shown when a mark with that key, "kind:state"
-("cell:rejected"; kinds without state use their role or glyph), is in the window; role is a state, ink or
-soft.
+row of what was "settled" there), "patched" (true: words have a patch of background), "note_title" (what the
+notes at the front are), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the panel
+that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text], shown
+when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph), is in
+the window; role is a state, ink or soft.
 """
 
 import math

@@ -4,6 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   player.drawers = player.drawers || {};
+  const LINE = 15; // pixels of a line of a list
   const MOST = 150; // text is three times as dear as marks
 
   // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
@@ -94,9 +95,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       put("left", panel.topPx + panel.fold.px / 2, { panel: panel.id }, [[words, surface.soft]]);
     }
     for (const label of ctx.byKind.label || []) {
-      if (!label.side || label.drawn === false) continue;
+      const listed = label.line !== undefined; // a line of a list stays where it is when rows scroll
+      if (!label.side || label.drawn === false || (listed && ctx.narrow)) continue;
       const color = player.roleColour(label.role || "soft", ctx.palette);
-      put(label.side, ctx.py(label.y, label), label, [[label.text, color, label.bold, label.face]]);
+      const y = listed ? view.panelOf(label).topPx + LINE * (label.line + 0.7) : ctx.py(label.y, label);
+      put(label.side, y, label, [[label.text, color, label.bold, label.face]]);
     }
   };
 

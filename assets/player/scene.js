@@ -124,6 +124,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     reset(head) {
       this.head = head || {};
       this.history = new player.History(this.head.ops);
+      this.root.classList.toggle("dp-patched", Boolean(this.head.patched));
       this.shown = Infinity;
       this.paintedStep = -1;
       this.hand = { follow: true };

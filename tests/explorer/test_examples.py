@@ -9,7 +9,7 @@ import pytest
 from decoders.models import load
 from decoders.names import DRAFT, TARGET
 from decoders.registry import strategies
-from decoders.trace import Commit, Forward, Propose, Score, Trace, Verdict
+from decoders.trace import Commit, Forward, Note, Propose, Score, Trace, Verdict
 from explorer import stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
@@ -101,6 +101,11 @@ def a_stronger_contrast_gains_more(greedy, weak, strong):
 
 def groups_part_earlier(beam, diverse):
     assert shared(diverse) < shared(beam)
+
+
+def proven_likelier(search, greedy):
+    said = [e.text for step in search.steps for e in step.events if isinstance(e, Note)]
+    assert total(search) >= total(greedy) and "has a higher score" in said[-1]
 
 
 def same_text_cheaper(quick, greedy):
@@ -269,6 +274,7 @@ SHOWS = {
     "Where the sky is green": a_stronger_contrast_gains_more,
     "Not without the instruction": a_stronger_contrast_gains_more,
     "Beams that keep apart": groups_part_earlier,
+    "The likeliest text of all": proven_likelier,
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
     "Neither model waits": ahead_and_in_vain,
