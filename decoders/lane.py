@@ -338,11 +338,12 @@ class Lane:
         self._events.append(trace.Score(node, name, total, parts, rank, level))
 
     def cell(
-        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None
-    ) -> None:
-        """What stands at a position in an iteration."""
+        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None,
+        level: str | None = None,
+    ) -> None:  # fmt: skip
+        """What stands at a position in an iteration; `level` names the text, where there are several."""
         self._meet((token,))
-        self._events.append(trace.Cell(position, iteration, token, state, confidence))
+        self._events.append(trace.Cell(position, iteration, token, state, confidence, level))
 
     def depend(self, source: int, target: int, weight: float, kind: str) -> None:
         """`target` waited for or came from `source`."""

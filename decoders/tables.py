@@ -46,6 +46,11 @@ class TableModel:
             self.words[token] if self.words else chr(97 + token) if self.vocabulary <= 26 else f" {token}"
         ).encode()
 
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text: one for each character, and any token for one that no token shows."""
+        shown = {self.bytes_of(token).decode(): token for token in range(self.vocabulary)}
+        return [shown.get(character, ord(character) % self.vocabulary) for character in text]
+
 
 class TableScorer:
     """Looks rows up. Has no KV slots to speak of, and no attention and no hidden states."""

@@ -1,4 +1,7 @@
-"""The token tree of one lane: tokens, parents, depths. Knows nothing of models, scores or text."""
+"""The token tree of one lane: tokens, parents, depths. Knows nothing of models, scores or text.
+
+Further texts that a lane decodes in the same forwards stand beside the prompt, each with a root of its own.
+"""
 
 
 class Tree:
@@ -13,10 +16,10 @@ class Tree:
         self.trunk = len(prompt)
 
     def add(self, parent: int, token: int) -> int:
-        """Hangs `token` below node `parent` and returns the new node's id."""
+        """Hangs `token` below node `parent` and returns the new node's id; parent -1: the first of a text."""
         self.tokens.append(token)
         self.parents.append(parent)
-        self.depths.append(self.depths[parent] + 1)
+        self.depths.append(self.depths[parent] + 1 if parent >= 0 else 0)
         return len(self.tokens) - 1
 
     def path(self, node: int, above: int = -1) -> list[int]:

@@ -23,7 +23,8 @@ class Sentences:
         """One sentence, or two where the strategy left a note of its own."""
         found: dict[str, list] = {}
         for event in step.events:
-            found.setdefault(type(event).__name__, []).append(event)
+            if type(event).__name__ != "Cell" or event.level is None:  # of the lane's own text alone
+                found.setdefault(type(event).__name__, []).append(event)
         for event in found.get("Distribution", []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)

@@ -14,6 +14,7 @@ from explorer import stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
 from explorer.requests import check
+from tests.decoders.batches import written
 
 WITH_LANES = [example for example in stored.prompts() if "lanes" in example]
 
@@ -174,6 +175,16 @@ def load_shortens(*traces):
     assert drafted[0] > drafted[1] > drafted[2]
 
 
+def for_each_forward(trace: Trace) -> float:
+    """Tokens of all texts of a batch for each target forward."""
+    return sum(map(len, written(trace).values())) / forwards(trace)
+
+
+def texts_share_forwards(together, alone):
+    assert together.output() == alone.output() and len(written(together)) == 4
+    assert for_each_forward(together) > 2 * for_each_forward(alone)
+
+
 def strays(trace):
     return trace.costs.mean_total_variation
 
@@ -291,6 +302,7 @@ SHOWS = {
     "Similar tokens vouch for each other": neighbours_lend,
     "When to stop guessing": wastes_less,
     "Guessing under load": load_shortens,
+    "Four texts at once": texts_share_forwards,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
