@@ -7,20 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import training
 from causal import finish, stage
 from corpus import ROW, Texts, prepare, story_rows, task_rows
 from training import compiled, trained
 from transformers import LlamaForCausalLM
 
+from decoders.heads.files import weights_sha256
+
+TARGET = "llama-tiny"
 OWN_SHARE = 0.15  # tokens written by the target at temperature 1, for each token of the budget
 BATCH, PROMPT = 64, 24
 
 
 @torch.no_grad()
-def own_text(target: LlamaForCausalLM, texts: Texts, path: Path, tokens: float, batch: int) -> np.ndarray:
-    """Rows [R, ROW] that the target wrote, `batch` at a time, after beginnings of stories and of tasks; kept
-    in `path`, from where a run that was cut off goes on.
+def own_text(target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int) -> np.ndarray:
+    """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
+    kept in `work`, by its weights, from where a run that was cut off, or another recipe, goes on.
     """
+    path = work / f"own-text-{weights_sha256(training.MODELS / TARGET)[:8]}.npy"
     target.eval()
     rows = [np.load(path)] if path.exists() else []
     while (written := sum(map(len, rows))) * ROW < tokens:
@@ -60,11 +65,11 @@ def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndar
 def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    target = trained("llama-tiny")
+    target = trained(TARGET)
     draft = trained("llama-tiny-draft")
     budget = args.million_tokens or 4
-    own = own_text(target, texts, args.work / "own_text.npy", OWN_SHARE * budget * 1e6, BATCH)
+    own = own_text(target, texts, args.work, OWN_SHARE * budget * 1e6, BATCH)
     loss = distillation(draft, target, own)
     name = "llama-tiny-draft-distilled"
     curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)
-    finish(draft, texts, name, curve, distilled_from="llama-tiny")
+    finish(draft, texts, name, curve, distilled_from=TARGET)

@@ -77,7 +77,7 @@ def main(args: Namespace) -> None:
     work = args.work / f"{NAME}-{files.weights_sha256(source)[:8]}"  # of just these weights
     work.mkdir(parents=True, exist_ok=True)
     budget = args.million_tokens or MILLION_TOKENS
-    own = own_text(model, texts, work / "own_text.npy", OWN_SHARE * budget * 1e6, OWN_BATCH)
+    own = own_text(model, texts, args.work, OWN_SHARE * budget * 1e6, OWN_BATCH)
     shared = Target.of(model)
     torch.manual_seed(0)
     made = (Medusa(shared), Eagle(shared), Kangaroo(shared, EXIT))

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 from explorer.tasks import TASKS, Problem, problems
 from explorer.tasks.correction import MEANT, UNCLEAR, WORDS, misspellings, spoil
 from explorer.tasks.prefixes import SCORED, possible
-from explorer.tasks.python_programs import evaluate
 from explorer.tasks.records import unhelpful
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_the_right_answer_passes_and_a_mangled_one_fails(name):
     """A wrong answer is another problem's: it may be right by chance, but only now and then."""
-    made = problems(name, 200)
+    made = problems(name, 60)
     grades = [TASKS[name].check(p, p.answer + "\n\nmore text") for p in made]
     assert all(grade.right for grade in grades), next(g for g in grades if not g.right)
     crossed = [
@@ -69,17 +68,6 @@ def test_other_right_answers_are_right_too():
     assert program.check(problem, "reverse\nadd 1").right
     assert program.check(problem, "add 1\nreverse").right
     assert not program.check(problem, "add 1").right
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["__import__('os').system('true')", "xs.__class__", "open('x')", "(lambda: 0)()", "9 ** 9 ** 9",
-     "[0] * 100 * 100 * 100", "f'{xs}'", "xs.append(1)", "'a' * 1000"],
-)  # fmt: skip
-def test_code_that_reaches_outside_or_grows_is_refused(body):
-    """With a sentence, before it runs."""
-    with pytest.raises(ValueError, match=r"\.$"):
-        evaluate(body, "xs", ([1, 2, 3],))
 
 
 def test_some_training_records_are_unhelpful_on_purpose():
