@@ -90,12 +90,13 @@ class LeanLlama:
         half, width = cos.shape[-1] // 2, (cos.shape[-1],)
         x = self.embed[tokens] if states is None else states  # [N, d]
         n, d = x.shape
-        queries = []
+        queries, entered, early = [], x, frozenset() if part is None else part.early
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
             if taps is not None:
                 taps.append(x)
             if part is None or index in part.attention:
-                mixed = qkv.times(self.scaled(x)).reshape(n, -1, *width)
+                entered = entered if index in early else x
+                mixed = qkv.times(self.scaled(entered)).reshape(n, -1, *width)
                 turned = mixed[:, :both]
                 turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
                 q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]

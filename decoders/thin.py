@@ -1,7 +1,8 @@
 """A part of a model's layers: which attention and MLP blocks run, and how a transformers model runs those.
 
-A block that does not run adds nothing to the residual stream; the last norm and the head always run. Knows
-modules and tensors, neither trees nor strategies; which keys and values may be kept is the engine's to know.
+A block that does not run adds nothing to the residual stream; the last norm and the head always run. The
+attentions of a group of layers may all read what entered the first of them. Knows modules and tensors,
+neither trees nor strategies; which keys and values may be kept is the engine's to know.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,6 +21,13 @@ class Layers:
     total: int
     attention: frozenset[int]
     mlp: frozenset[int]
+    group: int = 1  # layers whose attentions read one input; the first and the last layer stand alone
+
+    @classmethod
+    def grouped(cls, group: int, total: int) -> "Layers":
+        """All layers, but those between the first and the last one in groups of so many."""
+        every = frozenset(range(total))
+        return cls(total, every, every, group)
 
     @classmethod
     def only(cls, layers: Collection[int], total: int) -> "Layers":
@@ -43,6 +51,11 @@ class Layers:
         return cls(total, every - frozenset(attention), every - frozenset(mlp))
 
     @property
+    def early(self) -> frozenset[int]:
+        """The layers whose attention reads what entered the first layer of their group."""
+        return frozenset(i for i in range(1, self.total - 1) if (i - 1) % self.group)
+
+    @property
     def share(self) -> float:
         """The share of all blocks that run, an attention counting as much as an MLP."""
         return (len(self.attention) + len(self.mlp)) / (2 * self.total)
@@ -53,10 +66,14 @@ class Layers:
         whole model's own.
         """
         count = len(self.attention)
+        if self.early:
+            return None
         return count if self.attention == self.mlp == frozenset(range(count)) else None
 
     def __str__(self) -> str:
         """`layers 1-3 of 12`, counted from 1 as people do."""
+        if self.early:
+            return f"{self.total} layers in groups of {self.group}"
         if self.attention == self.mlp:
             return f"layers {spans(self.attention)} of {self.total}"
         return f"attention {spans(self.attention)} and MLP {spans(self.mlp)} of {self.total} layers"
@@ -83,6 +100,11 @@ class Blocks:
             layer.self_attn if hasattr(layer, "self_attn") else layer.attn for layer in self.layers
         ]
         self.mlp = [layer.mlp for layer in self.layers]
+
+    def norm_of(self, layer: int) -> torch.nn.Module:
+        """The norm in front of a layer's attention."""
+        found = self.layers[layer]
+        return found.input_layernorm if hasattr(found, "input_layernorm") else found.ln_1
 
     @contextmanager
     def running(
@@ -116,6 +138,9 @@ class Blocks:
 
         undo.append(self.layers[0].register_forward_pre_hook(enters, with_kwargs=True).remove)
         undo += [layer.register_forward_hook(leaves).remove for layer in self.layers]
+        for i in sorted(part.early):  # `stream[k]` is what enters layer k
+            hook = taken_from(stream, i - (i - 1) % part.group, starts)
+            undo.append(self.norm_of(i).register_forward_pre_hook(hook).remove)
         try:
             yield stream
         finally:
@@ -149,6 +174,20 @@ def silent_from(starts: list[int]) -> Callable:
         for row, start in enumerate(starts):
             found[row, start:] = 0.0
         return (found, *output[1:]) if isinstance(output, tuple) else found
+
+    return hook
+
+
+def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None) -> Callable:
+    """A hook that lets a norm read what entered `layer` in place of its input, from each row's start on."""
+
+    def hook(module, inputs):
+        if starts is None:
+            return (stream[layer], *inputs[1:])
+        new = inputs[0].clone()
+        for row, start in enumerate(starts):
+            new[row, start:] = stream[layer][row, start:]
+        return (new, *inputs[1:])
 
     return hook
 

@@ -63,7 +63,7 @@ class Timeline:
             return []
         ops: list[Op] = []
         if self.unit is None:
-            self.unit = scale(found)
+            self.unit = scale(found, step.seconds)
             ops.append({"id": "lanes", "set": {"x_unit": self.unit}})
         self.count += 1
         judged = self._judge(verdicts)
@@ -212,10 +212,14 @@ def panels(names: list[str]) -> list[Op]:
     ]  # fmt: skip
 
 
-def scale(bars: list[Bar]) -> float:
-    """Milliseconds of a column, a round number: the first round takes about COLUMNS of them."""
+def scale(bars: list[Bar], seconds: float) -> float:
+    """Milliseconds of a column, a round number: the first round, which took `seconds` in all, takes about
+    COLUMNS of them.
+    """
     draft = sum(bar.seconds for bar in bars if bar.row == "draft")
     known = all(bar.shared for bar in bars if bar.row == "target")  # another lane has read the prompt
     wanted = 1e3 / COLUMNS * (4 * draft if known else sum(bar.seconds for bar in bars))
+    if all(bar.shared for bar in bars):  # nothing was computed: only the round itself took time
+        wanted = 1e3 / COLUMNS * 4 * seconds
     steps = [m * 10.0**e for e in range(-3, 5) for m in (1, 2, 5)]
     return max((s for s in steps if s <= wanted), default=steps[0])

@@ -8,13 +8,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.speculative.beside import Beside
 from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
-from decoders.speculative.rounds import judged
-from decoders.speculative.shapes import open_ends
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
-from decoders.speculative.windows import BEHIND, OVER, carried, forget, written
+from decoders.speculative.windows import overlapped, written
 
 CONCURRENT = Parameter(
     "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
@@ -70,29 +67,10 @@ def pearl(lane: Lane) -> Iterator[None]:
     the draft's next token is tested. A round takes as long as the slower of both, so the window should take
     the draft as long as one forward takes the target.
     """
-    _, verifier, temperature = parts(lane.parameters)
+    _, verifier, _ = parts(lane.parameters)
     count = lane.parameters["num_assistant_tokens"]
-    draft, window = Draft(lane.tip), []  # window: what waits behind the newest token for the target
-    with Beside(lane, lane.parameters["concurrent"]) as target:
-        while lane.more:
-            mode = "Post" if window else "Pre"
-            nodes = [lane.tip, *open_ends(lane, window)][: lane.left]
-            answer = target.score(nodes)
-            ahead = written(lane, draft, (window or [lane.tip])[-1], min(count, lane.left - len(window)))
-            draft.nodes = [*window, *ahead[:1]]  # these are tested now
-            lane.note(f"{mode}-verify: {tests(len(draft.nodes), len(ahead))}")
-            walk = judged(lane, draft, verifier, nodes, answer())
-            behind = ahead[1:]
-            if walk.token is None and lane.more:
-                draft, window = carried(draft, lane.tip, behind), behind
-            else:
-                forget(lane, behind, draft, BEHIND if walk.token is not None else OVER)
-                lane.drop([n for n in draft.nodes if n not in walk.path])
-                draft, window = Draft(lane.tip), []
-            yield
 
+    def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+        return [written(lane, draft, end, min(count, room))]
 
-def tests(tested: int, ahead: int) -> str:
-    """What a round does, in a sentence."""
-    plural = "s" if tested != 1 else ""
-    return f"the target tests {tested} token{plural} while the draft writes {ahead} more."
+    yield from overlapped(lane, verifier, write)

@@ -18,9 +18,8 @@ from decoders.engine import Scorer
 from decoders.kv_view import SELECTORS, Budget, View, view
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.speculative import lengths
-from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import Draft, Drafter, Question, Verifier, badge, described, drafted
+from decoders.speculative.draft_model import draft_chain
+from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Question, Verifier, badge, described
 from decoders.speculative.rounds import law, rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shapes import open_ends
@@ -200,8 +199,7 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, soft: torch.Tenso
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the draft model and the simplest verifier; strict, that is only the inner loop."""
     temperature = parameters["temperature"]
-    shape = lengths.chain(lengths.fixed(parameters["num_assistant_tokens"]), temperature)
-    drafter, verifier, _ = simplest(drafted(DRAFT_MODEL, shape), temperature)
+    drafter, verifier, _ = simplest(draft_chain(parameters), temperature)
     return twice_checked(drafter, verifier) if parameters["strict"] else drafter, verifier, temperature
 
 
@@ -235,7 +233,7 @@ def refreshing(parameters: dict) -> Part:
         *SHAPING,
     ),
     papers=("specpv",),
-    views=("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)) if parameters["strict"] else "relaxed",
     parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
 )  # fmt: skip

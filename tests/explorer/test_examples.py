@@ -130,6 +130,16 @@ def ahead_and_in_vain(overlapped, in_turn):
     assert wasted[0] > wasted[1]
 
 
+def fewer_start_anew(one, branches, sequences):
+    """Fewer rounds that the target ends with a token of its own; several first tokens beside each other."""
+
+    def anew(trace):
+        return sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in trace.steps)
+
+    assert sequences.output() == branches.output() == one.output() and anew(branches) < anew(one)
+    assert any(p.slot for step in sequences.steps for p in step.of(Propose))
+
+
 def tree_settles_more(chain, tree):
     assert tree.output() == chain.output() and forwards(tree) < forwards(chain)
     assert tree.costs.totals()["proposed"] > chain.costs.totals()["proposed"]
@@ -218,6 +228,13 @@ def same_text_in_parts(*traces):
         assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
 
 
+def calibration_pays(calibrated, not_so, greedy):
+    def passed(trace):
+        return trace.costs.totals()["accepted"] / trace.costs.totals()["proposed"]
+
+    assert calibrated.output() == not_so.output() == greedy.output() and passed(calibrated) > passed(not_so)
+
+
 def fewer_layers_cost_less_and_say_worse(ten, six, greedy):
     assert forwards(six) < forwards(ten) < forwards(greedy) + 1
     assert total(six) / len(six.output()) < total(greedy) / len(greedy.output())
@@ -289,6 +306,7 @@ SHOWS = {
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
     "Neither model waits": ahead_and_in_vain,
+    "Ahead in several ways": fewer_start_anew,
     "A chain or a tree of guesses": tree_settles_more,
     "Guesses for the guesser": same_draft_in_fewer_forwards,
     "A megabyte for guessing": memory_shortens,
@@ -310,6 +328,7 @@ SHOWS = {
     "A draft model and a store": both_sources_serve,
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
+    "Layers at the same time": calibration_pays,
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
     "A glance at a long prompt": a_part_of_the_prompt_guesses,

@@ -107,10 +107,12 @@ def test_overlapping_is_judged_by_rounds_that_were_measured(at_once, says):
 
 def test_the_scale_is_a_round_number():
     bars = [Bar("a", "draft", 0, 0.002, 1, "draft"), Bar("b", "target", 0, 0.03, 1, "verify")]
-    assert scale(bars) == 2
+    assert scale(bars, 0.04) == 2
     bars[1] = Bar("b", "target", 0, 1e-5, 4, "verify", shared=True)  # its prompt was read by another lane
-    assert scale(bars) == 0.5
-    assert scale([]) > 0
+    assert scale(bars, 0.04) == 0.5
+    bars[0] = Bar("a", "draft", 0, 1e-5, 4, "draft", shared=True)  # and the draft's too
+    assert scale(bars, 0.004) == 1
+    assert scale([], 0.0) > 0
 
 
 def test_milliseconds_have_three_digits():

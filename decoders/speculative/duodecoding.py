@@ -1,0 +1,88 @@
+"""DuoDecoding: while the target tests a window, the draft writes one long sequence or several short ones.
+
+Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
+temperature 0 alone; above it, the sequences are still the likeliest tokens and the target draws for itself.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, strategy
+from decoders.speculative.forks import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.parts import Draft, badge, described
+from decoders.speculative.pearl import CONCURRENT, schedule
+from decoders.speculative.sentences import number
+from decoders.speculative.shaping import SHAPING
+from decoders.speculative.windows import overlapped
+
+MOST = 8  # sequences
+
+
+def sequence_count(chances: list[float], second: float, budget: int) -> int:
+    """How many sequences share the budget. chances: of first tokens, best first; second: of the best token
+    after the best first one.
+
+    One, and one more for each next first token that is likelier than the best two in a row together; rounded
+    down to a divisor of the budget.
+    """
+    count = 1
+    while count < min(len(chances), MOST) and chances[count] > chances[0] * second:
+        count += 1
+    return max(k for k in range(1, count + 1) if budget % k == 0)
+
+
+def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> list[list[int]]:
+    """What the draft writes below `end` with a budget of tokens."""
+    if room < 1 or ended(lane, end):
+        return []
+    found = fork(lane, draft, end, [], 1)
+    (first,) = found[0]
+    if budget > 1 and not ended(lane, first):
+        chances, (second,) = best_chances(lane, end, MOST), best_chances(lane, first, 1)
+        count = sequence_count(chances, second, budget)
+        found = fork(lane, draft, end, found[0], count)
+        likelier = sum(chance > chances[0] * second for chance in chances[1:])
+        lane.note(
+            f"The best first two tokens have {number(chances[0] * second)} together; {likelier} other first "
+            f"tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
+        )
+    grow(lane, draft, found, min(budget // len(found), room))
+    return found
+
+
+@strategy(
+    name="duodecoding",
+    title="DuoDecoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("budget", "int", 12, "Tokens that the draft writes in a round.", low=1, high=64),
+        CONCURRENT,
+        *SHAPING,
+    ),
+    papers=("duodecoding",),
+    views=("timeline", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*endless_forks(parameters)),
+    parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
+)
+def duodecoding(lane: Lane) -> Iterator[None]:
+    """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
+
+    1. As in PEARL, the target reads the window that waits, while the draft writes below its end.
+    2. The draft looks at its best first token and the best token behind it. Every other first token that is
+       likelier than these two together, `p_i > p_1 m`, begins a sequence of its own: at most 8, and as many
+       as divide the budget evenly.
+    3. All are written at once, level by level, each with its share of the budget.
+    4. The target tests the window and then the first tokens. The rest of the sequence whose first token
+       passes is the next window; the others are thrown away.
+
+    The very first round drafts one token, so that the first token of the text is there at once. The budget
+    should take the draft as long as one forward takes the target. Sequences are the draft's likeliest tokens
+    at any temperature, and the target draws for itself, so the text is the target's.
+    """
+    _, verifier, _ = endless_forks(lane.parameters)
+
+    def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+        return sequences(lane, draft, end, room, lane.parameters["budget"] if lane.written else 1)
+
+    yield from overlapped(lane, verifier, write)
