@@ -181,6 +181,7 @@ def next_guess(text: Text, draft: Draft, end: int, scores: torch.Tensor) -> int:
     a drawn one; returns its node.
     """
     text.distribution([end], scores, view="draft")
+    draft.scores[end] = scores[0]
     if text.parameters["temperature"] == 0.0:
         return likeliest(text, draft, [end], scores, [1])[0]
     return sampled(text, draft, [end], law(text, scores), [1], SAMPLED)[0]

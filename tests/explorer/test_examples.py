@@ -14,6 +14,8 @@ from explorer import stored
 from explorer.lanes import lane_maker
 from explorer.loading import Loader
 from explorer.requests import check
+from tests.decoders.batches import drafted as guesses
+from tests.decoders.batches import rounds as batch_rounds
 from tests.decoders.batches import written
 
 WITH_LANES = [example for example in stored.prompts() if "lanes" in example]
@@ -195,6 +197,20 @@ def texts_share_forwards(together, alone):
     assert for_each_forward(together) > 2 * for_each_forward(alone)
 
 
+def submitted(trace: Trace) -> list[set[int]]:
+    """Round by round, how many guesses the texts of a batch submitted."""
+    return [
+        {sum(cell.state != "pruned" for cell in guesses(cells)) for cells in texts.values()}
+        for texts in batch_rounds(trace)
+    ]
+
+
+def a_sure_text_takes_more(chosen, equal):
+    assert chosen.output() == equal.output() and "pruned" in statuses(chosen)
+    assert any(max(lengths) > 3 > min(lengths) for lengths in submitted(chosen))
+    assert all(max(lengths) <= 3 for lengths in submitted(equal))
+
+
 def strays(trace):
     return trace.costs.mean_total_variation
 
@@ -321,6 +337,7 @@ SHOWS = {
     "When to stop guessing": wastes_less,
     "Guessing under load": load_shortens,
     "Four texts at once": texts_share_forwards,
+    "A budget for four texts": a_sure_text_takes_more,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
