@@ -100,6 +100,14 @@ class Blocks:
             layer.self_attn if hasattr(layer, "self_attn") else layer.attn for layer in self.layers
         ]
         self.mlp = [layer.mlp for layer in self.layers]
+        norms = (getattr(base, name, None) for name in ("norm", "ln_f", "final_layer_norm"))
+        self.last_norm = next((norm for norm in norms if norm is not None), None)
+        self.head = model.get_output_embeddings()
+
+    @torch.inference_mode()
+    def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """What the model's own last norm and head make of the stream [N, d] after any layer: [N, V]."""
+        return self.head(self.last_norm(states))
 
     def norm_of(self, layer: int) -> torch.nn.Module:
         """The norm in front of a layer's attention."""

@@ -34,6 +34,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
         "parameters": {"guidance_scale": 3.0},
     },
+    "contrastive_decoding": {
+        "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a red ball. Mia has a",
+        "max_new_tokens": 16,
+    },
+    "dola": {"prompt": "Anna was a little fish. She lived in the big blue sea.", "max_new_tokens": 16},
     "context_aware": {
         "prompt": "The sky in this land is green. The grass is red.\nTom looked up. The color of the sky was",
         "parameters": {"alpha": 2.0},

@@ -56,7 +56,7 @@ def without_context(lane: Lane) -> list[int] | None:
         ),
         *GREEDY,
     ),
-    views=("entropy", "dependencies", "text"),
+    views=("contrast", "entropy", "dependencies", "text"),
     badge=badge,
     parts=lambda parameters: [MIX],
 )  # fmt: skip

@@ -37,7 +37,7 @@ def negative(lane: Lane) -> list[int]:
         ),
         *GREEDY,
     ),
-    views=("entropy", "dependencies", "text"),
+    views=("contrast", "entropy", "dependencies", "text"),
     badge=lambda p: "equal to generate" if p["temperature"] == 0.0 else "contrasted",
     parts=lambda parameters: [MIX],
 )  # fmt: skip

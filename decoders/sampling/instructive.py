@@ -87,7 +87,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
         Parameter("noisy_instruction", "text", "", "The noise `own text`."),
         *GREEDY,
     ),
-    views=("entropy", "dependencies", "text"),
+    views=("contrast", "entropy", "dependencies", "text"),
     badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
     parts=lambda parameters: [MIX],
 )  # fmt: skip

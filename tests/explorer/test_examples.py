@@ -102,6 +102,22 @@ def a_stronger_contrast_gains_more(greedy, weak, strong):
     assert forwards(strong) == 2 * len(strong.output())
 
 
+def an_amateur_opens_the_loop(greedy, *contrasted):
+    for trace in contrasted:
+        assert repeated(trace) < repeated(greedy) and gained(trace) > 0
+        totals = trace.costs.totals()
+        assert totals["draft_forwards"] == totals["target_forwards"] == len(trace.output())
+
+
+def early_layers_differ_more(low, high, greedy):
+    def apart(trace):
+        scores = [e.total for step in trace.steps for e in step.of(Score) if e.name == "divergence"]
+        return sum(scores) / len(scores)
+
+    assert apart(low) > apart(high) > 0
+    assert forwards(low) == len(low.output()) and low.output() != greedy.output()
+
+
 def groups_part_earlier(beam, diverse):
     assert shared(diverse) < shared(beam)
 
@@ -317,6 +333,8 @@ SHOWS = {
     "More of the prompt": a_stronger_contrast_gains_more,
     "Where the sky is green": a_stronger_contrast_gains_more,
     "Not without the instruction": a_stronger_contrast_gains_more,
+    "Expert against amateur": an_amateur_opens_the_loop,
+    "Late layers against early ones": early_layers_differ_more,
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,
     "A small model guesses ahead": guesses_pass_and_fail,
