@@ -48,6 +48,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
         "parameters": {"noise": "none", "epsilon": 0.7},
     },
+    "first_finish": {
+        "prompt": "The dog was tired. Mom said it was time to sleep.",
+        "max_new_tokens": 40,
+        "parameters": {"temperature": 0.8},
+    },
     "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},

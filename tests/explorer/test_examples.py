@@ -325,7 +325,14 @@ def draws_stay(by_ratio, by_redraw, sample):
         assert forwards(trace) / len(trace.output()) < forwards(sample) / len(sample.output())
 
 
+def the_shortest_of_many(alone, race):
+    """Its own sample number 0 is the lone one, so the race takes no longer."""
+    assert len(race.output()) <= len(alone.output()) and forwards(race) == len(race.output())
+    assert "end-of-text" in race.ended
+
+
 SHOWS = {
+    "Whoever ends first": the_shortest_of_many,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
     "Three temperatures": hotter_is_less_likely,
