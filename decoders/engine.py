@@ -230,6 +230,10 @@ class Scorer:
         self.work = Work(len(order), rows=len(nodes), scope=scope)
         return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
 
+    def early_state(self, node: int) -> torch.Tensor:
+        """The stream [d] after the first layers at a node that nothing but they has read."""
+        return self.early[node].stream
+
     def streams(self, node: int) -> torch.Tensor | None:
         """The residual streams [L + 1, d] of a scored node after 0 to L layers, if `taps` was set then."""
         batch, _, at = self.kept[node]

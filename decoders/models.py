@@ -94,6 +94,16 @@ class LoadedModel:
         kept = getattr(getattr(self.engine, "cache", None), "storage", [])
         return own * copies + sum(t.numel() * t.element_size() for t in kept)
 
+    @cached_property
+    def heads(self) -> dict[str, DraftModule]:
+        """The draft modules that come with the project for just this model; empty if there are none. Raises
+        ValueError with one sentence if those there do not fit.
+        """
+        for name in files.shipped_heads():
+            if files.read_config(name, files.find(name))["target"] == self.name:
+                return load_heads(name, self)
+        return {}
+
     @property
     def chats(self) -> bool:
         """Whether its tokenizer brings a chat template."""

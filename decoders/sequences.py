@@ -80,6 +80,7 @@ class SequenceScorer:
         self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = {}
         self.taps = False  # whether the streams after each layer are kept
         self.whole: set[int] = set()  # nodes that the whole model has read
+        self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
         self.work = Work()
         self.used = self.peak = 0
 
@@ -105,11 +106,17 @@ class SequenceScorer:
         for node in nodes:
             path = self.tree.path(node)
             starts.append(next((i for i, n in enumerate(path) if n not in self.whole), len(path)))
-        logits = self.engine.rows(texts, False, part, starts)[0]
+        logits, _, streams = self.engine.rows(texts, False, part, starts)
+        if part.exit is not None:
+            self.first.update(zip(nodes, streams[part.exit], strict=True))
         tokens = sum(map(len, texts))
         share = (sum(starts) + (tokens - sum(starts)) * part.share) / tokens
         self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    def early_state(self, node: int) -> torch.Tensor:
+        """As `engine.Scorer.early_state`."""
+        return self.first[node]
 
     def streams(self, node: int) -> torch.Tensor | None:
         """As `engine.Scorer.streams`."""
@@ -137,6 +144,8 @@ class SequenceScorer:
     def release(self, nodes: list[int]) -> None:
         self.forget(nodes)
         self.whole.difference_update(nodes)
+        for node in nodes:
+            self.first.pop(node, None)
 
     def close(self) -> None:
         self.kept.clear()

@@ -260,6 +260,13 @@ def same_text_in_parts(*traces):
         assert len(scopes) > 1 and own.costs.totals()["proposed"] > 0
 
 
+def doubt_saves_guesses(doubting, sure, greedy):
+    assert doubting.output() == sure.output() == greedy.output()
+    assert doubting.costs.totals()["proposed"] < sure.costs.totals()["proposed"]
+    scopes = {e.scope for step in sure.steps for e in step.of(Forward)}
+    assert any(scope and "layers 1-" in scope for scope in scopes)
+
+
 def calibration_pays(calibrated, not_so, greedy):
     def passed(trace):
         return trace.costs.totals()["accepted"] / trace.costs.totals()["proposed"]
@@ -370,6 +377,7 @@ SHOWS = {
     "A draft model and a store": both_sources_serve,
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
+    "Out of the layers, out of the draft": doubt_saves_guesses,
     "Layers at the same time": calibration_pays,
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,
