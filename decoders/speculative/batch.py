@@ -84,6 +84,7 @@ class Text:
         self.parameters = {"temperature": 0.0} | lane.parameters
         self.chooser = lane.chooser if self.leads else Apart(lane.chooser, number)
         self.tip, self.left, self.ended = tip, left, False
+        self.started = False  # whether a round has read it
         self.born: list[int] = []  # nodes of the running round ...
         self.fate: dict[int, tuple[str, float | None]] = {}  # ... and their statuses and chances
 
@@ -131,7 +132,7 @@ class Text:
             self.lane.commit(nodes, logprobs[: len(nodes)])
         for scorer in self.lane.scorers.values():
             scorer.forget([self.tip, *nodes[:-1]])
-        self.ended = self.tree.tokens[nodes[-1]] in self.eos
+        self.ended, self.started = self.tree.tokens[nodes[-1]] in self.eos, True
         self.tip, self.left = nodes[-1], self.left - len(nodes)
 
     def drop(self, nodes: list[int]) -> None:

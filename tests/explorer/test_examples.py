@@ -227,6 +227,16 @@ def a_sure_text_takes_more(chosen, equal):
     assert all(max(lengths) <= 3 for lengths in submitted(equal))
 
 
+def padding(trace: Trace) -> float:
+    """Slots of padding in all rounds of a batch."""
+    return sum(e.total for step in trace.steps for e in step.of(Score) if e.name == "padding")
+
+
+def equal_lengths_need_less_padding(padded, grouped, wrong):
+    assert written(padded) == written(grouped) != written(wrong)
+    assert padding(grouped) < padding(padded) and forwards(grouped) >= forwards(padded)
+
+
 def strays(trace):
     return trace.costs.mean_total_variation
 
@@ -370,6 +380,7 @@ SHOWS = {
     "Guessing under load": load_shortens,
     "Four texts at once": texts_share_forwards,
     "A budget for four texts": a_sure_text_takes_more,
+    "Padding, and how to avoid it": equal_lengths_need_less_padding,
     "A text that repeats itself": same_text_cheaper,
     "Copying the input": same_text,
     "Looked up in other texts": cheaper_a_little,
