@@ -58,7 +58,7 @@ class Row:
 
     nodes: list[int]
     columns: list[int]
-    padding: int = 0  # columns before its first node when it was last laid out
+    padding: int = 0  # columns without a token of its own in the last forward
     moved: int = 0  # entries that were copied to other columns for the last forward
     counted: int = 0  # padding that it had whenever it was padded anew
 
@@ -110,6 +110,7 @@ class Rectangle:
         places, seen = torch.zeros_like(ids), torch.zeros((len(new), 1, most, width + most), dtype=torch.bool)
         for i, (root, added) in enumerate(new.items()):
             row, first = self.rows[root], most - len(added)  # shorter additions are padded on the left, too
+            row.padding += first
             ids[i, first:] = torch.tensor([self.tree.tokens[n] for n in added])
             start = {BY_COLUMN: width + first, PADDING_KEPT: known[root] + row.counted}
             at = start.get(self.mistake, known[root])
