@@ -54,6 +54,9 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"temperature": 0.8},
     },
     "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
+    "exact_extract": {
+        "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
+    },
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},
     "staged": {"max_new_tokens": 20},

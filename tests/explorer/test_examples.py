@@ -127,6 +127,14 @@ def proven_likelier(search, greedy):
     assert total(search) >= total(greedy) and "has a higher score" in said[-1]
 
 
+def answers_with_a_span(exact, greedy):
+    text, answer = exact.prompt, exact.output()[:-1]
+    assert any(text[i : i + len(answer)] == answer for i in range(len(text))) and forwards(exact) < 6
+    if greedy.output() != exact.output():
+        said = [e.text for step in exact.steps for e in step.events if isinstance(e, Note)]
+        assert "another span" in said[-1] or "leaves the passage" in said[-1]
+
+
 def same_text_cheaper(quick, greedy):
     assert quick.output() == greedy.output() and forwards(quick) < 0.8 * forwards(greedy)
 
@@ -362,6 +370,7 @@ SHOWS = {
     "Late layers against early ones": early_layers_differ_more,
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,
+    "An answer out of the text": answers_with_a_span,
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
     "Neither model waits": ahead_and_in_vain,

@@ -48,7 +48,9 @@ def lanes(draw) -> list[Step]:
     return steps
 
 
-@pytest.mark.parametrize("name", ["beam_tree", "draft_tree", "draft_round", "text", "search_graph", "queue"])
+@pytest.mark.parametrize(
+    "name", ["beam_tree", "draft_tree", "draft_round", "text", "search_graph", "queue", "span_map"]
+)
 @settings(max_examples=150, deadline=None)
 @given(steps=lanes(), beams=st.sampled_from([None, 1, 4, 12]))
 def test_any_well_formed_lane_is_drawn(name, steps, beams):
