@@ -135,6 +135,12 @@ def answers_with_a_span(exact, greedy):
         assert "another span" in said[-1] or "leaves the passage" in said[-1]
 
 
+def merges(lattice, beam):
+    said = [e.text for step in lattice.steps for e in step.events if isinstance(e, Note)]
+    paths = [int(text.split(": ")[1].split(" ")[0].replace(",", "")) for text in said if " paths to " in text]
+    assert "merged" in statuses(lattice) and paths == sorted(paths) and paths[-1] > 4
+
+
 def same_text_cheaper(quick, greedy):
     assert quick.output() == greedy.output() and forwards(quick) < 0.8 * forwards(greedy)
 
@@ -371,6 +377,7 @@ SHOWS = {
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,
     "An answer out of the text": answers_with_a_span,
+    "Many texts in one graph": merges,
     "A small model guesses ahead": guesses_pass_and_fail,
     "Guesses and chance": chance_accepts,
     "Neither model waits": ahead_and_in_vain,
