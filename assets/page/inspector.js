@@ -109,7 +109,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     verdicts() {
       const found = this.found, pictured = new Set(found.attempts.filter((a) => a.node === found.node).map((a) => a.reason));
       if (!found.verdicts.length) {
-        return [h("p", { class: "verdict" }, ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
+        const weighed = found.source === "target" && found.stages.some((stage) => stage.view === "combined");
+        return [h("p", { class: "verdict" }, weighed ? WEIGHED : ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
       }
       return found.verdicts.map((v) => {
         const told = pictured.has(v.reason);
@@ -225,6 +226,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
+  const WEIGHED = "Taken from views weighed against each other; nothing was tested.";
   const ORIGIN = {
     prompt: "Given, not decoded.", copied: "Copied from the lane that this one branched off.", person: "Put here by a person.",
     target: "The target's own token; nothing was tested.", guess: "A guess of the parallel decoder; not final.",
