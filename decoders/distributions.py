@@ -6,10 +6,13 @@ builds them.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from transformers.generation import logits_process
 
+from decoders import typed
 from decoders.stages import WITH_HISTORY, stages
 
 TOP_K = 8  # tokens that a Distribution event names; the rest is one number
@@ -57,32 +60,96 @@ def acceptance(p: float, q: float) -> float:
 
 
 Processors = Callable[..., torch.Tensor]
-# How a stage's processor is made of its parameter's value and the vocabulary.
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a processor may know besides logits and texts: the vocabulary's size, the end-of-text tokens, how
+    many tokens the prompt has, and how a typed text is cut into tokens (None: not at all).
+    """
+
+    vocabulary: int
+    eos: tuple[int, ...] = ()
+    prompt: int = 0
+    cut: typed.Cut | None = None
+
+    @classmethod
+    def of(cls, vocabulary: int, model: Any, prompt: int = 0) -> "Around":
+        """What is around a text of `model` that begins with so many tokens of a prompt."""
+        return cls(vocabulary, tuple(sorted(model.eos)), prompt, getattr(model, "cut", None))
+
+    @property
+    def ends(self) -> torch.Tensor:
+        return torch.tensor(self.eos, dtype=torch.long)
+
+
+def _bias(value: str, around: Around) -> logits_process.LogitsProcessor:
+    pairs = typed.biases("sequence_bias", value, around.cut, around.vocabulary)
+    return logits_process.SequenceBiasLogitsProcessor(pairs)
+
+
+def _bad_words(value: str, around: Around) -> logits_process.LogitsProcessor:
+    words = typed.sequences("bad_words_ids", value, around.cut, around.vocabulary)
+    if all(len(word) == 1 and word[0] in around.eos for word in words):
+        raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens puts it off.")
+    return logits_process.NoBadWordsLogitsProcessor(words, around.ends)
+
+
+def _decay(value: list[float], around: Around) -> logits_process.LogitsProcessor:
+    if len(value) != 2 or value[0] != int(value[0]) or value[1] <= 0.0:
+        raise ValueError(
+            "exponential_decay_length_penalty must be a whole number and a factor above 0, such as 20, 1.1."
+        )
+    start, factor = value
+    return logits_process.ExponentialDecayLengthPenalty((int(start), factor), around.ends, around.prompt)
+
+
+def _suppress(value: str, around: Around) -> logits_process.LogitsProcessor:
+    tokens = typed.tokens("suppress_tokens", value, around.cut, around.vocabulary)
+    return logits_process.SuppressTokensLogitsProcessor(tokens)
+
+
+def _begin_suppress(value: str, around: Around) -> logits_process.LogitsProcessor:
+    tokens = typed.tokens("begin_suppress_tokens", value, around.cut, around.vocabulary)
+    return logits_process.SuppressTokensAtBeginLogitsProcessor(tokens, around.prompt)
+
+
+# How a stage's processor is made of its parameter's value.
 MAKERS: dict[str, Callable] = {
-    "repetition_penalty": lambda value, v: logits_process.RepetitionPenaltyLogitsProcessor(value),
-    "no_repeat_ngram_size": lambda value, v: logits_process.NoRepeatNGramLogitsProcessor(value),
-    "temperature": lambda value, v: logits_process.TemperatureLogitsWarper(float(value)),
-    "top_k": lambda value, v: logits_process.TopKLogitsWarper(min(value, v)),
-    "top_p": lambda value, v: logits_process.TopPLogitsWarper(float(value)),
-    "min_p": lambda value, v: logits_process.MinPLogitsWarper(float(value)),
-    "typical_p": lambda value, v: logits_process.TypicalLogitsWarper(float(value)),
-    "epsilon_cutoff": lambda value, v: logits_process.EpsilonLogitsWarper(float(value)),
-    "eta_cutoff": lambda value, v: logits_process.EtaLogitsWarper(float(value), device="cpu"),
+    "sequence_bias": _bias,
+    "repetition_penalty": lambda value, around: logits_process.RepetitionPenaltyLogitsProcessor(value),
+    "no_repeat_ngram_size": lambda value, around: logits_process.NoRepeatNGramLogitsProcessor(value),
+    "bad_words_ids": _bad_words,
+    "min_new_tokens": lambda value, around: logits_process.MinNewTokensLengthLogitsProcessor(
+        around.prompt, value, around.ends
+    ),
+    "exponential_decay_length_penalty": _decay,
+    "suppress_tokens": _suppress,
+    "begin_suppress_tokens": _begin_suppress,
+    "temperature": lambda value, around: logits_process.TemperatureLogitsWarper(float(value)),
+    "top_h": lambda value, around: logits_process.TopHLogitsWarper(float(value)),
+    "top_k": lambda value, around: logits_process.TopKLogitsWarper(min(value, around.vocabulary)),
+    "top_p": lambda value, around: logits_process.TopPLogitsWarper(float(value)),
+    "min_p": lambda value, around: logits_process.MinPLogitsWarper(float(value)),
+    "typical_p": lambda value, around: logits_process.TypicalLogitsWarper(float(value)),
+    "epsilon_cutoff": lambda value, around: logits_process.EpsilonLogitsWarper(float(value)),
+    "eta_cutoff": lambda value, around: logits_process.EtaLogitsWarper(float(value), device="cpu"),
 }
 
 
-def processors(parameters: dict, vocabulary: int) -> Processors | None:
+def processors(parameters: dict, vocabulary: int, around: Around | None = None) -> Processors | None:
     """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change
     nothing.
 
     The returned function maps logits [N, V] and the N token paths to processed logits [N, V]; removed tokens
     are -inf. `hear(name, scores)`, if given, is told of every stage but the last. See stages.py for the
-    order.
+    order. Raises ValueError with one sentence for typed words that are of no use.
     """
     names = stages(parameters)
     if not names:
         return None
-    made = {name: MAKERS[name](parameters[name], vocabulary) for name in names}
+    around = around or Around(vocabulary)
+    made = {name: MAKERS[name](parameters[name], around) for name in names}
 
     def process(
         logits: torch.Tensor,

@@ -17,7 +17,7 @@ from decoders import begin as beginnings
 from decoders import registry, trace
 from decoders.cache import OutOfSlots
 from decoders.chooser import Chooser, Random
-from decoders.distributions import log_softmax, processors, summarise
+from decoders.distributions import Around, log_softmax, processors, summarise
 from decoders.thin import Layers
 from decoders.tree import Tree
 
@@ -103,6 +103,7 @@ class Lane:
         self._events: list[trace.Event] = []
         self._seconds, self._since = 0.0, time.perf_counter()
         self._processors: dict[int, Any] = {}
+        self._stack(target.engine.vocabulary)  # or what is typed for a processor would be refused only later
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         try:
@@ -282,10 +283,7 @@ class Lane:
         """Logits [N, V] after the processors that the parameters ask for, each row with its own node's
         prefix. With `tell`, what each of them but the last has left is recorded.
         """
-        vocabulary = logits.shape[-1]
-        if vocabulary not in self._processors:
-            self._processors[vocabulary] = processors(self.parameters, vocabulary)
-        stack = self._processors[vocabulary]
+        stack = self._stack(logits.shape[-1])
         if stack is None:
             return logits
 
@@ -294,6 +292,13 @@ class Lane:
                 self.distribution(nodes, scores, "processed", name)
 
         return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
+
+    def _stack(self, vocabulary: int) -> Any:
+        """The processors for logits of so many tokens, None for none."""
+        if vocabulary not in self._processors:
+            around = Around.of(vocabulary, self.models["target"], len(self.trace.prompt))
+            self._processors[vocabulary] = processors(self.parameters, vocabulary, around)
+        return self._processors[vocabulary]
 
     # ---- what a strategy tells
     # -------------------------------------------------------------------------------------
@@ -326,14 +331,9 @@ class Lane:
         self._events.append(trace.Verdict(node, status, **why))
 
     def rank(
-        self,
-        node: int,
-        name: str,
-        total: float,
-        rank: int | None = None,
-        level: str | None = None,
+        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None,
         **parts: float,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
         self._events.append(trace.Score(node, name, total, parts, rank, level))
 

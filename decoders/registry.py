@@ -37,7 +37,7 @@ MOST_CHARACTERS = 4000  # of a parameter that is a text
 @dataclass(frozen=True)
 class Parameter:
     """One declared parameter. `kind`: int, float, bool, choice (one of `choices`), text, ints or floats
-    (comma-separated lists).
+    (comma-separated lists). `group`: the fold in which the page shows it, "" for none.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Parameter:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    group: str = ""
 
     def parse(self, value: Any) -> Any:
         """`value` (a string from a command line, or a JSON value) as this parameter's type, in range.
@@ -200,7 +201,8 @@ class Strategy:
             "papers": list(self.papers),
             "needs": list(self.needs),
             "parameters": [
-                {k: v for k, v in vars(p).items() if v is not None and v != ()} for p in self.parameters
+                {k: v for k, v in vars(p).items() if v is not None and v != () and (k, v) != ("group", "")}
+                for p in self.parameters
             ],
             "views": list(self.views),
         }

@@ -7,16 +7,15 @@ strategy and no page. Plain data out, so that a saved page can carry it.
 import json
 import math
 
-from decoders import stages
 from decoders.trace import Cell, Commit, Depend, Distribution, Propose, Score, Trace, Verdict, event_to_json
 from explorer.attempts import attempts
+from visualizers import offers
 from visualizers.scene import STATES, visible
 
 ROWS = 9  # tokens listed of what was on offer; the rest is one sum
 PATH = 12  # tokens of the text before the node
 MOST_EVENTS = 24  # raw events shown of one node
 CONTRAST = "contrast"  # name of the score that says what each view gave the token
-TITLES = {"target": "model", "draft": "draft", "combined": "combined"}
 
 
 def inspect(trace: Trace, node: int) -> dict:
@@ -216,15 +215,12 @@ class Facts:
         """What was on offer in the node's place: the model's, that of views weighed against it and what came
         of them, after each recorded processor, the draft's.
         """
-        offers = self.offers.get(self.parent[node], {})
-        levels = [key for key in offers if key[0] == "processed" and key[1] is not None]
-        weighed = [*(key for key in offers if key[0] == "unwanted"), ("combined", None)]
-        keys = [("target", None), *weighed, *levels, ("processed", None), ("draft", None)]
         found, before = [], None
-        for key in keys:
-            if key in offers:
-                found.append(self._stage(node, offers[key], before, bool(levels)))
-                before = offers[key] if key[0] not in ("draft", "unwanted") else before
+        recorded = offers.in_order(self.offers.get(self.parent[node], {}))
+        each = any(offer.view == "processed" and offer.level is not None for offer in recorded)
+        for offer in recorded:
+            found.append(self._stage(node, offer, before, each))
+            before = offer if offer.view not in ("draft", "unwanted") else before
         return found
 
     def _stage(self, node: int, offer: Distribution, before: Distribution | None, each: bool) -> dict:
@@ -236,19 +232,17 @@ class Facts:
         if own and (rank is None or rank > ROWS):
             kept = [*kept[: ROWS - 1], (token, own)]
         rows = [{"text": self.shown(t), "id": t, "p": p, "here": t == token} for t, p in kept]
-        removed = None
-        if before is not None and offer.view == "processed" and (offer.among or 0) < (before.among or 0):
-            removed = lost(before, offer)
+        removed = offers.removed(before, offer) if before is not None and offer.view == "processed" else None
         return {
             "view": offer.view,
-            "title": self._title(offer, each),
+            "title": offers.title(offer, self.trace.parameters, each),
             "entropy": offer.entropy / math.log(2),
             "rows": rows,
             "rest": max(0.0, 1.0 - math.fsum(p for _, p in kept)),
             "more": offer.among - len(kept) if offer.among is not None else None,
             "rank": rank,
             "p": own,
-            "removed": removed,
+            "removed": removed or None,
         }
 
     def _own(self, node: int, offer: Distribution) -> float | None:
@@ -275,19 +269,6 @@ class Facts:
             return last.p
         return math.exp(event.logprob) if event.source == "target" and event.logprob != raw else None
 
-    def _title(self, offer: Distribution, each: bool) -> str:
-        if offer.view in TITLES:
-            return TITLES[offer.view]
-        if offer.view == "unwanted":
-            return offer.level or "unwanted"
-        parameters = self.trace.parameters
-        if offer.level is not None:
-            return stages.title(offer.level, parameters) if offer.level in parameters else offer.level
-        names = stages.stages(parameters)
-        if not names:
-            return "after the processors"
-        return stages.title(names[-1], parameters) if each or len(names) == 1 else "after " + ", ".join(names)
-
 
 def mentioned(event) -> list[int]:
     """The nodes that an event names, each once."""
@@ -311,12 +292,3 @@ def scored(step: int, event: Score) -> dict:
     return {
         "step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts
     }  # fmt: skip
-
-
-def lost(before: Distribution, after: Distribution) -> float | None:
-    """The mass that a stage removed: what is left grew by 1 / (1 - removed). None if no token is in both."""
-    old = {int(t): logprob for t, logprob in before.top}
-    for token, logprob in after.top:
-        if int(token) in old:
-            return max(0.0, 1.0 - math.exp(old[int(token)] - logprob))
-    return None

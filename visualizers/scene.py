@@ -235,7 +235,11 @@ class Nodes:
     def text(self, node: int) -> str:
         """The node's token as it is shown."""
         token = self.token.get(node)
-        return visible(self.header.vocabulary.get(token, b"?")) if token is not None else "?"
+        return self.word(token) if token is not None else "?"
+
+    def word(self, token: int) -> str:
+        """A token as it is shown."""
+        return visible(self.header.vocabulary.get(token, b"?"))
 
     def path(self, node: int) -> list[int]:
         """The generated nodes from the first one to `node`."""

@@ -5,7 +5,7 @@ strategy: any text is a walk, and candidates are shown where they were given sco
 in the order of its first occurrence, twelve in a row like words on a page; a place never changes.
 """
 
-from visualizers.scene import Header, Nodes, Op, view, visible
+from visualizers.scene import Header, Nodes, Op, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
@@ -108,7 +108,7 @@ class TokenGraph:
 
     def _box(self, token: int, node: int | None) -> Op:
         x, y = self._at(token)
-        text = self._text(token)
+        text = self.nodes.word(token)
         place = {"panel": "graph", "x": x, "y": y, "w": WIDE, "h": TALL}
         mark = {"id": f"t{token}", "kind": "cell", **place, "state": "prompt", "fill": "tint", "text": text}
         return mark | ({} if node is None else {"node": node})
@@ -123,11 +123,8 @@ class TokenGraph:
         count, after = self.visits[token], {b: n for (a, b), n in self.ways.items() if a == token}
         times = "once" if count == 1 else f"{count} times"
         ways = sorted(after.items(), key=lambda item: -item[1])[:6]
-        said = " · ".join(self._text(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
-        return [f"{self._text(token)}: {times} in the text", *([f"then {said}"] if said else [])]
-
-    def _text(self, token: int) -> str:
-        return visible(self.nodes.header.vocabulary.get(token, b"?"))
+        said = " · ".join(self.nodes.word(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
+        return [f"{self.nodes.word(token)}: {times} in the text", *([f"then {said}"] if said else [])]
 
     # ---- what could have come ----------------------------------------------------------------
     def _candidates(self, taken: int, offered: list, scores: dict) -> list[Op]:

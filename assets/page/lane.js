@@ -102,11 +102,20 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.line.title = this.line.textContent;
       this.panel.replaceChildren(...[
         h("p", { class: "summary" }, this.declaration().summary || ""),
-        ...declared.map((p) => this.field(p)),
+        ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
         this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with one seed share their luck." }, true),
         this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
         h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
       ].filter(Boolean));
+    }
+
+    // Parameters that few people need, group by group behind a heading; open where one of them was changed.
+    folds(declared) {
+      const groups = [...new Set(declared.map((p) => p.group).filter(Boolean))];
+      return groups.map((group) => {
+        const members = declared.filter((p) => p.group === group), open = members.some((p) => p.name in this.setup.parameters);
+        return h("details", { open }, h("summary", {}, group), ...members.map((p) => this.field(p)));
+      });
     }
 
     field(p, seed) {

@@ -8,6 +8,8 @@ import torch
 from decoders.distributions import probabilities
 from decoders.lane import Lane
 
+NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
+
 
 def next_token(lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: torch.Tensor) -> int | None:
     """Processes `logits` [1, V] after the lane's tip, chooses a token, commits it and returns its node.
@@ -19,7 +21,7 @@ def next_token(lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: 
     processed = lane.process(logits, [lane.tip], tell=True)
     if processed is not logits:
         if not processed.isfinite().any():
-            lane.ended_by = "The processors left no token to choose from; loosen no_repeat_ngram_size."
+            lane.ended_by = NOTHING_LEFT
             return None
         offered = lane.distribution([lane.tip], processed, view="processed")[0]
     if lane.parameters["temperature"] == 0.0:

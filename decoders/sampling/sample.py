@@ -17,6 +17,7 @@ from decoders.sampling.shaping import PROCESSORS, SHAPING
     title="Sampling",
     family="sampling",
     parameters=SHAPING,
+    views=("entropy", "sampler", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",
     parts=lambda parameters: [PROCESSORS],
 )

@@ -10,9 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders import distributions
-from decoders.distributions import acceptance, log_softmax, one_hot, probabilities, residual, summarise
+from decoders.distributions import (
+    Around,
+    acceptance,
+    log_softmax,
+    one_hot,
+    probabilities,
+    residual,
+    summarise,
+)
+from decoders.stages import NEUTRAL, WARPERS
 
 VOCABULARY = 37
+ENDS, PROMPT = (8, 30), 3
 VALUES = {
     "temperature": [1.0, 0.3, 0.7, 1.8],
     "top_k": [0, 1, 5, 30, 99],
@@ -23,7 +33,30 @@ VALUES = {
     "eta_cutoff": [0.0, 0.01, 0.2],
     "repetition_penalty": [1.0, 0.8, 1.3],
     "no_repeat_ngram_size": [0, 1, 2, 3],
+    "top_h": [0.0, 0.3, 0.8, 1.0],
+    "min_new_tokens": [0, 1, 5],
+    "exponential_decay_length_penalty": [[0.0, 1.0], [2.0, 1.5], [0.0, 0.5]],
+    "bad_words_ids": ["", "#3", "#3, #30, cd"],
+    "sequence_bias": ["", "#1: 2.5", "#4: -1, ab: 3"],
+    "suppress_tokens": ["", "#2, #9"],
+    "begin_suppress_tokens": ["", "#5"],
 }
+TYPED = {  # what the typed texts stand for, as `generate` takes it
+    "#3": [[3]],
+    "#3, #30, cd": [[3], [30], [2, 3]],
+    "#1: 2.5": [[[1], 2.5]],
+    "#4: -1, ab: 3": [[[4], -1.0], [[0, 1], 3.0]],
+    "#2, #9": [2, 9],
+    "#5": [5],
+}
+
+
+def letters(text: str) -> list[int]:
+    """A tokenizer: a letter is a token, a space is none."""
+    return [ord(letter) - 97 for letter in text.strip()]
+
+
+AROUND = Around(VOCABULARY, ENDS, PROMPT, letters)
 
 
 def transformers_stack(parameters: dict) -> transformers.LogitsProcessorList:
@@ -32,9 +65,13 @@ def transformers_stack(parameters: dict) -> transformers.LogitsProcessorList:
         config=types.SimpleNamespace(is_encoder_decoder=False, get_text_config=lambda: None),
         _merge_criteria_processor_list=lambda default, custom: default,
     )
-    config = transformers.GenerationConfig(do_sample=True, **parameters)
+    given = {k: TYPED[v] if isinstance(v, str) else v for k, v in parameters.items() if v not in ("", [0, 1])}
+    if given.get("top_h") == 0.0:
+        del given["top_h"]
+    config = transformers.GenerationConfig(do_sample=True, eos_token_id=list(ENDS), **given)
+    config._eos_token_tensor = torch.tensor(ENDS)
     return transformers.GenerationMixin._get_logits_processor(
-        host, config, input_ids_seq_length=4, device="cpu", model_kwargs={}
+        host, config, input_ids_seq_length=PROMPT, device="cpu", model_kwargs={}
     )
 
 
@@ -58,7 +95,7 @@ def kept(row: list[float], **parameters) -> set[int]:
 def test_processed_logits_equal_transformers_stack_row_by_row(parameters, seed, paths):
     logits = torch.randn(len(paths), VOCABULARY, generator=torch.Generator().manual_seed(seed)) * 3
     before = logits.clone()
-    ours = distributions.processors(parameters, VOCABULARY)
+    ours = distributions.processors(parameters, VOCABULARY, AROUND)
     stack = transformers_stack({"top_k": 0} | parameters)
     for row, path in enumerate(paths):  # each row with its own prefix
         want = stack(torch.tensor([path]), logits[row : row + 1].clone())
@@ -68,6 +105,7 @@ def test_processed_logits_equal_transformers_stack_row_by_row(parameters, seed, 
 
 
 def test_identity_settings_change_nothing():
+    assert {name: values[0] for name, values in VALUES.items()} == NEUTRAL
     assert distributions.processors({name: values[0] for name, values in VALUES.items()}, 9) is None
     assert distributions.processors({}, 9) is None
     row = torch.randn(1, 9)
@@ -106,9 +144,7 @@ def test_eta_and_epsilon_thresholds():
     assert kept([0.3, 0.3, 0.4], eta_cutoff=0.9) >= {2}
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in VALUES if n not in ("repetition_penalty", "no_repeat_ngram_size")]
-)
+@pytest.mark.parametrize("name", WARPERS)
 def test_truncated_rows_sum_to_1_and_keep_a_token(name):
     generator = torch.Generator().manual_seed(1)
     for value in VALUES[name][1:]:

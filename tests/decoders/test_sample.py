@@ -135,7 +135,7 @@ def test_a_script_forces_the_tokens():
 def test_when_nothing_may_come_any_more_a_sentence_says_so():
     trace = run(TableModel(forgetful, 3), [0], 9, no_repeat_ngram_size=1)
     assert len(trace.output()) == 2  # the two letters that had not occurred
-    assert trace.ended == "The processors left no token to choose from; loosen no_repeat_ngram_size."
+    assert trace.ended.startswith("The processors left no token to choose from; loosen no_repeat_ngram_size")
 
 
 @pytest.mark.parametrize(("name", "value", "allowed"), [
