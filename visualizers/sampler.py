@@ -13,10 +13,10 @@ from visualizers.scene import Header, Nodes, Op, fit, probability, view
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
 BAR, SHORT = 0.44, 0.38  # share of a stage that the longest bar takes, of few and of many stages
-ROWS = 9  # tokens; the rest is one more row
+ROWS = 8  # tokens; the rest is one more row
 MANY = 5  # stages that fit; with more, those that changed nothing go first
 GUTTER = 84  # pixels for the tokens' names
-DRAW_TOP, DRAW_BOTTOM = 24, 46  # pixels from the top of the lowest panel: the bar of running sums
+DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
 
 @view("sampler", "Sampler")
@@ -125,9 +125,9 @@ class Picture:
         """All marks of the place, panels first."""
         n, rows = self.number, len(self.order)
         panels = [
-            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 32, "px": 32, "px_narrow": 46},
+            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": 46},
             {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1},
-            {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 52, "px": 52},
+            {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 42, "px": 42},
         ]
         chosen = self.order.index(self.token)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
@@ -166,8 +166,10 @@ class Picture:
         look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": said}
         marks = [self._label("titles", x, 9, self.titles[i], **look)]
         if self.removed[i] != 0.0:
-            words = f"removed  {percent(self.removed[i])}"
-            marks.append(self._label("titles", x, 24, words, role="rejected", stack=True, priority=2))
+            # two spaces part lines on a phone, where the first is the title's; elsewhere it stands beside it
+            words = f"  removed  {percent(self.removed[i])}"
+            look = {"align": "right", "role": "rejected", "stack": True, "priority": 2}
+            marks.append(self._label("titles", x + 0.94 * wide, 9, words, **look))
         return marks
 
     def _cell(self, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
