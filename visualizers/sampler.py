@@ -14,7 +14,7 @@ ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
 BAR, SHORT = 0.44, 0.38  # share of a stage that the longest bar takes, of few and of many stages
 ROWS = 8  # tokens; the rest is one more row
-MANY = 5  # stages that fit; with more, those that changed nothing go first
+FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
 GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
@@ -133,7 +133,7 @@ class Picture:
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
         marks = [self._mark("rows", "band", **band), *self._names(rows)]
         wide, most = ACROSS / len(self.columns), max(max(table.values()) for table in self.tables)
-        scale = wide * (BAR if len(self.columns) < MANY else SHORT) / most
+        scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / most
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place
             marks += self._title(x, wide, i)
@@ -162,7 +162,8 @@ class Picture:
 
     def _title(self, x: float, wide: float, i: int) -> list[Op]:
         bits = self.recorded[i].entropy / math.log(2)
-        said = [self.titles[i], f"entropy {bits:.2f} bits"]
+        mass = f", removed {percent(self.removed[i])}" if self.removed[i] != 0.0 else ""
+        said = [self.titles[i], f"entropy {bits:.2f} bits{mass}"]
         look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": said}
         marks = [self._label("titles", x, 9, self.titles[i], **look)]
         if self.removed[i] != 0.0:
@@ -178,7 +179,12 @@ class Picture:
         if p is not None:
             look = {"state": "chosen", "fill": "filled"} if here else {"fill": "amount", "weight": 0.9}
             said = f"{self._text(token)}: p {probability(p)}, {self.titles[i]}"
-            number = {"role": "ink" if here else "soft", "bold": here, "priority": 1 if here else 3}
+            number = {
+                "role": "ink" if here else "soft",
+                "bold": here,
+                "priority": 1 if here else 3,
+                "size": 10,
+            }
             bar = self._bar(x, y, p * scale, hover=[said], node=self.node, **look)
             return [bar, self._label("rows", x + p * scale + 0.4, y, percent(p), weight=p, **number)]
         if any(token in gone for gone in self.gone[:i]):
@@ -189,7 +195,7 @@ class Picture:
         said = [f"{self._text(token)}: removed by {self.titles[i]}", f"p {probability(before)} before"]
         width = max(before * scale, 0.5)
         bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=said, node=self.node)
-        return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected")]
+        return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected", size=10)]
 
     def _bar(self, x: float, y: int, width: float, **fields) -> Op:
         width = round(max(width, 0.15), 3)
@@ -205,18 +211,21 @@ class Picture:
             f"{among - sum(t in self.tables[i] for t in self.order):,} more tokens" if among else "the rest"
         )
         bar = self._bar(x, y, width, fill="outline", state="unreached", hover=[f"{more}: {percent(left)}"])
-        return [bar, self._label("rows", x + width + 0.4, y, percent(left), role="soft", weight=left)]
+        return [
+            bar,
+            self._label("rows", x + width + 0.4, y, percent(left), role="soft", weight=left, size=10),
+        ]
 
     # ---- the draw ----------------------------------------------------------------------------
     def _draw(self) -> list[Op]:
         """The random number on the running sum of the last stage, tokens in the vocabulary's order."""
         text = self._text(self.token)
         if self.draw is None:
-            words = "nothing was drawn: " + text + " was taken for its score"
+            words = "nothing was drawn: " + text + " was taken for its score" + self._undrawn()
             return [self._label("draw", LEFT, 9, words, role="soft", priority=1)]
         u, low, high = (self.draw.total, *(self.draw.parts.get(name) for name in ("low", "high")))
         between = "" if low is None else f", {digits(low)} to {digits(high)}"
-        words = f"the draw: u = {digits(u)} falls on {text}{between}"
+        words = f"the draw: u = {digits(u)} falls on {text}{between}{self._undrawn()}"
         marks = [self._label("draw", LEFT, 9, words, role="ink", priority=1)]
         pieces = self._pieces(low, high)
         if math.fsum(end - start for _, start, end in pieces) < 1 - 1e-6:
@@ -224,6 +233,11 @@ class Picture:
         marks += [self._piece(start, end, token) for token, start, end in pieces]
         at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": 12}
         return [*marks, self._mark("draw", "symbol", glyph="triangle", role="amber", **at)]
+
+    def _undrawn(self) -> str:
+        """The stages that have no column, by name."""
+        left = [title for i, title in enumerate(self.titles) if i not in self.columns]
+        return " · without a column: " + ", ".join(left) if left else ""
 
     def _pieces(self, low: float | None, high: float | None) -> list[tuple[int, float, float]]:
         """(token, from, to) of all tokens if all are recorded, else of the one that was taken."""

@@ -116,6 +116,20 @@ def test_each_step_shows_its_own_place_and_hides_the_one_before():
         )
 
 
+def test_of_many_stages_those_without_a_column_are_named():
+    many = {
+        **SHAPED,
+        "typical_p": 0.9,
+        "epsilon_cutoff": 0.001,
+        "eta_cutoff": 0.001,
+        "repetition_penalty": 1.1,
+    }
+    shown = picture(decoded(many))
+    assert len(shown.titles) == 9 and len(shown.columns) <= 6
+    words = shown._draw()[0]["text"]
+    assert all(title in words for i, title in enumerate(shown.titles) if i not in shown.columns)
+
+
 def test_what_is_not_known_is_not_claimed():
     before = Distribution(0, "target", [[1, math.log(0.5)]], 0.5, 1.0, None, 10)
     after = Distribution(0, "processed", [[2, 0.0]], 0.0, 0.0, None, 4)
