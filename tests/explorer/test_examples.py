@@ -2,6 +2,7 @@
 stay within it; an example that no longer shows its point is found here.
 """
 
+import math
 from functools import cache
 
 import pytest
@@ -365,6 +366,13 @@ def the_shortest_of_many(alone, race):
 
 SHOWS = {
     "Whoever ends first": the_shortest_of_many,
+def surprise_is_as_asked(low, high):
+    few, many = (-total(t) / len(t.output()) / math.log(2) for t in (low, high))
+    assert few < 2.0 < many
+
+
+SHOWS = {
+    "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
     "Three temperatures": hotter_is_less_likely,

@@ -1,0 +1,94 @@
+"""Mirostat: sampling that keeps the surprise of its own words near a target, by a rule that corrects itself.
+
+Knows one lane. Basu et al. (2020), as in "A Thorough Examination of Decoding Methods in the Era of LLMs"
+(2024), item 9; version 2 is the authors' shorter form, which estimates nothing. transformers has neither.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from decoders.distributions import probabilities
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+
+RANKS = 100  # from so many of the likeliest tokens the exponent is estimated
+
+
+def exponent(p: torch.Tensor) -> float:
+    """Zipf's exponent s of probabilities [V], likeliest first, by least squares over the top ranks."""
+    top = p[: min(RANKS, len(p))].clamp(min=1e-300).log()
+    drops = (top[:-1] - top[1:]).clamp(min=0.0)  # b_i
+    ranks = torch.arange(1, len(top), dtype=torch.float64)
+    gaps = ((ranks + 1) / ranks).log()  # t_i
+    return float((drops * gaps).sum() / (gaps * gaps).sum())
+
+
+def cutoff(s: float, mu: float, vocabulary: int) -> float:
+    """How many tokens of a Zipf law have a surprise below `mu` bits; all but one where the formula fails."""
+    try:
+        found = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
+    except (ZeroDivisionError, OverflowError):
+        return float(vocabulary - 1)
+    usable = isinstance(found, float) and math.isfinite(found)
+    return found if usable else float(vocabulary - 1)
+
+
+def kept(p: torch.Tensor, mu: float, version: str) -> int:
+    """How many of the tokens with probabilities [V], likeliest first, are drawn from; at least one."""
+    if version == "2":
+        return max(1, int((-p.log2() <= mu).sum()))
+    k = cutoff(exponent(p), mu, len(p))
+    return max(1, min(len(p), round(min(k, len(p))) + 1))
+
+
+@strategy(
+    name="mirostat",
+    title="Mirostat",
+    family="sampling",
+    parameters=(
+        Parameter("tau", "float", 3.0, "The surprise in bits that is aimed at.", 0.1, 20.0),
+        Parameter("rate", "float", 1.0, "How fast the limit follows; the authors take 0.1 for version 2.",
+                  0.0, 2.0),
+        Parameter("version", "choice", "1", "1 estimates how steep the row is, 2 does without.",
+                  choices=("1", "2")),
+    ),
+    views=("sampler", "entropy", "dependencies", "token_graph", "text"),
+    badge=lambda parameters: "sampled",
+    parts=lambda parameters: [
+        Part("truncation", "surprise limit", "Rises after tokens that were expected, falls after surprises.")
+    ],
+)  # fmt: skip
+def mirostat(lane: Lane) -> Iterator[None]:
+    """Draws from as many of the likeliest tokens as keeps the mean surprise near tau bits.
+
+    The limit mu begins at 2 tau. At every position:
+
+    1. Version 1 takes the row for a Zipf law `p_(i) ~ i^-s`, estimates s from the 100 likeliest tokens, and
+       keeps so many that the law's surprise stays below mu. Version 2 keeps the tokens with a surprise of at
+       most mu.
+    2. One of them is drawn. Its surprise `S = -log2 p(x)` is that under the model itself.
+    3. `mu <- mu - rate (S - tau)`: after a surprise fewer tokens are kept, after the expected more.
+    """
+    tau, rate = lane.parameters["tau"], lane.parameters["rate"]
+    mu = 2 * tau
+    while lane.more:
+        logits = lane.score([lane.tip])  # [1, V]
+        target = lane.distribution([lane.tip], logits)[0]
+        p, order = probabilities(logits)[0].sort(descending=True, stable=True)  # [V]
+        keep = kept(p, mu, lane.parameters["version"])
+        left = torch.full_like(logits, -math.inf)
+        left[0, order[:keep]] = logits[0, order[:keep]]
+        offered = lane.distribution([lane.tip], left, "processed", f"mu {mu:.2f} bits: {keep} kept")[0]
+        law = probabilities(left)[0]
+        token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
+        node = lane.propose(lane.tip, token, float(offered[token]))
+        if u is not None:
+            low = float(law[:token].sum())
+            lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
+        surprise = -float(target[token]) / math.log(2)
+        lane.rank(node, "mirostat", mu, kept=keep, surprise=surprise)
+        mu -= rate * (surprise - tau)
+        lane.commit([node], [float(target[token])])
+        yield
