@@ -364,14 +364,13 @@ def the_shortest_of_many(alone, race):
     assert "end-of-text" in race.ended
 
 
-SHOWS = {
-    "Whoever ends first": the_shortest_of_many,
 def surprise_is_as_asked(low, high):
     few, many = (-total(t) / len(t.output()) / math.log(2) for t in (low, high))
     assert few < 2.0 < many
 
 
 SHOWS = {
+    "Whoever ends first": the_shortest_of_many,
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
