@@ -34,11 +34,11 @@ def prompt():
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Browser tests last: Playwright keeps an event loop running in its thread to the end. Where processes
-    share the tests, each file stays in one, for the sake of what its tests build together, and so do all
-    browser tests, with one app and one Chromium.
+    """Where processes share the tests, each file stays in one, for the sake of what its tests build together,
+    and so do all browser tests, with one app and one Chromium. Those come first: they take longest, and the
+    other process has the rest.
     """
-    items.sort(key=in_browser)
+    items.sort(key=in_browser, reverse=True)
     for item in items:
         group = "browser" if in_browser(item) else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))

@@ -1,4 +1,6 @@
-"""The real app on tiny models, and a browser to look at it. Both start once for all tests of the page."""
+"""The real app on tiny models, and a browser to look at it. Both start once for all tests of the page,
+and end after them: while Playwright runs, no other test can have an event loop of its own.
+"""
 
 import socket
 from types import SimpleNamespace
@@ -14,7 +16,7 @@ HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def app():
     """The app with tiny random models: `address`, `runs`, `loader`.
 
@@ -42,7 +44,7 @@ def app():
     runs.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
     """A browser, started once."""
     path = find()

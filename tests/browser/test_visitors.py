@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from decoders.lane import Lane
 from explorer.runs import UNHEARD_SECONDS
 from tests.browser.test_page import press, run, start
 
@@ -56,7 +57,8 @@ def test_two_pages_run_at_the_same_time_and_each_gets_its_own_text(visit, app):
 
 @pytest.mark.parametrize("how", ["closed", "cut off"])
 def test_a_page_that_is_gone_stops_its_run(visit, app, how, monkeypatch):
-    told, leave = [], app.runs.leave
+    told, leave, advance = [], app.runs.leave, Lane.advance
+    monkeypatch.setattr(Lane, "advance", lambda lane: (time.sleep(0.02), advance(lane))[1])  # 5 s in all
     monkeypatch.setattr(app.runs, "leave", lambda session: (told.append(session), leave(session)))
     page = visit()
     start(page, "Once", 256)

@@ -41,6 +41,10 @@ class Remembering:
     def engine(self) -> "Remembering":
         return self
 
+    @property
+    def vocabulary(self) -> int:
+        return self.model.config.vocab_size
+
     def bytes_of(self, token: int) -> bytes:
         return b"?"
 

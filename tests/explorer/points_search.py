@@ -1,0 +1,132 @@
+"""The point of each example of sampling, contrast and search: `SHOWS` maps its title to a check of traces."""
+
+import math
+
+from decoders.trace import Note, Score, Trace
+from tests.explorer.points import forwards, statuses, total
+
+
+def repeated(trace: Trace) -> float:
+    """Share of three tokens in a row that stood in the text before."""
+    text = trace.output()
+    threes = [tuple(text[i : i + 3]) for i in range(len(text) - 2)]
+    return 1 - len(set(threes)) / len(threes)
+
+
+def shared(trace: Trace) -> int:
+    """How many tokens the texts that were ranked last have in common at their beginning."""
+    nodes, ranked = trace.nodes(), {}
+    for event in trace.steps[-1].events:
+        if isinstance(event, Score) and event.rank is not None:
+            ranked[event.node] = None
+    texts = []
+    for node in ranked:
+        path = []
+        while node >= len(trace.prompt):
+            path.append(nodes[node][1])
+            node = nodes[node][0]
+        texts.append(path[::-1])
+    assert len(texts) > 1
+    return next(
+        (i for i, column in enumerate(zip(*texts, strict=False)) if len(set(column)) > 1), len(texts[0])
+    )
+
+
+def beam_is_likelier(greedy, beam):
+    assert total(beam) > total(greedy) and len(beam.output()) == len(greedy.output())
+
+
+def greedy_loops(greedy, *others):
+    assert repeated(greedy) > 0.15
+    assert all(repeated(other) < repeated(greedy) / 2 for other in others)
+
+
+def hotter_is_less_likely(*traces):
+    cool, plain, hot = (total(t) / len(t.output()) for t in traces)
+    assert cool > plain > hot
+
+
+def tail_is_less_likely(cut, whole):
+    assert total(cut) / len(cut.output()) > total(whole) / len(whole.output())
+
+
+def gained(trace: Trace) -> float:
+    """How much likelier the wanted view finds a token than the second view does, on average."""
+    scores = [e for step in trace.steps for e in step.of(Score) if e.name == "contrast"]
+    others = [next(v for name, v in s.parts.items() if name != "wanted") for s in scores]
+    return sum(s.parts["wanted"] - other for s, other in zip(scores, others, strict=True)) / len(scores)
+
+
+def a_stronger_contrast_gains_more(greedy, weak, strong):
+    assert gained(strong) > gained(weak) > 0
+    assert strong.output() != greedy.output()
+    assert forwards(strong) == 2 * len(strong.output())
+
+
+def an_amateur_opens_the_loop(greedy, *contrasted):
+    for trace in contrasted:
+        assert repeated(trace) < repeated(greedy) and gained(trace) > 0
+        totals = trace.costs.totals()
+        assert totals["draft_forwards"] == totals["target_forwards"] == len(trace.output())
+
+
+def early_layers_differ_more(low, high, greedy):
+    def apart(trace):
+        scores = [e.total for step in trace.steps for e in step.of(Score) if e.name == "divergence"]
+        return sum(scores) / len(scores)
+
+    assert apart(low) > apart(high) > 0
+    assert forwards(low) == len(low.output()) and low.output() != greedy.output()
+
+
+def groups_part_earlier(beam, diverse):
+    assert shared(diverse) < shared(beam)
+
+
+def proven_likelier(search, greedy):
+    said = [e.text for step in search.steps for e in step.events if isinstance(e, Note)]
+    assert total(search) >= total(greedy) and "has a higher score" in said[-1]
+
+
+def answers_with_a_span(exact, greedy):
+    text, answer = exact.prompt, exact.output()[:-1]
+    assert any(text[i : i + len(answer)] == answer for i in range(len(text))) and forwards(exact) < 6
+    if greedy.output() != exact.output():
+        said = [e.text for step in exact.steps for e in step.events if isinstance(e, Note)]
+        assert "another span" in said[-1] or "leaves the passage" in said[-1]
+
+
+def merges(lattice, beam):
+    said = [e.text for step in lattice.steps for e in step.events if isinstance(e, Note)]
+    paths = [int(text.split(": ")[1].split(" ")[0].replace(",", "")) for text in said if " paths to " in text]
+    assert "merged" in statuses(lattice) and paths == sorted(paths) and paths[-1] > 4
+
+
+def the_shortest_of_many(alone, race):
+    """Its own sample number 0 is the lone one, so the race takes no longer."""
+    assert len(race.output()) <= len(alone.output()) and forwards(race) == len(race.output())
+    assert "end-of-text" in race.ended
+
+
+def surprise_is_as_asked(low, high):
+    few, many = (-total(t) / len(t.output()) / math.log(2) for t in (low, high))
+    assert few < 2.0 < many
+
+
+SHOWS = {
+    "Whoever ends first": the_shortest_of_many,
+    "As surprising as asked": surprise_is_as_asked,
+    "Greedy and a likelier text": beam_is_likelier,
+    "Going round in circles": greedy_loops,
+    "Three temperatures": hotter_is_less_likely,
+    "Without the tail": tail_is_less_likely,
+    "More of the prompt": a_stronger_contrast_gains_more,
+    "Where the sky is green": a_stronger_contrast_gains_more,
+    "Not without the instruction": a_stronger_contrast_gains_more,
+    "Expert against amateur": an_amateur_opens_the_loop,
+    "Late layers against early ones": early_layers_differ_more,
+    "Beams that keep apart": groups_part_earlier,
+    "The likeliest text of all": proven_likelier,
+    "An answer out of the text": answers_with_a_span,
+    "Many texts in one graph": merges,
+}
