@@ -40,10 +40,12 @@ def pytest_collection_modifyitems(items):
     """
     items.sort(key=in_browser, reverse=True)
     for item in items:
+        if in_browser(item):
+            item.add_marker(pytest.mark.browser)
         group = "browser" if in_browser(item) else item.nodeid.partition("::")[0]
         item.add_marker(pytest.mark.xdist_group(group))
 
 
 def in_browser(item) -> bool:
     """Whether a test drives the page."""
-    return item.get_closest_marker("browser") is not None
+    return item.path.parent.name == "browser"

@@ -14,8 +14,6 @@ from tests.browser.test_page import finished, marks, press, seek, start
 from visualizers.scene import Header
 from visualizers.views import deltas
 
-pytestmark = pytest.mark.browser
-
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),
     "diverse_beam": ({"num_beams": 6, "num_beam_groups": 3}, ("beam_tree",)),

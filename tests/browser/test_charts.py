@@ -14,8 +14,6 @@ from tests.browser.bare import ASSETS, bare_player
 from visualizers.scene import Header
 from visualizers.views import deltas
 
-pytestmark = pytest.mark.browser
-
 WORDS = [
     b"Once",
     b" a",

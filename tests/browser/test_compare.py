@@ -11,8 +11,6 @@ from explorer.replay import replay_html
 from tests.browser.test_page import press, run, seek, start, trace
 from visualizers.comparison import compare
 
-pytestmark = pytest.mark.browser
-
 LANES = [
     {"strategy": "greedy"},
     {"strategy": "sample", "parameters": {"temperature": 1.5}, "seed": 3},

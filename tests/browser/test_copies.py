@@ -6,7 +6,6 @@ from playwright.sync_api import expect
 from tests.browser.test_inspector import inspect, lane, panel
 from tests.browser.test_page import ready, trace
 
-pytestmark = pytest.mark.browser
 SPANS = """() => ['copied', 'matched'].map(span => decodingExplorer.lanes[0].chips.marksAt()
   .filter(m => m.span === span).map(m => m.node))"""
 

@@ -8,8 +8,6 @@ from playwright.sync_api import expect
 
 from tests.browser.test_page import press, ready
 
-pytestmark = pytest.mark.browser
-
 SIZES = ((1400, 900), (390, 844))
 SECTIONS = "[...decodingExplorer.app.sections.keys()]"
 SMALL = """() => {

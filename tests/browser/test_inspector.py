@@ -9,8 +9,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import events, finished, press, ready, run, trace
 
-pytestmark = pytest.mark.browser
-
 
 def panel(page):
     return page.get_by_role("complementary", name="Inspector")

@@ -5,7 +5,6 @@ from playwright.sync_api import expect
 
 from tests.browser.test_page import press
 
-pytestmark = pytest.mark.browser
 SIZES = [(1400, 900), (390, 844)]
 OUTLINED = """([lane, node]) => {
   const { chips } = decodingExplorer.lanes[lane], made = [...chips.made.values()];

@@ -1,11 +1,8 @@
 """Legends: below each picture, on a phone behind a button."""
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.browser.test_page import ready
-
-pytestmark = pytest.mark.browser
 
 
 def test_on_a_phone_the_legend_stands_behind_a_button(visit):

@@ -5,8 +5,6 @@ import pytest
 from tests.browser.bare import bare_player
 from tests.browser.test_charts import grid, show, story
 
-pytestmark = pytest.mark.browser
-
 VIEWS = [("dependencies", story(24), 20, "arc"), ("parallel_grid", grid(16), 15, "hook")]
 each_view = pytest.mark.parametrize(("view", "steps", "step", "kind"), VIEWS, ids=[v[0] for v in VIEWS])
 # Links of this kind with a point of theirs, on the screen, that is nearer to them than to all others.

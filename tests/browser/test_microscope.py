@@ -7,8 +7,6 @@ from decoders.trace import from_json
 from tests.browser.test_page import press, trace
 from visualizers.microscope import microscope
 
-pytestmark = pytest.mark.browser
-
 LANES = [
     {"strategy": "greedy"},
     {"strategy": "speculative", "parameters": {"num_assistant_tokens": 4, "temperature": 1.0}},

@@ -11,7 +11,6 @@ from explorer import stored
 from tests import tiny
 from tests.browser.test_page import press, ready, trace
 
-pytestmark = pytest.mark.browser
 SIZES = pytest.mark.parametrize("size", [(1400, 900), (390, 844)], ids=["wide", "phone"])
 
 

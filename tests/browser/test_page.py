@@ -11,8 +11,6 @@ from tests.browser.conftest import HOSTILE
 from visualizers.scene import Header
 from visualizers.views import deltas
 
-pytestmark = pytest.mark.browser
-
 STATES = {"never reached": "unreached"} | {
     name: name for name in ("accepted", "rejected", "resampled", "bonus")
 }

@@ -13,8 +13,6 @@ from tests.browser.bare import ASSETS, bare_player
 from visualizers.scene import Header
 from visualizers.views import deltas
 
-pytestmark = pytest.mark.browser
-
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]
 

@@ -10,8 +10,6 @@ from explorer.replay import replay_html, show
 from tests.browser.conftest import HOSTILE, SCRIPT
 from tests.explorer.scripted import ScriptedLane
 
-pytestmark = pytest.mark.browser
-
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 MAX_BYTES = 5 * 10**6
 

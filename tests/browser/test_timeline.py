@@ -6,8 +6,6 @@ from playwright.sync_api import expect
 from decoders.trace import Forward, from_json
 from tests.browser.test_page import press, trace
 
-pytestmark = pytest.mark.browser
-
 TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides > text')]
   .map(text => text.getBoundingClientRect()).map(box => [box.left, box.right])"""
 

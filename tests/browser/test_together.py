@@ -9,7 +9,6 @@ from tests.browser.test_charts import PROMPT, WORDS, grid, story
 from visualizers.scene import Header
 from visualizers.views import deltas
 
-pytestmark = pytest.mark.browser
 BODY = "<main style='height: 300px'></main><main style='height: 300px'></main>"
 SHOW = """([palette, head, changes]) => {
   window.scenes = [];

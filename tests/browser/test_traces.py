@@ -14,8 +14,6 @@ from explorer import container
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import press, ready, run
 
-pytestmark = pytest.mark.browser
-
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 
 

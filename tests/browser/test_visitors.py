@@ -8,8 +8,6 @@ from decoders.lane import Lane
 from explorer.runs import UNHEARD_SECONDS
 from tests.browser.test_page import press, run, start
 
-pytestmark = pytest.mark.browser
-
 ASKED = [
     ("explorer_pull", {"cursors": [{"view": "text", "ops": 0, "rows": 0}] * 2, "wait": 0}),
     ("explorer_control", {"action": "stop"}),
