@@ -32,18 +32,14 @@ def prompt():
     return tiny.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Where processes share the tests, each file stays in one, for the sake of what its tests build together,
-    and so do all browser tests, with one app and one Chromium. Those come first: they take longest, and the
-    other process has the rest.
+    """Browser tests come first: they take longest, and where processes share the files, each then has an app
+    and a browser once.
     """
     items.sort(key=in_browser, reverse=True)
-    for item in items:
-        if in_browser(item):
-            item.add_marker(pytest.mark.browser)
-        group = "browser" if in_browser(item) else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    for item in filter(in_browser, items):
+        item.add_marker(pytest.mark.browser)
 
 
 def in_browser(item) -> bool:

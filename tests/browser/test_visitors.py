@@ -61,7 +61,7 @@ def test_a_page_that_is_gone_stops_its_run(visit, app, how, monkeypatch):
     page = visit()
     start(page, "Once", 256)
     press(page, "Run")
-    page.wait_for_function("decodingExplorer.lanes[0].count > 2")
+    page.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[0].count > 2")
     mine = app.runs.find(page.evaluate("decodingExplorer.run"))
     if how == "closed":
         page.goto("about:blank")  # as for a closed tab, the browser has time to say so
