@@ -77,7 +77,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     constructor(palette) {
       this.palette = palette;
       this.caption = page.h("figcaption", {});
-      this.frame = page.h("div", { class: "chart-frame", tabindex: "0", role: "img" });
+      this.frame = page.h("div", { class: "chart-frame", tabindex: "0", role: "img", "aria-label": "A chart without data yet." });
       this.readout = page.h("div", { class: "chart-read", "aria-live": "polite" });
       this.element = page.h("figure", { class: "chart" }, this.caption, this.frame, this.readout);
       this.frame.addEventListener("pointermove", (event) => this.point(event.clientX - this.frame.getBoundingClientRect().left));

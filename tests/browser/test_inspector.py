@@ -62,6 +62,13 @@ BOXES = """() => [...document.querySelectorAll('.lane, .inspector, .view, .chips
 })"""
 
 
+# back at the top, and the two frames gone by in which the panel follows
+SETTLED = """() => new Promise((done) => {
+  scrollTo(0, 0);
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})"""
+
+
 def nothing_covered(page) -> None:
     """With the inspector open every control of the lanes and of what is below can be brought to light."""
     expect(panel(page)).to_be_visible()
@@ -214,6 +221,7 @@ def test_it_covers_no_control_and_nothing_moves_while_it_stands_open(visit, widt
     page.wait_for_function("decodingExplorer.state === 'paused' && decodingExplorer.lanes[0].count > 0")
     inspect(page, 1, committed(page, 1)[0])
     nothing_covered(page)
+    page.evaluate(SETTLED)
     before = page.evaluate(BOXES)
     page.evaluate("decodingExplorer.app.press('run')")
     page.wait_for_function("decodingExplorer.state === 'done'")
