@@ -43,7 +43,6 @@ def without_context(lane: Lane) -> list[int] | None:
     name="context_aware",
     title="Context-aware decoding",
     family="sampling",
-    papers=("context-aware-decoding-reduces-hallucination-in-query",),
     parameters=(
         Parameter(
             "alpha", "float", 0.5, "How much more the context counts than it does to the model; 0: as it is.",

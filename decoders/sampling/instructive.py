@@ -71,7 +71,6 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     name="instructive",
     title="Instructive decoding",
     family="sampling",
-    papers=("distort-distract-decode",),
     parameters=(
         Parameter(
             "epsilon", "float", 0.3, "How much of what the noisy instruction suggests is taken off; 0: none.",

@@ -211,7 +211,6 @@ class Search:
         Parameter("ngram", "int", 4, "Equal last tokens that let two texts meet.", low=1, high=16),
         Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
     ),
-    papers=("massive-scale-decoding-for-text-generation-using",),
     views=("search_graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
