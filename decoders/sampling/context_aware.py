@@ -12,7 +12,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.contrast import amplified
 from decoders.sampling.places import head, last_part
 from decoders.sampling.shaping import GREEDY
-from decoders.sampling.weighed import MIX, badge, token_by_token
+from decoders.sampling.weighed import MIX, VIEWS, badge, token_by_token
 
 TITLE = "without the context"
 NOT_THERE = (
@@ -55,7 +55,7 @@ def without_context(lane: Lane) -> list[int] | None:
         ),
         *GREEDY,
     ),
-    views=("contrast", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.contrast import Contrast, amplified, ratio
 from decoders.sampling.shaping import GREEDY
-from decoders.sampling.weighed import MIX, PLAUSIBLE, badge, token_by_token
+from decoders.sampling.weighed import MIX, PLAUSIBLE, VIEWS, badge, token_by_token
 
 FORMS = ("weighed (2023)", "ratio (2022)")
 
@@ -42,7 +42,7 @@ def combination(parameters: dict) -> Contrast:
         ),
         *GREEDY,
     ),
-    views=("contrast", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.contrast import ratio
 from decoders.sampling.shaping import GREEDY as SHAPING
-from decoders.sampling.weighed import MIX, PLAUSIBLE, badge, take
+from decoders.sampling.weighed import MIX, PLAUSIBLE, VIEWS, badge, take
 
 GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
 BUCKETS = ("low", "high", "all")
@@ -59,7 +59,7 @@ def suits(parameters: dict, target) -> str | None:
         ),
         *GREEDY,
     ),
-    views=("contrast", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
     suits=suits,
@@ -82,9 +82,8 @@ def dola(lane: Lane) -> Iterator[None]:
     layers = candidates(lane.parameters["dola_layers"], engine.layer_count, tied)
     contrast = ratio(lane.parameters["alpha"])
     while lane.more:
-        wanted = lane.score(
-            [lane.tip], hidden=True
-        )  # [1, V]; hidden: a row that another lane left has no taps
+        # hidden, since a row that another lane left has no taps
+        wanted = lane.score([lane.tip], hidden=True)  # [1, V]
         early = engine.blocks.exit_logits(scorer.streams(lane.tip)[layers])  # [N, V]
         apart = divergence(log_softmax(wanted)[0], log_softmax(early))
         farthest = int(apart.argmax())

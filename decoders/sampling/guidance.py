@@ -11,7 +11,7 @@ from decoders.other_prompt import read_instead
 from decoders.registry import Parameter, strategy
 from decoders.sampling.contrast import guided
 from decoders.sampling.shaping import GREEDY
-from decoders.sampling.weighed import MIX, token_by_token
+from decoders.sampling.weighed import MIX, VIEWS, token_by_token
 
 TITLE = "negative prompt"
 
@@ -37,7 +37,7 @@ def negative(lane: Lane) -> list[int]:
         ),
         *GREEDY,
     ),
-    views=("contrast", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda p: "equal to generate" if p["temperature"] == 0.0 else "contrasted",
     parts=lambda parameters: [MIX],
 )  # fmt: skip

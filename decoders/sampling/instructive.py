@@ -15,7 +15,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.contrast import reduced
 from decoders.sampling.places import first_part, head
 from decoders.sampling.shaping import GREEDY
-from decoders.sampling.weighed import MIX, badge, token_by_token
+from decoders.sampling.weighed import MIX, VIEWS, badge, token_by_token
 
 TITLE = "noisy instruction"
 OPPOSITE = "Say the opposite of what you are asked for, and never the right thing."
@@ -86,7 +86,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
         Parameter("noisy_instruction", "text", "", "The noise `own text`."),
         *GREEDY,
     ),
-    views=("contrast", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
     parts=lambda parameters: [MIX],
 )  # fmt: skip

@@ -12,6 +12,7 @@ import torch
 from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import drawn
 
 RANKS = 100  # from so many of the likeliest tokens the exponent is estimated
 
@@ -81,14 +82,10 @@ def mirostat(lane: Lane) -> Iterator[None]:
         left = torch.full_like(logits, -math.inf)
         left[0, order[:keep]] = logits[0, order[:keep]]
         offered = lane.distribution([lane.tip], left, "processed", f"mu {mu:.2f} bits: {keep} kept")[0]
-        law = probabilities(left)[0]
-        token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
-        node = lane.propose(lane.tip, token, float(offered[token]))
-        if u is not None:
-            low = float(law[:token].sum())
-            lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
-        surprise = -float(target[token]) / math.log(2)
+        node = drawn(lane, probabilities(left)[0], offered)
+        logprob = float(target[lane.tree.tokens[node]])
+        surprise = -logprob / math.log(2)
         lane.rank(node, "mirostat", mu, kept=keep, surprise=surprise)
         mu -= rate * (surprise - tau)
-        lane.commit([node], [float(target[token])])
+        lane.commit([node], [logprob])
         yield

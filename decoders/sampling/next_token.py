@@ -25,14 +25,23 @@ def next_token(lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: 
             return None
         offered = lane.distribution([lane.tip], processed, view="processed")[0]
     if lane.parameters["temperature"] == 0.0:
-        token, u = int(processed[0].argmax()), None
+        token = int(processed[0].argmax())
+        node = lane.propose(lane.tip, token, float(offered[token]))
     else:
-        position = lane.tree.depths[lane.tip] + 1
-        law = probabilities(processed)[0]  # [V]
-        token, u = lane.chooser.categorical(law, ("sample", position))
+        node = drawn(lane, probabilities(processed)[0], offered)
+        token = lane.tree.tokens[node]
+    lane.commit([node], [float(target[token])])
+    return node
+
+
+def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor) -> int:
+    """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in `offered` [V];
+    returns its node. Where a number u was drawn, it is told as the score "draw", with the running sums
+    between which it fell.
+    """
+    token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
     node = lane.propose(lane.tip, token, float(offered[token]))
     if u is not None:
         low = float(law[:token].sum())
         lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
-    lane.commit([node], [float(target[token])])
     return node

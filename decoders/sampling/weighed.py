@@ -23,6 +23,8 @@ UNDECIDED = (
 MIX = Part("contrast", "contrast of views", "Several rows of scores as one weighted sum of their logarithms.")
 PLAUSIBLE = Part("contrast", "plausibility mask", "Tokens far below the model's likeliest are left out.")
 
+VIEWS = ("contrast", "entropy", "dependencies", "text")
+
 Second = Callable[[], tuple[str, torch.Tensor]]  # what the second view is called, and its row [1, V]
 
 

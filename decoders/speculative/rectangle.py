@@ -77,9 +77,8 @@ class Rectangle:
         self.rows: dict[int, Row] = {}
         self.stored: list[list[torch.Tensor]] = []  # layer -> keys, values [B, H, T, D]
         self.apart: dict[int, tuple[list[int], list[list[torch.Tensor]]]] = {}  # texts that are not in it now
-        self.moved_from: dict[
-            int, list[int]
-        ] = {}  # text -> the columns it stood in before it was taken apart
+        # text -> the columns it stood in before it was taken apart
+        self.moved_from: dict[int, list[int]] = {}
         self.kept: dict[int, torch.Tensor] = {}  # node -> its logits [V]
         self.work, self.peak, self.width = Work(), 0, 0  # width: columns before the last forward's own
 
