@@ -19,7 +19,7 @@ from transformers.utils import logging
 from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
-from decoders.heads import DraftModule, Target, files
+from decoders.heads import DraftModule, Reward, Target, files
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -99,7 +99,17 @@ class LoadedModel:
         """The draft modules that come with the project for just this model; empty if there are none. Raises
         ValueError with one sentence if those there do not fit.
         """
-        for name in files.shipped_heads():
+        return self._shipped("heads")
+
+    @cached_property
+    def reward(self) -> Reward | None:
+        """The reward head that comes with the project for just this model, None if there is none. Raises
+        ValueError with one sentence if it does not fit.
+        """
+        return next(iter(self._shipped("reward").values()), None)
+
+    def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
+        for name in files.shipped_heads(wanted):
             if files.read_config(name, files.find(name))["target"] == self.name:
                 return load_heads(name, self)
         return {}

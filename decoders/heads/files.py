@@ -69,10 +69,10 @@ def save(
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
 
 
-def shipped_heads() -> list[str]:
-    """Names of the heads that come with the project."""
+def shipped_heads(wanted: str = "heads") -> list[str]:
+    """Names of the heads that come with the project: those that draft, or those that score ("reward")."""
     configs = SHIPPED.glob("*/config.json")
-    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == "heads")
+    return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == wanted)
 
 
 def find(name: str) -> Path:

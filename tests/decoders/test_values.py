@@ -1,0 +1,90 @@
+"""Scorers say what is true of a text; each has hand-made texts, and JSON every beginning of real values."""
+
+import json
+
+import pytest
+import torch
+
+from decoders.heads import Reward, Target
+from decoders.lane import Lane
+from decoders.search import values
+from decoders.search.values import Scorer, Text, arithmetic, is_json, json_begins, keyword, length
+from decoders.tables import TableModel
+from tests import tiny
+
+
+@pytest.mark.parametrize(
+    ("prompt", "written", "whole", "share"),
+    [
+        ("Q\n", "12+6=18\n18-3=15\n", True, 1.0),
+        ("Q\n", "12+6=18\n18-3=16\n", True, 0.5),
+        ("Q\n", "7+5+0=12\n2+3*4=14", True, 1.0),
+        ("347+85=", "432", True, 1.0),
+        ("347+85=", "431", True, 0.0),
+        ("1+1=3\n", "so", True, 0.0),
+        ("347+85=", "4", False, 1.0),  # more digits may come
+        ("347+85=", "5\n", False, 0.0),
+        ("start 3; +4; *2\n", "+4 -> 7\n*2 -> 14\nanswer 14", True, 1.0),
+        ("start 3; +4; *2\n", "+4 -> 8\n*2 -> 16\nanswer 16", True, 0.5),
+    ],
+)
+def test_equations_are_checked_exactly(prompt, written, whole, share):
+    assert arithmetic(Text(prompt, written, whole), {}) == share
+
+
+VALUES = [
+    {"a": [1.5e-3, True, None, 'x\\\u00e9"\n'], "b": {}},
+    [],
+    [[-0.5], False],
+    "tr\u1234ue",
+    -12,
+    {"": ""},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_every_beginning_of_json_is_one_and_other_texts_are_none(value):
+    for indent in (None, 1):
+        text = json.dumps(value, indent=indent)
+        assert all(json_begins(text[:i]) for i in range(len(text) + 1))
+        assert is_json(Text("", text, True), {}) == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["{a", "[1,]", "[1 2", '{"a" 1', "tru3", "01", "NaN", "{}x", '"\\x', "[}", "--"]
+)
+def test_what_can_never_become_json(text):
+    assert not json_begins(text) and not is_json(Text("", text, False), {})
+
+
+def test_words_are_counted_and_found():
+    given = {"words": 4, "keywords": "dog, Red ball"}
+    assert length(Text("", "one two", False), given) == 1.0
+    assert length(Text("", "one two", True), given) == 0.5
+    assert length(Text("", "a b c d e", False), given) == 0.8
+    assert keyword(Text("dog", "A red ball.", True), given) == 0.5
+    assert keyword(Text("", "The DOG has a red ball", False), given) == 1.0
+    assert keyword(Text("", "dogs", True), given) == 0.0
+
+
+def test_what_a_scorer_lacks_is_said():
+    assert "needs keywords" in values.unusable({"scorer": "keyword", "keywords": " ,"})
+    table = TableModel(lambda text: [0.5, 0.5], 2)
+    assert "No reward head" in values.unscored({"scorer": "reward"}, table)
+    assert values.unscored({"scorer": "json"}, table) is None
+
+
+def test_a_text_is_judged_once_and_the_reward_head_reads_its_last_state():
+    model = tiny.make()
+    torch.manual_seed(0)
+    model.__dict__["reward"] = Reward(Target.of(model.model)).eval()
+    lane = Lane("greedy", [40, 41, 42], {"target": model})
+    lane.parameters = {"scorer": "reward"}
+    scorer = Scorer(lane)
+    node = lane.propose(lane.propose(lane.tip, 50, None), 51, None)
+    said = [scorer.score(node, whole) for whole in (True, False, True)]
+    states = model.model(torch.tensor([[40, 41, 42, 50, 51]]), output_hidden_states=True).hidden_states[-1]
+    wanted = model.reward.scores(states[0, -1])
+    assert said == pytest.approx([float(wanted[q]) for q in ("outcome", "prefix", "outcome")], abs=1e-5)
+    assert scorer.calls == 2
+    lane.close()
