@@ -36,6 +36,7 @@ class ContrastView:
             "question": QUESTION,
             "first": 1,
             "column": 42,
+            "gap": 3,
             "left": 76,
             "right": 8,
             "overview": "piled",
@@ -168,7 +169,7 @@ def panels() -> list[Op]:
             mark(panel, "panel", y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
             for panel in VIEWS.values()
         ),
-        mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
+        mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
     ]
 
 

@@ -66,7 +66,7 @@ class TokenGraph:
             ops += self._candidates(commits[0], offered, scores)
         words = self._words()
         ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
-        ops.append({"front": [ACROSS, self._row(len(self.places) - 1)]})
+        ops.append({"front": [ACROSS, self._row(len(self.places) - 1) + 0.3]})  # the newest row is seen whole
         return [*ops, {"say": f"{self.nodes.text(commits[-1])}: {words[0]}{words[1]}"}]
 
     # ---- the walk ----------------------------------------------------------------------------
@@ -88,6 +88,8 @@ class TokenGraph:
         if self.newest is not None:
             ops.append({"id": key(self.newest), "set": look(self.ways[self.newest])})
         if token not in self.places:
+            if len(self.places) % ACROSS == 0:
+                ops.append(line(len(self.places) // ACROSS))
             self.places[token] = len(self.places)
             ops.append(self._box(token, node))
         self.visits[token] = self.visits.get(token, 0) + 1
@@ -211,6 +213,12 @@ def panels() -> list[Op]:
         {"id": "graph", "kind": "panel", "y0": -0.2, "y1": 1, "share": 1, "grow": True},
         {"id": "offers", "kind": "panel", "y0": 0, "y1": 34, "px": 34, "px_narrow": 62},
     ]
+
+
+def line(number: int) -> Op:
+    """A row of tokens, so that the graph scrolls by whole rows."""
+    place = {"panel": "graph", "y0": number - 0.1, "y1": number + 0.9}
+    return {"id": f"r{number}", "kind": "row", **place, "rule": False, "text": ""}
 
 
 def at_rest(ops: list[Op]) -> list[Op]:

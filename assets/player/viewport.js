@@ -107,7 +107,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Stacks panels top to bottom; returns {id: {y0, y1, yaxis, topPx, heightPx, unit, ...panel}}.
   function stack(head, panels, lo, front, rows, height, bottom, hand) {
     const room = Math.max(40, height - TOP - bottom);
-    const gaps = GAP * (panels.length - 1);
+    const gap = head.gap ?? GAP, gaps = gap * (panels.length - 1);
     const fixed = panels.reduce((sum, p) => sum + (p.px || 0), 0);
     const shares = panels.reduce((sum, p) => sum + (p.px ? 0 : p.share || 1), 0) || 1;
     const free = Math.max(20, room - gaps - fixed);
@@ -123,7 +123,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
         yaxis: index ? "y" + (index + 1) : "y",
       };
-      y += tall + GAP;
+      y += tall + gap;
     });
     return placed;
   }

@@ -144,9 +144,9 @@ class Search:
         self.lane.verdict(node, "finished", reason=why)
         return True
 
-    def run_on(self, node: int) -> None:
+    def run_on(self, node: int) -> Iterator[None]:
         """From a node to an end, a merge, or the end of the budget: the likeliest child each time; the others
-        wait in the heap.
+        wait in the heap. Hands over after each forward that is not the last.
         """
         while self.spent < self.budget:
             first, *others = self.offer(node)
@@ -156,6 +156,8 @@ class Search:
             if self.ends(first) or self.merge(first):
                 return
             node = first
+            if self.spent < self.budget:
+                yield
         heapq.heappush(self.heap, (-self.priority(node), node))
 
     def merge(self, node: int) -> bool:
@@ -232,7 +234,7 @@ def lattice(lane: Lane) -> Iterator[None]:
     """
     search, node = Search(lane), lane.tip
     while node is not None and search.spent < search.budget:
-        search.run_on(node)
+        yield from search.run_on(node)
         node = search.next() if search.spent < search.budget else None
         lane.note(counted(search))
         yield
