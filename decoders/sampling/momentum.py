@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.candidates import Parts, likeliest, take_best
 
 LONGEST = 5  # longer runs of repetition count as this long
 # How strongly a candidate is resisted that makes a run of m repeated tokens, m = 0 ... LONGEST.
@@ -79,31 +80,18 @@ def momentum(lane: Lane) -> Iterator[None]:
     graph = Graph(lane.tree.text(lane.tip))
     while lane.more:
         logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
-        top = logprobs.topk(min(top_k, len(logprobs)))
-        offers = sorted(
-            zip(top.indices.tolist(), top.values.tolist(), strict=True), key=lambda o: (-o[1], o[0])
-        )  # ties to the smaller token id
-        nodes, scores = [], []
-        for slot, (token, logprob) in enumerate(offers):
-            p, run = math.exp(logprob), graph.run(token)
+        candidates = likeliest(lane, logprobs, top_k)
+        scores = []
+        for candidate in candidates:
+            run = graph.run(candidate.token)
             resisted = alpha * resistance(run) if run else 0.0
-            node = lane.propose(lane.tip, token, logprob, slot=slot)
-            nodes.append(node)
-            scores.append((p - resisted, {"p": p, "run": run, "resistance": resisted}))
-        best = max(range(len(nodes)), key=lambda i: scores[i][0])  # ties to the likelier token
-        order = sorted(range(len(nodes)), key=lambda i: -scores[i][0])
-        for i, (node, (score, parts)) in enumerate(zip(nodes, scores, strict=True)):
-            rank = order.index(i) + 1
-            lane.rank(node, "momentum", score, rank, **parts)
-            if i != best:
-                lane.verdict(node, "pruned", reason=because(rank, len(nodes), parts))
-        lane.commit([nodes[best]], [offers[best][1]])
-        lane.drop([node for node in nodes if node != nodes[best]])
-        graph.visit(offers[best][0])
+            parts = {"p": candidate.p, "run": run, "resistance": resisted}
+            scores.append((candidate.p - resisted, parts))
+        graph.visit(take_best(lane, "momentum", candidates, scores, because).token)
         yield
 
 
-def because(rank: int, count: int, parts: dict[str, float]) -> str:
+def because(rank: int, count: int, parts: Parts) -> str:
     """Why a candidate was not taken, in a sentence."""
     words = f"rank {rank} of {count}: p {parts['p']:.3f}"
     if not parts["run"]:

@@ -10,6 +10,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.candidates import Parts, likeliest, take_best
 
 
 @strategy(
@@ -47,27 +48,23 @@ def contrastive_search(lane: Lane) -> Iterator[None]:
     scorer.forget(trunk[:-1])
     while lane.more:
         logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V], from an earlier forward
-        top = logprobs.topk(min(top_k, len(logprobs)))
-        offers = list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
-        nodes = [lane.propose(lane.tip, token, lp, slot=slot) for slot, (token, lp) in enumerate(offers)]
+        candidates = likeliest(lane, logprobs, top_k)
+        nodes = [candidate.node for candidate in candidates]
         lane.score(nodes, hidden=True)
         states = torch.stack([direction(scorer.hidden(node)) for node in nodes])  # [K, d]
-        penalty = (states @ torch.stack(context).T).max(dim=-1).values  # [K]
-        p = top.values.exp()
-        scores = ((1 - alpha) * p - alpha * penalty).tolist()
-        order = sorted(range(len(nodes)), key=lambda i: -scores[i])  # ties to the likelier token
-        parts = zip(p.tolist(), penalty.tolist(), strict=True)
-        for i, (likely, similar) in enumerate(parts):
-            rank = order.index(i) + 1
-            lane.rank(nodes[i], "contrastive", scores[i], rank, p=likely, penalty=similar)
-            if rank > 1:
-                lane.verdict(nodes[i], "pruned", reason=f"rank {rank} of {len(nodes)}: p {likely:.3f}, "
-                             f"similarity to the text {similar:.3f}")  # fmt: skip
-        best = order[0]
-        context.append(states[best])
-        lane.commit([nodes[best]], [offers[best][1]])
-        lane.drop([node for i, node in enumerate(nodes) if i != best])
+        penalties = (states @ torch.stack(context).T).max(dim=-1).values.tolist()  # [K]
+        scores = [
+            ((1 - alpha) * candidate.p - alpha * penalty, {"p": candidate.p, "penalty": penalty})
+            for candidate, penalty in zip(candidates, penalties, strict=True)
+        ]
+        best = take_best(lane, "contrastive", candidates, scores, because)
+        context.append(states[nodes.index(best.node)])
         yield
+
+
+def because(rank: int, count: int, parts: Parts) -> str:
+    """Why a candidate was not taken, in a sentence."""
+    return f"rank {rank} of {count}: p {parts['p']:.3f}, similarity to the text {parts['penalty']:.3f}"
 
 
 def direction(state: torch.Tensor) -> torch.Tensor:

@@ -41,6 +41,11 @@ def greedy_loops(greedy, *others):
     assert all(repeated(other) < repeated(greedy) / 2 for other in others)
 
 
+def an_anti_model_repeats_less(greedy, *others):
+    assert all(repeated(other) < repeated(greedy) for other in others)
+    assert all(forwards(trace) == len(trace.output()) for trace in others)
+
+
 def hotter_is_less_likely(*traces):
     cool, plain, hot = (total(t) / len(t.output()) for t in traces)
     assert cool > plain > hot
@@ -118,6 +123,7 @@ SHOWS = {
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
+    "Against an anti-model": an_anti_model_repeats_less,
     "Three temperatures": hotter_is_less_likely,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,

@@ -1,0 +1,62 @@
+"""The likeliest tokens of a place, of which the one with the best score is taken: what methods share that
+weigh p against something else and draw nothing.
+
+Knows one lane, not what the scores are made of.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from decoders.lane import Lane
+
+Parts = dict[str, float]  # what a score is made of
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A token after the lane's tip, as a node of the tree."""
+
+    node: int
+    token: int
+    logprob: float
+
+    @property
+    def p(self) -> float:
+        return math.exp(self.logprob)
+
+
+def likeliest(lane: Lane, logprobs: torch.Tensor, count: int) -> list[Candidate]:
+    """Proposes the `count` likeliest of logprobs [V] after the tip, likeliest first, ties to the smaller
+    token id.
+    """
+    top = logprobs.topk(min(count, len(logprobs)))
+    offers = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    return [
+        Candidate(lane.propose(lane.tip, token, logprob, slot=slot), token, logprob)
+        for slot, (token, logprob) in enumerate(sorted(offers, key=lambda offer: (-offer[1], offer[0])))
+    ]
+
+
+def take_best(
+    lane: Lane,
+    name: str,
+    candidates: list[Candidate],
+    scores: list[tuple[float, Parts]],
+    because: Callable[[int, int, Parts], str],
+) -> Candidate:
+    """Tells every candidate's score, commits the best, ties to the likelier, and returns it; the others are
+    pruned, `because(rank, count, parts)` says why.
+    """
+    order = sorted(range(len(candidates)), key=lambda i: -scores[i][0])
+    for i, (candidate, (score, parts)) in enumerate(zip(candidates, scores, strict=True)):
+        rank = order.index(i) + 1
+        lane.rank(candidate.node, name, score, rank, **parts)
+        if rank > 1:
+            lane.verdict(candidate.node, "pruned", reason=because(rank, len(candidates), parts))
+    best = candidates[order[0]]
+    lane.commit([best.node], [best.logprob])
+    lane.drop([candidate.node for candidate in candidates if candidate is not best])
+    return best

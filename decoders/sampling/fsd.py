@@ -1,0 +1,163 @@
+"""Frustratingly simple decoding: the model against a second, simple one, which knows only the text so far and
+stands for what not to say.
+
+Knows one lane. Both forms as "A Thorough Examination of Decoding Methods in the Era of LLMs" (2024) compares
+them, item 13: counts of n-grams (FSD-d there) and last-layer states (FSD).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.candidates import Parts, likeliest, take_best
+
+FORMS = ("n-grams", "states")
+USUAL = dict(zip(FORMS, (3, 2), strict=True))  # the authors' n of each form
+NO_STATES = "The form 'states' compares hidden states, and this model has none; choose the form 'n-grams'."
+
+
+class NGrams:
+    """Counts of what followed each run of up to n - 1 tokens; longer runs count most."""
+
+    def __init__(self, text: list[int], n: int, beta: float):
+        self.n, self.beta = n, beta
+        self.text: list[int] = []
+        self.after: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
+        for token in text:
+            self.visit(token)
+
+    def visit(self, token: int) -> None:
+        """The text goes on with `token`."""
+        for context in self._contexts():
+            self.after[context][token] += 1
+        self.text.append(token)
+
+    def penalty(self, token: int) -> float:
+        """Smoothed share of `token` among what followed the newest tokens, the longest run first. A run that
+        it never followed is passed over and leaves its weight to the shorter ones.
+        """
+        found, weight = 0.0, 1.0
+        for context in self._contexts():
+            followed = self.after.get(context, Counter())
+            if not followed[token]:
+                continue
+            if not context:
+                return found + weight * followed[token] / followed.total()
+            found += weight * self.beta * followed[token] / (followed.total() + 1)
+            weight *= 1 - self.beta
+        return found
+
+    def _contexts(self) -> list[tuple[int, ...]]:
+        """The newest tokens, the longest run first, down to none."""
+        longest = min(self.n - 1, len(self.text))
+        return [tuple(self.text[len(self.text) - size :]) for size in range(longest, -1, -1)]
+
+
+class States:
+    """The last n - 1 states at every place, as one vector of length 1, and the token that came there."""
+
+    def __init__(self, text: list[int], n: int):
+        self.text, self.width = list(text), n - 1
+        self.newest: list[torch.Tensor] = []  # states [d] of the last places, at most `width`
+        self.windows: list[torch.Tensor] = []  # [width * d] each; number i ends at place i + width - 1
+        self.penalties: dict[int, float] = {}
+
+    def see(self, state: torch.Tensor) -> None:
+        """The state [d] of the next place of the text; its window is measured against all earlier ones."""
+        self.newest = [*self.newest, state.double()][-self.width :]
+        self.penalties = {}
+        if len(self.newest) < self.width:
+            return
+        window = torch.cat(self.newest)
+        window = window / window.norm()
+        if self.windows:
+            likeness = (torch.stack(self.windows) @ window).clamp(0.0, 1.0).tolist()  # [T]
+            for token, cosine in zip(self.text[self.width :], likeness, strict=False):
+                self.penalties[token] = max(cosine, self.penalties.get(token, 0.0))
+        self.windows.append(window)
+
+    def visit(self, token: int) -> None:
+        """The text goes on with `token`."""
+        self.text.append(token)
+
+    def penalty(self, token: int) -> float:
+        """The largest cosine of now with a place after which `token` came; 0 if it never came."""
+        return self.penalties.get(token, 0.0)
+
+
+@strategy(
+    name="fsd",
+    title="Frustratingly simple decoding",
+    family="sampling",
+    parameters=(
+        Parameter("form", "choice", FORMS[0], "What the second model compares: tokens, or hidden states.",
+                  choices=FORMS),
+        Parameter("alpha", "float", 0.4, "Weight of the penalty; 0 is greedy.", 0.0, 1.0),
+        Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
+        Parameter("n", "int", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", 0, 12),
+        Parameter("beta", "float", 0.9, "Of n-grams: the share of the weight that the longest takes.",
+                  0.0, 1.0),
+    ),
+    views=("token_graph", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
+    parts=lambda parameters: [
+        Part("value", "anti-model", "A second model of the text so far: what it expects, is penalised.")
+    ],
+)  # fmt: skip
+def fsd(lane: Lane) -> Iterator[None]:
+    """The likeliest token, unless the text so far makes it too easy to foresee.
+
+    Of the top_k likeliest tokens the best `x = argmax_v (1 - alpha) p(v) - alpha pen(v)` is taken. The
+    penalty comes from the text so far alone, prompt included; no forward is spent on it.
+
+    1. Form `n-grams`: counts of what followed the newest n - 1 tokens, then the newest n - 2, down to none.
+       A run that v followed gives `R beta count / (total + 1)` and leaves `R (1 - beta)` to the shorter
+       ones, R being 1 at first; one that v never followed is passed over. The last level, no token at all,
+       gives `R count / total`.
+    2. Form `states`: the newest n - 1 hidden states of the last layer, side by side, are compared with those
+       at every earlier place. `pen(v)` is the largest cosine with a place after which v came, at least 0.
+    """
+    scorer, form, alpha = lane.scorers["target"], lane.parameters["form"], lane.parameters["alpha"]
+    n, text, in_states = (
+        max(2, lane.parameters["n"] or USUAL[form]),
+        lane.tree.text(lane.tip),
+        form == "states",
+    )
+    memory: NGrams | States
+    if in_states:
+        if not hasattr(scorer, "hidden"):
+            lane.ended_by = NO_STATES
+            return
+        memory = States(text, n)
+        read(lane, memory)
+    else:
+        memory = NGrams(text, n, lane.parameters["beta"])
+    while lane.more:
+        logprobs = lane.distribution([lane.tip], lane.score([lane.tip], hidden=in_states))[0]  # [V]
+        if in_states:
+            memory.see(scorer.hidden(lane.tip))
+        candidates = likeliest(lane, logprobs, lane.parameters["top_k"])
+        scores = []
+        for candidate in candidates:
+            penalty = memory.penalty(candidate.token)
+            total = (1 - alpha) * candidate.p - alpha * penalty
+            scores.append((total, {"p": candidate.p, "penalty": penalty}))
+        memory.visit(take_best(lane, "fsd", candidates, scores, because).token)
+        yield
+
+
+def read(lane: Lane, memory: States) -> None:
+    """Reads the prompt with its states, and remembers all places but the last, which the loop comes to."""
+    before = list(range(lane.tree.trunk - 1))
+    lane.score([*before, lane.tip], hidden=True)
+    for node in before:
+        memory.see(lane.scorers["target"].hidden(node))
+    lane.scorers["target"].forget(before)
+
+
+def because(rank: int, count: int, parts: Parts) -> str:
+    """Why a candidate was not taken, in a sentence."""
+    return f"rank {rank} of {count}: p {parts['p']:.3f}, penalty {parts['penalty']:.3f}"
