@@ -61,12 +61,12 @@ without it rows grow downwards and scroll), "left" and "right" (gutters in pixel
 "right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below
 shows the whole run: "rows" as they are, "piled" marks of a column, "amount" of a step as a grey; without it
 there is no strip), "fold_rows" (what becomes of rows above those that are open: "stairs" without text, or one
-row of what was "settled" there), "patched" (true: words have a patch of background), "notes"
-("under": a node's note stands below its row; without it beside the node), "note_title" (what the notes at the
-front are), "gap" (pixels between panels), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the panel
-that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text], shown
-when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph), is in
-the window; role is a state, ink or soft.
+row of what was "settled" there), "patched" (true: words have a patch of background), "notes" ("under": a
+node's note stands below its row; without it beside the node), "note_title" (what the notes at the front are),
+"gap" (pixels between panels), "by_depth" (on a phone x is the marks' `depth`, that many columns, and only the
+panel that grows is drawn), "axis" (title of x; null: no ticks), "legend": entries [key, glyph, role, text],
+shown when a mark with that key, "kind:state" ("cell:rejected"; kinds without state use their role or glyph),
+is in the window; role is a state, ink or soft.
 """
 
 import math

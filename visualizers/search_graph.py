@@ -57,9 +57,9 @@ class SearchGraph:
         return {
             "title": self.title,
             "question": "In which order were beginnings opened, what still waits, where did two ways meet?",
-            "ops": [mark, *lines], "first": 0, "fold": True, "overview": "rows", "patched": True, "notes": "under",
-            "rows": ROWS, "row": 24, "column": 60, "wide": 76, "left": 8, "right": 150, "right_narrow": 24,
-            "axis": "token position",
+            "ops": [mark, *lines], "first": 0, "fold": True, "overview": "rows", "patched": True,
+            "notes": "under", "rows": ROWS, "row": 24, "column": 60, "wide": 76, "left": 8, "right": 150,
+            "right_narrow": 24, "axis": "token position",
             "legend": [
                 ["node:chosen", "●", "chosen", "best path"],
                 ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],
