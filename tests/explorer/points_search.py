@@ -113,6 +113,13 @@ def the_shortest_of_many(alone, race):
     assert "end-of-text" in race.ended
 
 
+def looks_ahead(phi, plain):
+    """Every text that goes on was weighed by a foresight of its own, and that is what it costs."""
+    scores = [e for step in phi.steps for e in step.of(Score) if e.name == "foresight"]
+    assert len(phi.steps) > 1 and any(e.rank is None for e in scores) and "pruned" in statuses(phi)
+    assert phi.costs.totals()["target_tokens"] > 3 * plain.costs.totals()["target_tokens"]
+
+
 def surprise_is_as_asked(low, high):
     few, many = (-total(t) / len(t.output()) / math.log(2) for t in (low, high))
     assert few < 2.0 < many
@@ -120,6 +127,7 @@ def surprise_is_as_asked(low, high):
 
 SHOWS = {
     "Whoever ends first": the_shortest_of_many,
+    "A look ahead": looks_ahead,
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
