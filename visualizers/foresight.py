@@ -9,8 +9,9 @@ from visualizers.scene import Header, Nodes, Op, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
-STEP, AHEAD, CLUSTER, ADVANTAGE, CHANCE = (0, 6), (6, 6), (12, 1), (13, 2), (15, 2)
+STEP, AHEAD, CLUSTER, ADVANTAGE, CHANCE = (0.5, 6), (6.5, 6), (12.5, 1), (13.5, 2), (15.5, 2)
 SIGNED = "{:+.2f}"
+DARKEST = 0.5  # so that words on a grey stay readable
 
 
 @view("foresight", "Foresight")
@@ -27,7 +28,7 @@ class Foresight:
             "title": self.title,
             "question": "Which steps were sampled, what was seen ahead of them, and which went on?",
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 0, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
+            "first": 1, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
             "left": 8, "right": 8, "axis": None, "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "a step that was drawn and goes on"],
@@ -109,10 +110,10 @@ class Foresight:
             bars.append((CLUSTER, parts.get("share", 0.0), score.level.rsplit(" ", 1)[-1]))
         for place, amount, text in bars:
             cell = self._cell(f"{name}.{place[0]}", place, y, text, hover)
-            ops.append(cell | {"state": "prompt", "fill": "amount", "weight": round(amount, 4)})
+            ops.append(cell | {"state": "prompt", "fill": "amount", "weight": round(DARKEST * amount, 4)})
         return ops
 
-    def _cell(self, name: str, place: tuple[int, int], y: float, text: str, hover: list[str]) -> Op:
+    def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
         x, w = place
         where = {"panel": "tables", "x": x + w / 2, "y": round(y, 3), "w": w - 0.08, "h": CELL}
         return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
