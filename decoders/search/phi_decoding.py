@@ -85,7 +85,7 @@ class Candidate:
         ),
     ),
     papers=("phi-decoding",),
-    views=("foresight", "beam_tree", "entropy", "dependencies", "text"),
+    views=("foresight", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled",
     together=lambda parameters: (
         f"min_steps is {parameters['min_steps']}, but max_steps only {parameters['max_steps']}; "
