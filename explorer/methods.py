@@ -57,6 +57,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 40,
         "parameters": {"temperature": 0.8},
     },
+    "cards": {
+        "prompt": "One day, Lily went to the park.",
+        "max_new_tokens": 24,
+        "parameters": {"scorer": "keyword", "keywords": "dog", "max_segment": 8, "max_rejections": 6},
+    },
     "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
     "exact_extract": {
         "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",

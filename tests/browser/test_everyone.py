@@ -42,7 +42,8 @@ def violations(page) -> list[str]:
 
 
 @pytest.mark.parametrize("size,scheme,all_sections", [
-    (SIZES[0], "dark", True), (SIZES[1], "light", True), (SIZES[0], "light", False), (SIZES[1], "dark", False),
+    (SIZES[0], "dark", True), (SIZES[1], "light", True),
+    (SIZES[0], "light", False), (SIZES[1], "dark", False),
 ], ids=["wide dark", "phone light", "wide light", "phone dark"])  # fmt: skip
 def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
     """Each section once in each size and once in each theme, the lanes in every combination."""

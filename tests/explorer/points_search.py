@@ -46,6 +46,13 @@ def an_anti_model_repeats_less(greedy, *others):
     assert all(forwards(trace) == len(trace.output()) for trace in others)
 
 
+def pieces_are_drawn_again(sampled, cards):
+    rewards = [e.total for step in cards.steps for e in step.of(Score) if e.name == "reward"]
+    assert "rejected" in statuses(cards)
+    assert rewards[-1] >= 0.5 > rewards[0]
+    assert forwards(cards) > forwards(sampled)
+
+
 def hotter_is_less_likely(*traces):
     cool, plain, hot = (total(t) / len(t.output()) for t in traces)
     assert cool > plain > hot
@@ -127,6 +134,7 @@ def surprise_is_as_asked(low, high):
 
 SHOWS = {
     "Whoever ends first": the_shortest_of_many,
+    "Pieces that must be good enough": pieces_are_drawn_again,
     "A look ahead": looks_ahead,
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,

@@ -28,6 +28,7 @@ CASES = STRATEGIES + [
     for value in (0.0, 0.9)
     if parameter.name == "temperature" and (value == 0.0) != (parameter.default == 0.0)
 ]
+ENDING = {"cards": {"target_reward": 0.0}}  # short texts have low rewards
 PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
 every_strategy = pytest.mark.parametrize("name", STRATEGIES)
 every_case = pytest.mark.parametrize("name", CASES)
@@ -214,7 +215,7 @@ def test_models_that_take_no_tree_mask_decode_the_same(name, models):
 def test_an_end_token_ends_the_text(name, models):
     ended = 0
     for first in range(0, 250, 25):
-        found = start(name, models, [first, first + 1], new_tokens=25).run()
+        found = start(name, models, [first, first + 1], 25, parameters=ENDING.get(name.split()[0])).run()
         ends = [token in models["target"].eos for token in found.output()]
         assert not any(ends[:-1])
         assert ends[-1] == (found.ended == "The model wrote its end-of-text token.")
