@@ -64,7 +64,7 @@ class Costs:
                 case "Forward":
                     self._forward(event)
                     verified = verified or event.kind == "verify"
-                case "Propose" if event.source not in ("target", "guess", "lookahead"):
+                case "Propose" if event.source not in ("target", "guess", "lookahead", "small"):
                     self.drafted_nodes.add(event.node)
                     drafted += 1
                 case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:

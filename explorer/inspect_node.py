@@ -264,10 +264,11 @@ class Facts:
         if event is None or event.logprob is None:
             return None
         if offer.view == "draft":
-            return math.exp(event.logprob) if event.source == "draft" else None
+            return math.exp(event.logprob) if event.source in ("draft", "small") else None
         if last is not None and last.p is not None:
             return last.p
-        return math.exp(event.logprob) if event.source == "target" and event.logprob != raw else None
+        own = event.source in ("target", "small") and event.logprob != raw
+        return math.exp(event.logprob) if own else None
 
 
 def mentioned(event) -> list[int]:

@@ -28,6 +28,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a",
         "max_new_tokens": 30,
     },
+    "ead": {"max_new_tokens": 30, "parameters": {"stay": 3}},
     "aggressive": {
         "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "
         "did not hear it. So the king said: I will give my",

@@ -8,7 +8,7 @@ import math
 
 from visualizers.scene import Nodes, probability, visible
 
-GUESSED = ("target", "lookahead", "person", "copied")  # sources that are no drafts
+GUESSED = ("target", "lookahead", "small", "person", "copied")  # sources that are no drafts
 NAMED = 4  # tokens that a sentence names before it counts
 
 

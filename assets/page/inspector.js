@@ -230,6 +230,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const ORIGIN = {
     prompt: "Given, not decoded.", copied: "Copied from the lane that this one branched off.", person: "Put here by a person.",
     target: "The target's own token; nothing was tested.", guess: "A guess of the parallel decoder; not final.",
+    small: "The draft model's own token, taken as it is; nothing was tested.",
   };
 
   // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible. `instead`

@@ -11,12 +11,14 @@ from decoders.lane import Lane
 NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
 
 
-def next_token(lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: torch.Tensor) -> int | None:
+def next_token(
+    lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: torch.Tensor, source: str = "target"
+) -> int | None:
     """Processes `logits` [1, V] after the lane's tip, chooses a token, commits it and returns its node.
 
-    offered [V]: their log-probabilities; target [V]: the target's own, for the record. What the processors
-    leave is told. At temperature 0 the likeliest token is taken and nothing is drawn. None, and the lane ends
-    with a sentence, if the processors leave no token.
+    offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: whose
+    row it is. What the processors leave is told. At temperature 0 the likeliest token is taken and nothing
+    is drawn. None, and the lane ends with a sentence, if the processors leave no token.
     """
     processed = lane.process(logits, [lane.tip], tell=True)
     if processed is not logits:
@@ -26,21 +28,21 @@ def next_token(lane: Lane, logits: torch.Tensor, offered: torch.Tensor, target: 
         offered = lane.distribution([lane.tip], processed, view="processed")[0]
     if lane.parameters["temperature"] == 0.0:
         token = int(processed[0].argmax())
-        node = lane.propose(lane.tip, token, float(offered[token]))
+        node = lane.propose(lane.tip, token, float(offered[token]), source)
     else:
-        node = drawn(lane, probabilities(processed)[0], offered)
+        node = drawn(lane, probabilities(processed)[0], offered, source)
         token = lane.tree.tokens[node]
     lane.commit([node], [float(target[token])])
     return node
 
 
-def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor) -> int:
+def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
     """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in `offered` [V];
     returns its node. Where a number u was drawn, it is told as the score "draw", with the running sums
     between which it fell.
     """
     token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
-    node = lane.propose(lane.tip, token, float(offered[token]))
+    node = lane.propose(lane.tip, token, float(offered[token]), source)
     if u is not None:
         low = float(law[:token].sum())
         lane.rank(node, "draw", u, low=low, high=low + float(law[token]))

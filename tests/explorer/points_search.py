@@ -2,7 +2,7 @@
 
 import math
 
-from decoders.trace import Note, Score, Trace
+from decoders.trace import Note, Propose, Score, Trace
 from tests.explorer.points import forwards, statuses, total
 
 
@@ -51,6 +51,14 @@ def pieces_are_drawn_again(sampled, cards):
     assert "rejected" in statuses(cards)
     assert rewards[-1] >= 0.5 > rewards[0]
     assert forwards(cards) > forwards(sampled)
+
+
+def shares_of_the_target(low, high, greedy):
+    def share(trace):
+        sources = [e.source for step in trace.steps for e in step.of(Propose)]
+        return sources.count("target") / len(sources)
+
+    assert share(high) < share(low) < share(greedy) == 1.0
 
 
 def hotter_is_less_likely(*traces):
@@ -140,6 +148,7 @@ SHOWS = {
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
     "Against an anti-model": an_anti_model_repeats_less,
+    "The small model where it is sure": shares_of_the_target,
     "Three temperatures": hotter_is_less_likely,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,

@@ -1,0 +1,147 @@
+"""Entropy adaptive decoding: a small model writes while it is sure, the large one where it is not.
+
+Knows one lane with two models. Entropy Adaptive Decoding: Dynamic Model Switching for Efficient Inference
+(2025). The draft model is the small one. With which model to begin, and how long to stay with one, are
+parameters, as no code of the authors says so.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+
+import torch
+
+from decoders.distributions import log_softmax
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import next_token
+from decoders.sampling.shaping import GREEDY, PROCESSORS
+
+LARGE, SMALL = "target", "draft"
+WHOLE = "whole"  # the scorer that looks what the target would say, only to show it
+ROLLING = "rolling entropy"  # name of the score that decides which model goes on, in bits
+
+
+def entropy(logits: torch.Tensor) -> float:
+    """Bits of a row of logits [1, V]."""
+    logprobs = log_softmax(logits)[0]
+    return float(-(logprobs.exp() * logprobs.clamp(min=-1e4)).sum()) / math.log(2)
+
+
+class Switch:
+    """Which model writes the next token: the mean entropy of the last tokens against tau."""
+
+    def __init__(self, active: str, tau: float, window: int, stay: int):
+        self.active, self.tau, self.stay = active, tau, stay
+        self.recent: deque[float] = deque(maxlen=window)
+        self.since: int | None = None  # tokens since the last switch; None before the first
+
+    def hear(self, bits: float) -> float:
+        """The active model wrote a token out of a row with so many bits. Returns their mean by now."""
+        self.recent.append(bits)
+        mean = math.fsum(self.recent) / len(self.recent)
+        self.since = None if self.since is None else self.since + 1
+        wanted = LARGE if mean > self.tau else SMALL
+        if wanted != self.active and (self.since is None or self.since >= self.stay):
+            self.active, self.since = wanted, 0
+        return mean
+
+
+class Readers:
+    """How far each model has read, and how many tokens that took."""
+
+    def __init__(self) -> None:
+        self.reached: dict[str, int] = {}  # role -> depth of the last place that it has read
+        self.read = {LARGE: 0, SMALL: 0}
+        self.wrote = {LARGE: 0, SMALL: 0}
+
+    def row(self, lane: Lane, role: str) -> torch.Tensor:
+        """The row [1, V] after the tip by one model, which first reads, in the same forward, whatever the
+        other has written.
+        """
+        depth = lane.tree.depths[lane.tip]
+        unread = depth - self.reached.get(role, -1)
+        self.reached[role] = depth
+        self.read[role] += unread
+        self.wrote[role] += 1
+        return lane.score([lane.tip], "prefill" if unread > 1 else "decode", role)
+
+    def sentence(self, lane: Lane) -> str:
+        """What it cost: tokens that were read, times the parameters of who read them."""
+        written = sum(self.wrote.values())
+        said = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
+        sizes = {role: size(model) for role, model in lane.models.items()}
+        if None in sizes.values():
+            return f"{said}."
+        alone = (lane.tree.depths[lane.tip]) * sizes[LARGE]
+        paid = sum(self.read[role] * sizes[role] for role in self.read)
+        return (
+            f"{said}; tokens read, each times its model's parameters, come to {100 * paid / alone:.0f} % of "
+            "what the target alone would have read, prompt and catching up included."
+        )
+
+
+def size(model) -> int | None:
+    """How many parameters a model has; None for a table."""
+    module = getattr(model, "model", None)
+    return None if module is None else sum(p.numel() for p in module.parameters())
+
+
+@strategy(
+    name="ead",
+    title="Entropy adaptive decoding",
+    family="sampling",
+    needs=("target", "draft"),
+    papers=("entropy-adaptive-decoding",),
+    parameters=(
+        Parameter("tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.",
+                  -1.0, 20.0),
+        Parameter("window", "int", 5, "The mean is that of the entropies of so many last tokens.", 1, 100),
+        Parameter("stay", "int", 10, "After a switch at least so many tokens come from the new model.",
+                  0, 1000),
+        Parameter("begin_with", "choice", LARGE, "The model that writes first.", choices=(LARGE, SMALL)),
+        *GREEDY,
+    ),
+    views=("threshold", "entropy", "timeline", "dependencies", "text"),
+    badge=lambda parameters: "relaxed",
+    parts=lambda parameters: [
+        Part("schedule", "rolling entropy", "Its mean over the last tokens says which model writes."),
+        PROCESSORS,
+    ],
+)  # fmt: skip
+def ead(lane: Lane) -> Iterator[None]:
+    """The draft model writes while it is sure, the target where it is not; nobody checks the draft's words.
+
+    1. The model whose turn it is gives the next row, with the entropy `H = -Σ p log₂ p`. Then processors
+       shape the row; the token is drawn, or the likeliest at temperature 0.
+    2. The mean of the last `window` entropies decides who goes on: above tau the target, else the draft; but
+       not before `stay` tokens have come since the last switch.
+    3. Whoever takes over first reads what the other has written, in one forward; what it read before, it
+       keeps.
+
+    The text is that of neither model. What the target thinks of the draft's tokens is looked up for the
+    picture and for the log-probabilities; that costs time, but no forward of the method.
+    """
+    parameters = lane.parameters
+    switch = Switch(parameters["begin_with"], parameters["tau"], parameters["window"], parameters["stay"])
+    readers = Readers()
+    lane.scorers[WHOLE] = lane.models[LARGE].engine.attach(lane.tree)
+    while lane.more:
+        role = switch.active
+        logits = readers.row(lane, role)  # [1, V]
+        if role == LARGE:
+            offered = target = lane.distribution([lane.tip], logits)[0]
+        else:
+            target = lane.distribution([lane.tip], lane.score([lane.tip], "lens", WHOLE))[0]
+            offered = lane.distribution([lane.tip], logits, "draft")[0]
+        node = next_token(lane, logits, offered, target, "target" if role == LARGE else "small")
+        if node is None:
+            return
+        bits = entropy(logits)
+        mean = switch.hear(bits)
+        lane.rank(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
+        if switch.active != role and lane.more:
+            lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} goes on.")
+        if not lane.more:
+            lane.note(readers.sentence(lane))
+        yield
