@@ -212,7 +212,10 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
         raise ValueError("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
+    from decoders.search.values import give_tests
+    from explorer.tasks.own_tests import pass_rate
 
+    give_tests(pass_rate)
     needs = {role for lane in lanes for role in registry.get(lane["strategy"]).needs}
     models = load_models(options.model, options.draft, tuple(needs), options.device)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)

@@ -67,6 +67,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "exact_extract": {
         "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
     },
+    "pg_td": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 24,
+        "parameters": {"scorer": "keyword", "keywords": "happy, play", "rollouts": 12},
+    },
     "phi_decoding": {
         "prompt": "Tom had a big dog.",
         "max_new_tokens": 48,

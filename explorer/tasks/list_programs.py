@@ -74,9 +74,14 @@ def make(rng: random.Random) -> Problem:
         return Problem("list_program", prompt, "\n".join(program), {"examples": examples})
 
 
+def lines_of(text: str) -> list[str]:
+    """The program that was written: its lines up to the first blank one."""
+    return [line.strip() for line in text.strip("\n").split("\n\n")[0].split("\n")]
+
+
 def check(problem: Problem, text: str) -> Grade:
-    """Runs what was written, up to the first blank line, on the shown and on the hidden examples."""
-    program = [line.strip() for line in text.strip("\n").split("\n\n")[0].split("\n")]
+    """Runs what was written on the shown and on the hidden examples."""
+    program = lines_of(text)
     for count, (xs, ys) in enumerate(problem.facts["examples"]):
         found = run(program, xs)
         if found is None:

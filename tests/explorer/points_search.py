@@ -135,6 +135,14 @@ def looks_ahead(phi, plain):
     assert phi.costs.totals()["target_tokens"] > 3 * plain.costs.totals()["target_tokens"]
 
 
+def plans_no_worse_than_greedy(planned, greedy):
+    """Greedy's text is the first that is completed; the output is the best of several."""
+    found = [e for step in planned.steps for e in step.of(Score) if e.name == "text_value"]
+    first, best = found[0].total, max(e.total for e in found)
+    assert found[-1].total == best >= first and len({e.node for e in found}) > 1
+    assert best > first or planned.output() == greedy.output()
+
+
 def surprise_is_as_asked(low, high):
     few, many = (-total(t) / len(t.output()) / math.log(2) for t in (low, high))
     assert few < 2.0 < many
@@ -144,6 +152,7 @@ SHOWS = {
     "Whoever ends first": the_shortest_of_many,
     "Pieces that must be good enough": pieces_are_drawn_again,
     "A look ahead": looks_ahead,
+    "Planned for a word": plans_no_worse_than_greedy,
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,

@@ -1,0 +1,45 @@
+"""The tests that a prompt itself brings: examples of a list program, or asserts of a Python function.
+
+`pass_rate` is what strategies plan by: it sees only what the model was shown, never a hidden example.
+"""
+
+import ast
+import re
+
+from explorer import sandbox
+from explorer.tasks import list_programs, python_programs
+
+LIST_PROMPT = re.compile(r"program for\n((?:[\d ]*-> ?[\d ]*\n)+)is\n\Z")
+PYTHON_PROMPT = re.compile(r"((?:# f\(.*\) == .*\n)+)(def f\([a-z, ]*\):)\n\Z")
+
+
+def pass_rate(prompt: str, written: str) -> float | None:
+    """The share of the prompt's tests that the program written behind it passes; None if it has none."""
+    if match := LIST_PROMPT.search(prompt):
+        return list_rate(match[1], written)
+    if match := PYTHON_PROMPT.search(prompt):
+        return python_rate(match[1], match[2], written)
+    return None
+
+
+def list_rate(examples: str, written: str) -> float:
+    """For `3 1 -> 1 3`, a line each."""
+    program, right = list_programs.lines_of(written), []
+    for line in examples.splitlines():
+        given, wanted = ([int(x) for x in part.split()] for part in line.split("->"))
+        right.append(list_programs.run(program, given) == wanted)
+    return sum(right) / len(right)
+
+
+def python_rate(asserts: str, head: str, written: str) -> float:
+    """For `# f([1], 2) == 3`, a line each; the program runs in the sandbox."""
+    calls, wanted = [], []
+    try:
+        for line in asserts.splitlines():
+            test = ast.parse(line.removeprefix("# "), mode="eval").body
+            calls.append(tuple(ast.literal_eval(argument) for argument in test.left.args))
+            wanted.append(repr(ast.literal_eval(test.comparators[0])))
+    except (SyntaxError, ValueError, AttributeError):
+        return 0.0  # a comment that only looks like a test
+    ran = sandbox.call(f"{head}\n{python_programs.body_of(written)}", "f", calls)
+    return sum(found == right for found, right in zip(ran.values, wanted, strict=False)) / len(wanted)
