@@ -69,8 +69,8 @@ SETUPS = {  # where the usual picture would not show what the method is about
     },
     "pg_td": {
         "prompt": "Tom had a big dog.",
-        "max_new_tokens": 24,
-        "parameters": {"scorer": "keyword", "keywords": "happy, play", "rollouts": 12},
+        "max_new_tokens": 32,
+        "parameters": {"scorer": "keyword", "keywords": "happy, sorry", "rollouts": 12},
     },
     "phi_decoding": {
         "prompt": "Tom had a big dog.",

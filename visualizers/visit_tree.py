@@ -6,7 +6,7 @@ is, with other words. Knows no strategy.
 """
 
 from visualizers.scene import Header, Op, probability, view
-from visualizers.search_graph import LISTED, SearchGraph
+from visualizers.search_graph import LISTED, ROWS, SearchGraph
 
 
 @view("visit_tree", "Visits")
@@ -34,7 +34,9 @@ class VisitTree(SearchGraph):
         }
 
     def feed(self, step) -> list[Op]:
-        """Takes in visits and values, then draws as the search graph does."""
+        """Takes in visits and values, then draws as the search graph does; the front is where the plan is,
+        not the completions.
+        """
         for event in step.events:
             if type(event).__name__ != "Score":
                 continue
@@ -45,7 +47,10 @@ class VisitTree(SearchGraph):
                 self.newest = event.node
                 self.value.setdefault(event.node, event.total)
                 self.rollout.setdefault(event.node, step.index + 1)
-        return super().feed(step)
+        ops = super().feed(step)
+        tried = [self.nodes.column[n] for n, (count, _, _) in self.visits.items() if count]
+        front = {"front": [max(tried, default=0) + 1, ROWS - 1]}
+        return [front if "front" in op else op for op in ops]
 
     def _leader(self) -> int | None:
         """The newest output, else the best text so far."""

@@ -152,7 +152,7 @@ SHOWS = {
     "Whoever ends first": the_shortest_of_many,
     "Pieces that must be good enough": pieces_are_drawn_again,
     "A look ahead": looks_ahead,
-    "Planned for a word": plans_no_worse_than_greedy,
+    "Planned for two words": plans_no_worse_than_greedy,
     "As surprising as asked": surprise_is_as_asked,
     "Greedy and a likelier text": beam_is_likelier,
     "Going round in circles": greedy_loops,
