@@ -23,6 +23,7 @@ class VisitTree(SearchGraph):
     def head(self) -> dict:
         """As the search graph's, with a question and a legend of its own."""
         return super().head() | {
+            "column": 92, "wide": 128, "clip": True,
             "question": "Which beginnings were tried how often, and what was the best result behind them?",
             "legend": [
                 ["node:chosen", "●", "chosen", "way to the best text"],
@@ -31,7 +32,7 @@ class VisitTree(SearchGraph):
                 ["node:finished", "■", "finished", "finished text, with its value"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
             ],
-        }
+        }  # fmt: skip
 
     def feed(self, step) -> list[Op]:
         """Takes in visits and values, then draws as the search graph does; the front is where the plan is,
@@ -63,6 +64,11 @@ class VisitTree(SearchGraph):
         tried = sorted((n for n in self.visits if self.visits[n][0]), key=lambda n: (-self.visits[n][0], n))
         newest = [self.newest] if self.newest is not None else []
         return [*newest, *tried][:count]
+
+    def _draw(self, node: int) -> list[Op]:
+        """A node and its edge; its numbers are what this view is about, so they are dropped last."""
+        edge, mark = super()._draw(node)
+        return [edge, mark | {"note_priority": 1}]
 
     def _state(self, node: int) -> str:
         if node in self.spine or node == self.nodes.root or self.status.get(node) == "forced":
