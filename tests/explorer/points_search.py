@@ -61,6 +61,12 @@ def shares_of_the_target(low, high, greedy):
     assert share(high) < share(low) < share(greedy) == 1.0
 
 
+def looks_ahead_where_unsure(adaptive, greedy):
+    levels = [e.level for step in adaptive.steps for e in step.of(Score) if e.name == "entropy in nats"]
+    assert {"at once", "looked ahead"} == set(levels)
+    assert forwards(adaptive) > forwards(greedy)
+
+
 def hotter_is_less_likely(*traces):
     cool, plain, hot = (total(t) / len(t.output()) for t in traces)
     assert cool > plain > hot
@@ -158,6 +164,7 @@ SHOWS = {
     "Going round in circles": greedy_loops,
     "Against an anti-model": an_anti_model_repeats_less,
     "The small model where it is sure": shares_of_the_target,
+    "A look ahead where it is unsure": looks_ahead_where_unsure,
     "Three temperatures": hotter_is_less_likely,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,

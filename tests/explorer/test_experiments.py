@@ -1,6 +1,7 @@
 """Experiments: each answers with a table that its own columns describe; counts are those of the traces."""
 
 import json
+import random
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +11,7 @@ from decoders.tables import TableModel
 from decoders.trace import Commit
 from explorer import benchmarks, experiments, family_bench
 from explorer.cli import main
-from explorer.experiments import asked, equal_to_greedy, map_of_methods, spec_bench
+from explorer.experiments import asked, entropy_threshold, equal_to_greedy, map_of_methods, spec_bench
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 from explorer.papers import papers
 
@@ -35,6 +36,7 @@ def short(monkeypatch):
         "map_of_methods": dict(TOKENS=4),
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
         "continuous": dict(DRAWS=500, LENGTH=40),
+        "entropy_threshold": dict(COUNT=3),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():
@@ -55,6 +57,23 @@ def test_an_experiment_answers_with_a_table_and_sentences(name, models, short):
     known = {paper["slug"]: paper for paper in papers()}
     for slug in experiment.papers:
         assert f"experiment {name}" in known[slug]["how"]
+
+
+def test_a_text_that_greedy_wrote_is_its_likeliest_token_by_token(models):
+    target, prompt = models["target"], [40, 41, 42]
+    text = [*prompt, *Lane("greedy", prompt, {"target": target}, limits=Limits(6)).run().output()]
+    found = entropy_threshold.positions(target, text, len(prompt))
+    assert len(found) == len(text) - 3 and all(hit for _, hit in found)
+    assert not all(hit for _, hit in entropy_threshold.positions(target, [*text, 0, 0], len(prompt)))
+
+
+def test_the_limit_of_the_entropy_is_found_again():
+    draw = random.Random(0).uniform
+    known = [(entropy, entropy < 1.0) for entropy in (draw(0, 3) for _ in range(5000))]
+    tau, w, _, accuracy = entropy_threshold.learned(known)
+    assert tau == pytest.approx(1.0, abs=0.05) and w < 0 and accuracy > 0.98
+    assert entropy_threshold.learned([(0.5, True)] * 20) is None
+    assert entropy_threshold.learned([(h, not hit) for h, hit in known]) is None
 
 
 def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(models, short):

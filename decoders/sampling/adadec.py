@@ -1,0 +1,107 @@
+"""AdaDec: greedy until the model is unsure; then the first few candidates are looked ahead of and reranked.
+
+Knows one lane. Towards Better Code Generation: Adaptive Decoding with Uncertainty Guidance (2025), with the
+greedy look-ahead that its code runs. The limit is learned for each model: see the experiment
+entropy-threshold.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from decoders.distributions import log_softmax
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
+
+AT_ONCE, AHEAD = "at once", "looked ahead"
+ENTROPY = "entropy in nats"
+
+
+@dataclass
+class Branch:
+    """The greedy continuation of a candidate."""
+
+    tip: int
+    nodes: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+@strategy(
+    name="adadec",
+    title="AdaDec",
+    family="sampling",
+    papers=("towards-better-code-generation",),
+    parameters=(
+        Parameter("tau", "float", 1.0, "Nats: from this entropy on the method pauses and looks ahead.",
+                  0.0, 20.0),
+        Parameter("candidates", "int", 3, "Tokens that are looked ahead of at a pause.", 1, 32),
+        Parameter("lookahead", "int", 5, "Tokens that are looked ahead; 0 is greedy.", 0, 64),
+    ),
+    views=("threshold", "branches", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic" if parameters["lookahead"] else "equal to generate",
+    parts=lambda parameters: [
+        Part("trigger", "entropy", "Starts the look-ahead where the model is unsure."),
+        Part("value", "mean look-ahead", "The mean log-probability of a candidate and what would follow."),
+    ],
+)  # fmt: skip
+def adadec(lane: Lane) -> Iterator[None]:
+    """The likeliest token where the model is sure; elsewhere the candidate with the best continuation.
+
+    1. The entropy `H = -Σ p ln p` of the row, in nats. Below tau the likeliest token is taken at once.
+    2. Else the likeliest `candidates` tokens are each continued greedily by up to `lookahead` tokens, or to
+       the end of the text, all in one forward a token.
+    3. The best `x = argmax_v (log p(v) + Σ log p(ahead)) / (1 + tokens ahead)` is taken. What was looked at
+       is thrown away; the text need not follow it.
+    """
+    tau, count = lane.parameters["tau"], lane.parameters["candidates"]
+    while lane.more:
+        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
+        entropy = -float((logprobs.exp() * logprobs.clamp(min=-1e4)).sum())
+        pauses = entropy >= tau
+        candidates = likeliest(lane, logprobs, count if pauses else 1)
+        if pauses:
+            taken = reranked(lane, candidates).node
+        else:
+            taken = candidates[0].node
+            lane.commit([taken], [candidates[0].logprob])
+        lane.rank(taken, ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
+        yield
+
+
+def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
+    """Looks ahead of all candidates and commits the one with the best mean log-probability."""
+    branches = look_ahead(lane, candidates)
+    scores = []
+    for candidate, branch in zip(candidates, branches, strict=True):
+        ahead, count = sum(branch.logprobs), len(branch.logprobs)
+        parts = {"logprob": candidate.logprob, "ahead": ahead, "tokens": count}
+        scores.append(((candidate.logprob + ahead) / (count + 1), parts))
+    dead = [node for branch in branches for node in branch.nodes]
+    for node in dead:
+        lane.verdict(node, "pruned", reason="only looked at, to weigh the candidate before it")
+    lane.drop(dead)
+    return take_best(lane, "lookahead", candidates, scores, because)
+
+
+def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:
+    """Continues each candidate greedily, all in one forward a token, as far as the context reaches."""
+    branches = [Branch(candidate.node) for candidate in candidates]
+    room = lane.models["target"].context - 1 - lane.tree.depths[lane.tip]
+    for _ in range(min(lane.parameters["lookahead"], room)):
+        growing = [branch for branch in branches if lane.tree.tokens[branch.tip] not in lane.eos]
+        if not growing:
+            break
+        tips = [branch.tip for branch in growing]
+        rows = log_softmax(lane.score(tips, "lookahead"))  # [N, V]
+        for branch, row in zip(growing, rows, strict=True):
+            token = int(row.argmax())
+            branch.logprobs.append(float(row[token]))
+            branch.tip = lane.propose(branch.tip, token, branch.logprobs[-1], source="lookahead")
+            branch.nodes.append(branch.tip)
+    return branches
+
+
+def because(rank: int, count: int, parts: Parts) -> str:
+    """Why a candidate was not taken, in a sentence."""
+    ahead = f"{parts['ahead']:.2f} in {parts['tokens']:.0f} tokens ahead"
+    return f"rank {rank} of {count}: log p {parts['logprob']:.2f}, {ahead}".replace("-", "−")

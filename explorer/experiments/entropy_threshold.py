@@ -1,0 +1,128 @@
+"""From which entropy on greedy is not to be trusted.
+
+At every token of known stories and right programs: how unsure is the model, and is that token its likeliest?
+A logistic curve through the answers gives the limit at which AdaDec stops to look ahead.
+"""
+
+import math
+
+import torch
+
+from decoders.distributions import log_softmax
+from decoders.speculative import stores
+from decoders.tree import Tree
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.tasks import HELD_OUT_SEED, problems
+
+PAPERS = ("towards-better-code-generation",)
+STORIES = "stories"
+KINDS = (STORIES, "list_program", "python")
+COUNT = 60  # texts of each kind
+OPENING = 4  # tokens of a story that are given
+WIDTH = 0.25  # nats of a bin of the chart
+NEWTON = 60  # steps; the two numbers of the curve stand long before
+
+
+def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
+    """Up to `count` texts: their tokens, and from which of them on the model is asked."""
+    if kind == STORIES:
+        stories = [model.encode(text) for text in stores.texts(STORIES)[:count]]
+        return [(tokens, min(OPENING, len(tokens) - 1)) for tokens in stories]
+    found = []
+    for problem in problems(kind, count, HELD_OUT_SEED):
+        prompt = model.encode(problem.prompt)
+        found.append((prompt + model.encode_after(prompt, problem.answer), len(prompt)))
+    return found
+
+
+def positions(model, text: list[int], start: int) -> list[tuple[float, bool]]:
+    """(entropy in nats, whether the text's own token is the likeliest) at each place from `start` on."""
+    text = text[: model.context]
+    if start >= len(text):
+        return []
+    scorer = model.engine.attach(Tree(text))
+    try:
+        rows = log_softmax(scorer.score(list(range(start - 1, len(text) - 1))))  # [T, V]
+    finally:
+        scorer.close()
+    entropies = -(rows.exp() * rows.clamp(min=-1e4)).sum(-1)
+    hits = rows.argmax(-1) == torch.tensor(text[start:], device=rows.device)
+    return list(zip(entropies.tolist(), hits.tolist(), strict=True))
+
+
+def fitted(entropies: torch.Tensor, hits: torch.Tensor) -> tuple[float, float]:
+    """(w, b) of the logistic regression y ~ w H + b, with a penalty of w² / 2 so that it always exists."""
+    rows = torch.stack([entropies, torch.ones_like(entropies)], 1)  # [N, 2]
+    weights, ridge = torch.zeros(2, dtype=torch.float64), torch.diag(torch.tensor([1.0, 1e-6])).double()
+    for _ in range(NEWTON):
+        p = (rows @ weights).sigmoid()
+        gradient = rows.T @ (hits - p) - ridge @ weights
+        curvature = (rows.T * (p * (1 - p))) @ rows + ridge
+        step = torch.linalg.solve(curvature, gradient)
+        weights = weights + step.clamp(-5.0, 5.0)
+    return float(weights[0]), float(weights[1])
+
+
+def learned(found: list[tuple[float, bool]]) -> tuple[float, float, float, float] | None:
+    """(tau, w, b, accuracy on the fifth that is held out): fitted to as many hits as misses of the rest.
+
+    None if there are no hits or no misses, or if unsure rows are not the worse ones.
+    """
+    order = torch.randperm(len(found), generator=torch.Generator().manual_seed(0)).tolist()
+    train, held = order[: len(found) * 4 // 5], order[len(found) * 4 // 5 :]
+    hits, misses = ([i for i in train if found[i][1] is said] for said in (True, False))
+    fewer = min(len(hits), len(misses))
+    if not fewer or not held:
+        return None
+    chosen = hits[:fewer] + misses[:fewer]  # in random order already
+    w, b = fitted(*(torch.tensor([float(found[i][k]) for i in chosen]).double() for k in (0, 1)))
+    if w >= 0.0:
+        return None
+
+    def accuracy(tau: float) -> float:
+        return sum((found[i][0] < tau) == found[i][1] for i in held) / len(held)
+
+    cuts = sorted((n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5))  # ties to the one next to 0.5
+    taus = [(math.log(p / (1 - p)) - b) / w for p in cuts]
+    tau = max(taus, key=accuracy)
+    return tau, w, b, accuracy(tau)
+
+
+def binned(found: list[tuple[float, bool]]) -> list[list[float | None]]:
+    """[entropy, share of hits] of each bin, None where there is no position."""
+    last = int(max(entropy for entropy, _ in found) / WIDTH)
+    bins: list[list[bool]] = [[] for _ in range(last + 1)]
+    for entropy, hit in found:
+        bins[int(entropy / WIDTH)].append(hit)
+    return [[(i + 0.5) * WIDTH, sum(hits) / len(hits) if hits else None] for i, hits in enumerate(bins)]
+
+
+def run(models: Models) -> Result:
+    """The limit for each kind of text and for all of them."""
+    target = models["target"]
+    by_kind = {
+        kind: [at for text in references(target, kind, COUNT) for at in positions(target, *text)]
+        for kind in KINDS
+    }
+    every = [one for found in by_kind.values() for one in found]
+    rows, says = [], []
+    for name, found in {**by_kind, "all": every}.items():
+        limit = learned(found)
+        share = sum(hit for _, hit in found) / len(found)
+        pauses = None if limit is None else sum(entropy >= limit[0] for entropy, _ in found) / len(found)
+        rows.append([name, len(found), share, limit and limit[0], limit and limit[3], pauses])
+    limit, measured = learned(every), binned(every)
+    lines = [Line("measured", measured)] if len(measured) > 1 else []
+    if limit is None:
+        says.append("The entropy does not tell right from wrong here: there is no limit to learn.")
+    else:
+        tau, w, b, accuracy = limit
+        says.append(
+            f"Set tau of adadec to {tau:.2f}: below it the likeliest token is right, above it wrong, in "
+            f"{accuracy:.0%} of the positions held out; it pauses at {rows[-1][-1]:.0%} of the tokens."
+        )
+        curve = [[x, 1 / (1 + math.exp(-(w * x + b)))] for x, _ in measured]
+        lines += [Line("fitted to equally many of both", curve)] if len(curve) > 1 else []
+    columns = ["texts", "positions", "likeliest is right", "limit (nats)", "held-out accuracy", "pauses"]
+    chart = Chart("The likeliest token is right", "entropy (nats)", "share", lines) if lines else None
+    return Result(columns, rows, says, chart)

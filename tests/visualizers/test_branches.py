@@ -1,0 +1,38 @@
+"""The branches view: a table a pause, the candidate taken, and how often it was not the likeliest."""
+
+from decoders.trace import Commit, Propose, Score
+from tests.visualizers.folding import fold
+from visualizers.branches import Branches
+
+WORDS = ["Once", " a", " b", " <b>", "."]
+
+
+def pause(first: int, taken: int, *means: float) -> list:
+    """Candidates first, first + 1, ... with one token ahead of each."""
+    events, nodes = [], range(first, first + len(means))
+    for slot, node in enumerate(nodes):
+        events.append(Propose(node, 0, slot + 1, -1.0, "target", slot))
+    events += [Propose(node + 10, node, 3, -0.1, "lookahead") for node in nodes]
+    order = sorted(nodes, key=lambda node: -means[node - first])
+    events += [Score(n, "lookahead", means[n - first], {"ahead": -0.1}, order.index(n) + 1) for n in nodes]
+    return [*events, Commit([taken], [-1.0])]
+
+
+def test_a_table_for_each_pause_with_what_was_seen_and_what_was_taken():
+    marks, ops = fold(Branches, [pause(1, 2, -1.0, -0.5)], [0], WORDS)
+    assert [marks[f"n{n}"]["state"] for n in (1, 2)] == ["pruned", "chosen"]
+    assert marks["n1"]["text"] == "␣a" and marks["a1"]["text"] == "␣<b>"
+    assert marks["m2"]["text"] == ".61" and marks["n2"]["y"] > marks["n1"]["y"]
+    assert marks["n1"]["hover"] == ["␣a: mean log p −1.00, rank 2, the likeliest", "␣<b>"]
+    assert marks["said"]["lead"] == "1 of 1 tokens"
+    assert marks["said"]["heading"] == " after a look ahead; 1 time not the likeliest token was taken."
+    assert ops[0][-1]["say"].startswith("1 of 1 tokens after a look ahead")
+
+
+def test_a_step_without_a_look_draws_nothing_and_counts():
+    calm = [Propose(1, 0, 1, -0.1, "target"), Commit([1], [-0.1])]
+    marks, ops = fold(Branches, [calm], [0], WORDS)
+    assert ops == [[]] and marks["said"]["lead"] == "No pause"
+    marks, _ = fold(Branches, [calm, [*pause(2, 2, -0.2, -0.5)]], [0], WORDS)
+    assert marks["said"]["lead"] == "1 of 2 tokens"
+    assert "0 times not" in marks["said"]["heading"]
