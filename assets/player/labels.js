@@ -30,7 +30,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
       const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
       const words = node.note_more && !ctx.narrow ? node.note + "  " + node.note_more : node.note;
-      const under = ctx.head.notes === "under" ? 10 : 0; // a way that goes straight on would strike it through
+      const under = ctx.head.notes === "under" ? 12 : 0; // below the way that goes straight on, and clear of its node
       wishes.push(wish(words, x + (node.front || node.state === "bonus" ? 12 : 9 - under / 2), y + under, noted));
     }
   }
