@@ -53,9 +53,9 @@ def ship(
     losses = held_out_losses(modules, taps)
     files.save(folder, modules, TARGET, source, texts.tokenizer)
     columns = [f"{name}_{part}_loss" for part in ("training", "held_out") for name in modules]
-    training.save_curve(folder, ["million_tokens", *columns], curve)
+    saved = training.save_curve(folder, ["million_tokens", *columns], curve)
     for at, name in enumerate(modules, 1):
-        own = [(row[0], row[at], row[at + len(modules)]) for row in curve]
+        own = [(row[0], row[at], row[at + len(modules)]) for row in saved]
         (folder / f"loss-{name}.svg").write_text(loss_picture(own, f"{NAME}: loss of {name}"), "utf-8")
     parts = {name: sum(p.numel() for p in module.parameters()) for name, module in modules.items()}
     facts = {

@@ -128,7 +128,7 @@ def main(args: Namespace) -> None:
         + ", ".join(QUESTIONS),
     }
     files.save(folder, {"reward": head}, TARGET, source, tokenizer)
-    training.save_curve(folder, training.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(curve, f"{NAME}: nats a question"), "utf-8")
+    saved = training.save_curve(folder, training.CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{NAME}: nats a question"), "utf-8")
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
     check.write(folder)

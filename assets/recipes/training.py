@@ -245,8 +245,8 @@ def ship(
     folder.mkdir(parents=True, exist_ok=True)
     model.to("cpu", torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    save_curve(folder, CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(curve, f"{name}: nats a token"), "utf-8")
+    saved = save_curve(folder, CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a token"), "utf-8")
     facts = {"parameters": sum(p.numel() for p in model.parameters()), **facts}
     facts["held_out_perplexity"] = round(math.exp(facts["held_out_loss"]), 2)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
@@ -254,9 +254,12 @@ def ship(
     return folder
 
 
-def save_curve(folder: Path, columns: list[str], curve: Curve) -> None:
-    """Writes the losses of a training to `folder/loss.csv`."""
+def save_curve(folder: Path, columns: list[str], curve: Curve) -> Curve:
+    """Writes the losses of a training to `folder/loss.csv`; returns them as they stand there, with four
+    places.
+    """
     with (folder / "loss.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows([f"{x:.4f}" for x in row] for row in curve)
+    return [tuple(round(x, 4) for x in row) for row in curve]

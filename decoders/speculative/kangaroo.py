@@ -154,6 +154,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
+    papers=("kangaroo",),
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),

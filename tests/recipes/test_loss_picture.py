@@ -9,16 +9,21 @@ from loss_picture import APART, loss_picture
 from training import MODELS
 
 SVG = "{http://www.w3.org/2000/svg}"
-SHIPPED = sorted(folder.parent.name for folder in MODELS.glob("*/loss.csv"))
+PICTURES = sorted(str(path.relative_to(MODELS)) for path in MODELS.glob("*/loss*.svg"))
 
 
-@pytest.mark.parametrize("name", SHIPPED)
-def test_each_card_shows_the_picture_of_its_own_curve(name):
-    folder = MODELS / name
-    with (folder / "loss.csv").open(newline="") as file:
-        curve = [tuple(map(float, row)) for row in list(csv.reader(file))[1:]]
-    assert (folder / "loss.svg").read_text("utf-8") == loss_picture(curve, f"{name}: nats a token")
-    assert "](loss.svg)" in (folder / "README.md").read_text("utf-8")
+@pytest.mark.parametrize("picture", PICTURES)
+def test_each_card_shows_the_pictures_of_its_own_curves(picture):
+    path = MODELS / picture
+    part, says = path.stem.removeprefix("loss").removeprefix("-"), "nats a token"
+    columns = ["million_tokens", "training_loss", "held_out_loss"]
+    if part:  # of several modules in one folder
+        columns = ["million_tokens", f"{part}_training_loss", f"{part}_held_out_loss"]
+        says = f"loss of {part}"
+    with (path.parent / "loss.csv").open(newline="") as file:
+        curve = [tuple(float(row[column]) for column in columns) for row in csv.DictReader(file)]
+    assert path.read_text("utf-8") == loss_picture(curve, f"{path.parent.name}: {says}")
+    assert f"]({path.name})" in (path.parent / "README.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
