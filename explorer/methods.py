@@ -63,6 +63,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 40,
         "parameters": {"temperature": 0.8},
     },
+    "a_star": {
+        "prompt": "start 2; +1; -2; +1\n",
+        "max_new_tokens": 30,
+        "parameters": {"scorer": "arithmetic", "num_samples": 8},
+    },
     "cards": {
         "prompt": "One day, Lily went to the park.",
         "max_new_tokens": 24,

@@ -15,8 +15,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.search import foresight
 from decoders.search.foresight import mean
-
-ENDS = {"sentence": b".!?", "line": b""}  # what ends a step besides a line break
+from decoders.search.steps import ENDS, step_ends
 
 
 @dataclass(eq=False)
@@ -206,15 +205,7 @@ class Search:
         return self.lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
     def _step_ends(self, c: Candidate) -> bool:
-        """Whether the step ends with its newest token: not before it has said something."""
-        said = b"".join(map(self._bytes, self.lane.tree.path(c.node, above=c.beam.node)))
-        last = self._bytes(c.node)
-        marks = last.rstrip(b"\"' \n")[-1:]
-        ends = b"\n" in last or (marks != b"" and marks in ENDS[self.given["step"]])
-        return ends and bool(said.strip())
-
-    def _bytes(self, node: int) -> bytes:
-        return self.lane.models["target"].bytes_of(self.lane.tree.tokens[node])
+        return step_ends(self.lane, self.lane.tree.path(c.node, above=c.beam.node), self.given["step"])
 
     # ---- choosing ----------------------------------------------------------------------------
     def _prune(self, candidates: list[Candidate]) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 import math
 
+from decoders.search.values import Text, arithmetic
 from decoders.trace import Note, Propose, Score, Trace
 from tests.explorer.points import forwards, statuses, total
 
@@ -44,6 +45,16 @@ def greedy_loops(greedy, *others):
 def an_anti_model_repeats_less(greedy, *others):
     assert all(repeated(other) < repeated(greedy) for other in others)
     assert all(forwards(trace) == len(trace.output()) for trace in others)
+
+
+def truth(trace: Trace) -> float:
+    """The share of the written steps of a chain that are true."""
+    before = b"".join(trace.vocabulary[t] for t in trace.prompt).decode()
+    return arithmetic(Text(before, trace.text(), True), {})
+
+
+def false_steps_are_not_gone_on_with(greedy, searched):
+    assert truth(greedy) < 1 == truth(searched)
 
 
 def pieces_are_drawn_again(sampled, cards):
@@ -156,6 +167,7 @@ def surprise_is_as_asked(low, high):
 
 SHOWS = {
     "Whoever ends first": the_shortest_of_many,
+    "Steps that are checked": false_steps_are_not_gone_on_with,
     "Pieces that must be good enough": pieces_are_drawn_again,
     "A look ahead": looks_ahead,
     "Planned for two words": plans_no_worse_than_greedy,
