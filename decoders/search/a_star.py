@@ -58,7 +58,7 @@ class State:
     together=values.unusable,
     suits=values.unscored,
     papers=("a-star-decoding",),
-    views=("queue", "beam_tree", "entropy", "dependencies", "text"),
+    views=("pieces", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
