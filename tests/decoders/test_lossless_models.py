@@ -1,5 +1,5 @@
-"""Losslessness as a statistic, on the shipped models: thousands of seeded runs against the target's exact joint
-law.
+"""Losslessness as a statistic, on the shipped models: thousands of seeded runs against the target's exact
+joint law.
 
 Every run goes through the real strategy, verifier and `Random` chooser with its own seed. Only the forwards
 are remembered: a text that was scored once, by the real model, is not scored again.
