@@ -169,14 +169,14 @@ def test_forwards_and_caches_after_each_round():
         born = drafted(step)
         if lane.trace.ended is None:
             assert sum(f.model == "target" for f in forwards) == 1
-            if len(lane.trace.steps) > 1:
-                first = [2 if all_accepted else 1] if born else []  # nothing is drafted for one last token
-                assert of_draft == first + [1] * (len(born) - 1)
+            if len(lane.trace.steps) > 1 and born:  # nothing is drafted for one last token
+                assert of_draft == [2 if all_accepted else 1] + [1] * (len(born) - 1)
         statuses = [v.status for v in events(step, "Verdict")]
         all_accepted = bool(born) and "bonus" in statuses
         seen.add(all_accepted)
         if lane.trace.ended is None:
             assert lane.scorers["target"].used == len(ids) + lane.written - 1
+        if lane.trace.ended is None and born:
             assert lane.scorers["draft"].used == len(ids) + lane.written - (2 if all_accepted else 1)
     assert seen == {True, False}
 
