@@ -34,15 +34,19 @@ def one_hot(logits: torch.Tensor) -> torch.Tensor:
     return torch.zeros(logits.shape, dtype=torch.float64, device=logits.device).scatter_(-1, likeliest, 1.0)
 
 
+def entropies(logprobs: torch.Tensor) -> torch.Tensor:
+    """Nats [...] of rows of logprobs [..., V]; removed tokens (-inf) count as 0."""
+    # not torch.special.entr, which takes the logarithms again
+    return 0.0 - (logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
+
+
 def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[list[float]], float, float]]:
     """For each row of logprobs [N, V]: (top [token, logprob] pairs, mass left out, entropy in nats)."""
     top = logprobs.topk(min(top_k, logprobs.shape[-1]), dim=-1)
-    # not torch.special.entr, which takes the logarithms again; removed tokens (-inf) count as 0
-    entropy = (0.0 - (logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)).tolist()
     rest = (1.0 - top.values.exp().sum(-1)).clamp(min=0.0).tolist()
     rows = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     pairs = [[[i, v] for i, v in zip(ids, vals, strict=True) if v > -1e30] for ids, vals in rows]
-    return list(zip(pairs, rest, entropy, strict=True))
+    return list(zip(pairs, rest, entropies(logprobs).tolist(), strict=True))
 
 
 def residual(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor | None:

@@ -8,7 +8,7 @@ entropy-threshold.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from decoders.distributions import log_softmax
+from decoders.distributions import entropies, log_softmax
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
@@ -56,7 +56,7 @@ def adadec(lane: Lane) -> Iterator[None]:
     tau, count = lane.parameters["tau"], lane.parameters["candidates"]
     while lane.more:
         logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
-        entropy = -float((logprobs.exp() * logprobs.clamp(min=-1e4)).sum())
+        entropy = float(entropies(logprobs))
         pauses = entropy >= tau
         candidates = likeliest(lane, logprobs, count if pauses else 1)
         if pauses:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import log_softmax
+from decoders.distributions import entropies, log_softmax
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.next_token import next_token
@@ -24,8 +24,7 @@ ROLLING = "rolling entropy"  # name of the score that decides which model goes o
 
 def entropy(logits: torch.Tensor) -> float:
     """Bits of a row of logits [1, V]."""
-    logprobs = log_softmax(logits)[0]
-    return float(-(logprobs.exp() * logprobs.clamp(min=-1e4)).sum()) / math.log(2)
+    return float(entropies(log_softmax(logits))[0]) / math.log(2)
 
 
 class Switch:

@@ -5,6 +5,7 @@ Knows one lane and a row of scores, not where the scores come from.
 
 import torch
 
+from decoders.chooser import Tag
 from decoders.distributions import probabilities
 from decoders.lane import Lane
 
@@ -34,6 +35,13 @@ def next_token(
         token = lane.tree.tokens[node]
     lane.commit([node], [float(target[token])])
     return node
+
+
+def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
+    """A token of processed scores [V]: the likeliest at temperature 0, else drawn by the stream `tag`."""
+    if lane.parameters["temperature"] == 0.0:
+        return int(scores.argmax())
+    return lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
 
 def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:

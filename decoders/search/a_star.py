@@ -10,11 +10,10 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.greedy import greedy
-from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.next_token import NOTHING_LEFT, pick
 from decoders.sampling.shaping import PROCESSORS, SHAPING
 from decoders.search import values
 from decoders.search.steps import ENDS, step_ends
@@ -138,11 +137,8 @@ def grow(lane: Lane, writing: list[State]) -> bool:
         return False
     for child in writing:
         row = tips.index(child.node)
-        if lane.parameters["temperature"] == 0.0:
-            token = int(scores[row].argmax())
-        else:
-            stream = ("sample", lane.tree.depths[child.node] + 1, *(child.turns if any(child.turns) else ()))
-            token = lane.chooser.categorical(probabilities(scores[row : row + 1])[0], stream).value
+        stream = ("sample", lane.tree.depths[child.node] + 1, *(child.turns if any(child.turns) else ()))
+        token = pick(lane, scores[row], stream)
         logprob = float(offers[row][token])
         child.node = lane.propose(child.node, token, logprob, slot=child.turns[-1])
         child.nodes.append(child.node)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import torch
 
-from decoders.distributions import probabilities
+from decoders.distributions import entropies
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.next_token import NOTHING_LEFT, pick
 from decoders.sampling.shaping import PROCESSORS, SHAPING
 from decoders.search import values
 
@@ -139,17 +139,13 @@ def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator
         logits = lane.score([node])
         if node not in offers:
             offers[node] = lane.distribution([node], logits)[0]
-        entropy = float(torch.special.entr(offers[node].exp()).sum())
+        entropy = float(entropies(offers[node]))
         if len(segment.nodes) >= parameters["min_segment"] and entropy >= parameters["entropy_threshold"]:
             return segment
         scores = lane.process(logits, [node])
         if not scores.isfinite().any():
             return segment
-        if parameters["temperature"] == 0.0:
-            token = int(scores[0].argmax())
-        else:
-            stream = ("sample", lane.tree.depths[node] + 1, *([attempt] if attempt else []))
-            token = lane.chooser.categorical(probabilities(scores)[0], stream).value
+        token = pick(lane, scores[0], ("sample", lane.tree.depths[node] + 1, *([attempt] if attempt else [])))
         logprob = float(offers[node][token])
         node = lane.propose(node, token, logprob, slot=attempt)
         segment.nodes.append(node)

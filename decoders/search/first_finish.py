@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import torch
-
-from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import pick
 from decoders.sampling.shaping import PROCESSORS, SHAPING
 
 
@@ -102,19 +100,12 @@ def step(lane: Lane, racing: list[Sample]) -> None:
     rows = dict(zip(tips, offers, strict=True))
     for sample in racing:
         logprobs, scores = rows[sample.node]
-        if lane.parameters["temperature"] == 0.0:
-            token = int(scores.argmax())
-        else:
-            token = draw(lane, sample, scores)
+        # each by a stream of its own; the first draws as plain sampling
+        number = [sample.number] if sample.number else []
+        token = pick(lane, scores, ("sample", lane.tree.depths[sample.node] + 1, *number))
         logprob = float(logprobs[token])
         sample.node = lane.propose(sample.node, token, logprob, slot=sample.number)
         sample.logprobs.append(logprob)
-
-
-def draw(lane: Lane, sample: Sample, scores: torch.Tensor) -> int:
-    """A token from processed scores [V], by the sample's own stream; the first draws as plain sampling."""
-    stream = ("sample", lane.tree.depths[sample.node] + 1, *([sample.number] if sample.number else []))
-    return lane.chooser.categorical(probabilities(scores[None])[0], stream).value
 
 
 def choose(lane: Lane, ended: list[Sample], racing: list[Sample]) -> Sample:

@@ -112,9 +112,7 @@ class Search:
     def __init__(self, lane: Lane):
         self.lane, self.given, self.scorer = lane, lane.parameters, Scorer(lane)
         self.deepest = lane.tree.depths[lane.tip] + lane.left
-        self.below: dict[
-            tuple[int, int], int
-        ] = {}  # (node, token) -> the node of that token, to be used again
+        self.below: dict[tuple[int, int], int] = {}  # (node, token) -> that token's node, to be used again
         self.logprob: dict[int, float] = {}
         self.texts: dict[int, float] = {}  # newest node of a completed text -> its value, earliest first
         self.done = 0

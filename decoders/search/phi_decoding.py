@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-from decoders.distributions import log_softmax, probabilities
+from decoders.distributions import log_softmax
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import pick
 from decoders.search import foresight
 from decoders.search.foresight import mean
 from decoders.search.steps import ENDS, step_ends
@@ -133,9 +134,7 @@ class Search:
         self.taus = tuple(self.given[name] for name in ("tau_1", "tau_2", "tau"))
         self.beams = [Beam(lane.tip) for _ in range(self.width)]
         self.longest = lane.tree.depths[lane.tip] + lane.left
-        self.alive: dict[
-            int, float
-        ] = {}  # node that is not committed or dead -> the target's log-probability
+        self.alive: dict[int, float] = {}  # node neither committed nor dead -> the target's log-probability
         self.steps = self.step_tokens = self.foresight_tokens = 0
         self.looks = True  # whether steps are still weighed by foresight
 
@@ -198,11 +197,9 @@ class Search:
 
     def _choose(self, scores: torch.Tensor, c: Candidate, stream: str) -> int:
         """A token from processed scores [V]. A lone candidate draws as plain sampling does."""
-        if self.given["temperature"] == 0.0:
-            return int(scores.argmax())
         alone = stream == "sample" and self.width * self.given["num_rollouts"] == 1
         tag = (stream, self.lane.tree.depths[c.tip] + 1, *([] if alone else [c.number, self.steps]))
-        return self.lane.chooser.categorical(probabilities(scores[None])[0], tag).value
+        return pick(self.lane, scores, tag)
 
     def _step_ends(self, c: Candidate) -> bool:
         return step_ends(self.lane, self.lane.tree.path(c.node, above=c.beam.node), self.given["step"])

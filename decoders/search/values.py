@@ -116,9 +116,8 @@ def keywords(parameters: dict) -> list[str]:
     return [word.strip().lower() for word in parameters["keywords"].split(",") if word.strip()]
 
 
-Tests = Callable[
-    [str, str], float | None
-]  # prompt, what was written -> share of passed tests; None: no tests
+# prompt, what was written -> share of passed tests; None: no tests
+Tests = Callable[[str, str], float | None]
 _given: list[Tests] = []
 
 

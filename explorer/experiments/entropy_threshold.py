@@ -8,7 +8,7 @@ import math
 
 import torch
 
-from decoders.distributions import log_softmax
+from decoders.distributions import entropies, log_softmax
 from decoders.speculative import stores
 from decoders.tree import Tree
 from explorer.experiments import Chart, Line, Models, Result
@@ -45,9 +45,8 @@ def positions(model, text: list[int], start: int) -> list[tuple[float, bool]]:
         rows = log_softmax(scorer.score(list(range(start - 1, len(text) - 1))))  # [T, V]
     finally:
         scorer.close()
-    entropies = -(rows.exp() * rows.clamp(min=-1e4)).sum(-1)
     hits = rows.argmax(-1) == torch.tensor(text[start:], device=rows.device)
-    return list(zip(entropies.tolist(), hits.tolist(), strict=True))
+    return list(zip(entropies(rows).tolist(), hits.tolist(), strict=True))
 
 
 def fitted(entropies: torch.Tensor, hits: torch.Tensor) -> tuple[float, float]:
