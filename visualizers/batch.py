@@ -6,7 +6,7 @@ of them: the right edge of what is kept is ragged. Knows no strategy by name.
 """
 
 from visualizers.draft_tree import GLYPHS, look
-from visualizers.scene import STATES, Header, Op, probability, view, visible
+from visualizers.scene import STATES, Header, Op, probability, scroll_row, view, visible
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
 LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
@@ -85,7 +85,7 @@ class Batch:
         look = {"text": said, "align": "left", "role": "ink", "priority": 0}
         at = {"panel": "rounds", "x": LEFT, "y": top - HEADER / 2}
         ops.append({"id": f"h{self.rounds}", "kind": "label", **at, **look})
-        ops.append(row_of_heading(self.rounds, top))
+        ops.append(scroll_row(self.rounds, "rounds", top - HEADER, top))
         say = f"Round {self.rounds}: {accepted} of {drafted} guesses of {len(texts)} texts accepted."
         return [*ops, {"front": [1, self.y - GAP]}, {"say": say}]
 
@@ -164,12 +164,6 @@ class Batch:
 
     def _shown(self, cell) -> str:
         return visible(self.header.vocabulary.get(cell.token, b"?"))
-
-
-def row_of_heading(number: int, top: float) -> Op:
-    """The row of a round's heading, without a name: a window that scrolls may begin there."""
-    place = {"panel": "rounds", "y0": round(top - HEADER, 3), "y1": round(top, 3)}
-    return {"id": f"r{number}", "kind": "row", **place, "rule": False, "text": ""}
 
 
 def kept(cell) -> bool:

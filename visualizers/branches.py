@@ -6,7 +6,7 @@ each ranked candidate. Knows no strategy.
 
 import math
 
-from visualizers.scene import Header, Nodes, Op, view
+from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 TOKEN, SEEN, MEAN = (0.5, 4), (4.5, 10), (14.5, 3)  # columns of a table: where one begins, how many it takes
@@ -77,8 +77,7 @@ class Branches:
 
     def _heading(self, first: int, top: float) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
-        where = {"kind": "row", "panel": "tables", "y0": round(self.y, 3), "y1": round(top, 3)}
-        ops: list[Op] = [{"id": f"r{self.pauses}", **where, "rule": False, "text": ""}]
+        ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, top)]
         names = (f"token {self.nodes.column[first]}", TOKEN), ("seen ahead", SEEN), ("mean", MEAN)
         for text, (x, wide) in names:
             place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}

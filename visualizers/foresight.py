@@ -5,7 +5,7 @@ weighed; its level is its cluster). Each step of the strategy is a table: a row 
 the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
-from visualizers.scene import Header, Nodes, Op, view
+from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
@@ -77,8 +77,7 @@ class Foresight:
 
     def _heading(self, note: str, top: float, rows: int) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
-        where = {"kind": "row", "panel": "tables", "y0": round(self.y, 3), "y1": round(top, 3)}
-        ops: list[Op] = [{"id": f"r{self.steps}", **where, "rule": False, "text": ""}]
+        ops: list[Op] = [scroll_row(self.steps, "tables", self.y, top)]
         names = {
             "step": (f"step {self.steps}", STEP), "ahead": ("seen ahead", AHEAD), "cluster": ("cl.", CLUSTER),
             "gain": ("A", ADVANTAGE), "chance": ("drawn with", CHANCE),

@@ -4,7 +4,7 @@ A fold over Propose, Score, Verdict and Commit. x is the token position, a piece
 that ends where it was given a score; what was tried in its place lies in other rows. Knows no strategy.
 """
 
-from visualizers.scene import Header, Nodes, Op, view
+from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 # name of a score -> its letter, the part that it is held against
 SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
@@ -69,7 +69,7 @@ class Pieces:
             self.row[node] = next(free, len(self.right))
             if self.row[node] == len(self.right):
                 self.right.append(0)
-                ops.append(line(self.row[node]))
+                ops.append(scroll_row(self.row[node], "pieces", self.row[node] - 0.5, self.row[node] + 0.5))
             ops += self._open(node, parent)
         else:
             self.piece[node] = self.piece[parent]
@@ -148,9 +148,3 @@ class Pieces:
 def number(value: float) -> str:
     """`.55`, `1`."""
     return f"{value:.2f}".rstrip("0").rstrip(".").removeprefix("0") or "0"
-
-
-def line(row: int) -> Op:
-    """A row of pieces, so that the view scrolls by whole rows."""
-    place = {"panel": "pieces", "y0": row - 0.5, "y1": row + 0.5}
-    return {"id": f"r{row}", "kind": "row", **place, "rule": False, "text": ""}

@@ -194,6 +194,12 @@ STATES = {
 }  # fmt: skip
 
 
+def scroll_row(number: int, panel: str, y0: float, y1: float) -> Op:
+    """A row without a name: a window that scrolls may begin there."""
+    place = {"panel": panel, "y0": round(y0, 3), "y1": round(y1, 3)}
+    return {"id": f"r{number}", "kind": "row", **place, "rule": False, "text": ""}
+
+
 class Nodes:
     """The trace's nodes as a view knows them: parent, token, column (1 is the first new token; the prompt
     ends at 0).

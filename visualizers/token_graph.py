@@ -5,7 +5,7 @@ strategy: any text is a walk, and candidates are shown where they were given sco
 in the order of its first occurrence, twelve in a row like words on a page; a place never changes.
 """
 
-from visualizers.scene import Header, Nodes, Op, view
+from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
@@ -89,7 +89,8 @@ class TokenGraph:
             ops.append({"id": key(self.newest), "set": look(self.ways[self.newest])})
         if token not in self.places:
             if len(self.places) % ACROSS == 0:
-                ops.append(line(len(self.places) // ACROSS))
+                row = len(self.places) // ACROSS
+                ops.append(scroll_row(row, "graph", row - 0.1, row + 0.9))
             self.places[token] = len(self.places)
             ops.append(self._box(token, node))
         self.visits[token] = self.visits.get(token, 0) + 1
@@ -213,12 +214,6 @@ def panels() -> list[Op]:
         {"id": "graph", "kind": "panel", "y0": -0.2, "y1": 1, "share": 1, "grow": True},
         {"id": "offers", "kind": "panel", "y0": 0, "y1": 34, "px": 34, "px_narrow": 62},
     ]
-
-
-def line(number: int) -> Op:
-    """A row of tokens, so that the graph scrolls by whole rows."""
-    place = {"panel": "graph", "y0": number - 0.1, "y1": number + 0.9}
-    return {"id": f"r{number}", "kind": "row", **place, "rule": False, "text": ""}
 
 
 def at_rest(ops: list[Op]) -> list[Op]:
