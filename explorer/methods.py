@@ -9,11 +9,12 @@ import inspect
 import re
 from pathlib import Path
 
+from decoders.names import DRAFT
 from decoders.registry import BADGES, FAMILIES, Strategy, get, strategies
 from decoders.trace import Trace, load
 from explorer import papers
 from explorer.loading import Loader
-from explorer.requests import said
+from explorer.requests import check_models, said
 from visualizers.scene import Header
 from visualizers.views import deltas, titles
 
@@ -49,6 +50,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
     },
     "dola": {"prompt": "Anna was a little fish. She lived in the big blue sea.", "max_new_tokens": 16},
+    "scmoe": {
+        "prompt": "One day, Lily went to the park.",
+        "max_new_tokens": 16,
+        "models": {"target": "llama-tiny-moe", "draft": DRAFT},
+    },
     "context_aware": {
         "prompt": "The sky in this land is green. The grass is red.\nTom looked up. The color of the sky was",
         "parameters": {"alpha": 2.0},
@@ -199,7 +205,9 @@ def file_of(name: str) -> Path:
 
 
 def picture_says(name: str) -> dict | None:
-    """`{prompt, tokens, parameters, view}` of a strategy's picture, None if none was recorded."""
+    """`{prompt, tokens, parameters, view, models}` of a strategy's picture (models: None for the usual ones),
+    None if none was recorded.
+    """
     if not file_of(name).exists():
         return None
     setup = USUAL | SETUPS.get(name, {})
@@ -208,6 +216,7 @@ def picture_says(name: str) -> dict | None:
         "tokens": setup["max_new_tokens"],
         "parameters": setup["parameters"],
         "view": titles()[get(name).views[0]],
+        "models": setup.get("models"),
     }
 
 
@@ -232,5 +241,7 @@ def record(loader: Loader) -> None:
         if any(role not in loader.models for role in strategy.needs):
             continue
         setup = USUAL | SETUPS.get(name, {})
+        models = check_models(setup.get("models"))
+        loader.open(models)
         lane = {"strategy": name, "parameters": setup["parameters"], "seed": 0}
-        make({**setup, "lanes": [lane]})[0].run().save(file_of(name))
+        make({**setup, "lanes": [lane], "models": models})[0].run().save(file_of(name))

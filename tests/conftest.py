@@ -5,6 +5,7 @@ test.
 import pytest
 import torch
 
+from decoders.registry import strategies
 from tests import tiny
 
 torch.set_num_threads(1)  # tiny models run slower on more
@@ -22,6 +23,17 @@ def tiny_model():
         if key not in _made:
             _made[key] = tiny.make(kind, seed, dtype)
         return _made[key]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def target_for(tiny_model):
+    """target_for(strategy): a tiny model that it can decode with, a mixture of experts if it needs one."""
+
+    def get(name: str):
+        found, llama = strategies()[name], tiny_model("llama")
+        return tiny_model("mixtral") if found.suits(found.check({}), llama) else llama
 
     return get
 

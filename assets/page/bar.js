@@ -77,10 +77,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     const option = (kind) => (example) => h("option", { value: kind + prompts.indexOf(example), title: example.says || "" }, example.title);
     const lanes = h("optgroup", { label: "With their lanes", disabled: true }, ...withLanes.map(option("lanes ")));
     const picker = h("select", { "aria-label": "Example prompts", onchange: () => {
-      const [kind, index] = picker.value.split(" "), { prompt, max_new_tokens, lanes, says } = prompts[Number(index)];
+      const [kind, index] = picker.value.split(" "), { prompt, max_new_tokens, lanes, says, models } = prompts[Number(index)];
       picker.selectedIndex = 0;
       app.fail("");
-      app.applySetup(kind === "lanes" ? { prompt, max_new_tokens, lanes } : { prompt });
+      app.applySetup(kind === "lanes" ? { prompt, max_new_tokens, lanes, models } : { prompt });
       if (kind === "lanes") app.remark(says);
     } }, h("option", { value: "" }, "Examples"), lanes, h("optgroup", { label: "The prompt alone" }, ...prompts.map(option("prompt "))));
     app.on("models", () => (lanes.disabled = app.models.state !== "ready"));

@@ -32,7 +32,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   function caption(picture) {
     const set = Object.entries(picture.parameters).map(([name, value]) => ", " + name + " " + value).join("");
-    return picture.view + " of a real run: up to " + picture.tokens + " tokens after “" + picture.prompt + "”" + set;
+    const by = picture.models ? ", by " + picture.models.target : "";
+    return picture.view + " of a real run: up to " + picture.tokens + " tokens after “" + picture.prompt + "”" + set + by;
   }
 
   class Card {
@@ -64,9 +65,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.open.title = lacking ? "Needs a " + lacking + " model: choose one under Models" : "Shows Decode with this strategy";
     }
 
-    // In a lane of its own while there is room, else in place of the last one.
+    // In a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
     openInLane() {
-      const app = this.app, last = app.lanes[app.lanes.length - 1];
+      const app = this.app, last = app.lanes[app.lanes.length - 1], { models } = this.method.picture || {};
       if (app.lanes.length < app.data.limits.lanes) app.addLane({ strategy: this.method.name });
       else last.choose(this.method.name);
       app.showSection("decode");
@@ -75,6 +76,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const lane = app.lanes[app.phoneLane];
       lane.element.scrollIntoView({ block: "nearest" });
       lane.picker.focus({ preventScroll: true });
+      if (models) app.emit("wanted", models);
     }
 
     async draw() {

@@ -100,6 +100,14 @@ def a_stronger_contrast_gains_more(greedy, weak, strong):
     assert forwards(strong) == 2 * len(strong.output())
 
 
+def the_mixture_is_sent_elsewhere(greedy, weak, strong):
+    """Every layer of the weak view reads a token with one expert, and the strong one with two."""
+    a_stronger_contrast_gains_more(greedy, weak, strong)
+    scores = [e for step in weak.steps for e in step.of(Score) if e.name.endswith("experts")]
+    counts = {name: {len(e.parts) - 1 for e in scores if e.name == name} for name in {e.name for e in scores}}
+    assert counts == {"strong experts": {2}, "weak experts": {1}}
+
+
 def an_amateur_opens_the_loop(greedy, *contrasted):
     for trace in contrasted:
         assert repeated(trace) < repeated(greedy) and gained(trace) > 0
@@ -183,6 +191,7 @@ SHOWS = {
     "Where the sky is green": a_stronger_contrast_gains_more,
     "Not without the instruction": a_stronger_contrast_gains_more,
     "Expert against amateur": an_amateur_opens_the_loop,
+    "Experts that were not chosen": the_mixture_is_sent_elsewhere,
     "Late layers against early ones": early_layers_differ_more,
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,

@@ -27,7 +27,9 @@ def loader() -> Loader:
 
 
 def decoded(example: dict) -> list[Trace]:
-    return [lane.run() for lane in lane_maker(loader())(check(example))]
+    request = check(example)
+    loader().open(request["models"])
+    return [lane.run() for lane in lane_maker(loader())(request)]
 
 
 SHOWS = points_search.SHOWS | points_speculation.SHOWS

@@ -30,8 +30,9 @@ CASES = STRATEGIES + [
 ]
 ENDING = {"cards": {"target_reward": 0.0}}  # short texts have low rewards
 PROMPTS = ([40, 41, 42, 40, 41], [7], [200, 3, 3, 200, 3, 3, 200])
-every_strategy = pytest.mark.parametrize("name", STRATEGIES)
-every_case = pytest.mark.parametrize("name", CASES)
+# of the module, since the models follow from the name
+every_strategy = pytest.mark.parametrize("name", STRATEGIES, scope="module")
+every_case = pytest.mark.parametrize("name", CASES, scope="module")
 
 
 class Endless(LoadedModel):
@@ -41,9 +42,9 @@ class Endless(LoadedModel):
 
 
 @pytest.fixture(scope="module")
-def models(tiny_model):
+def models(name, target_for, tiny_model):
     """A target whose texts end, and a draft that agrees with it now and then."""
-    return {"target": tiny_model("llama"), "draft": tiny_model("llama", 1)}
+    return {"target": target_for(name.split()[0]), "draft": tiny_model("llama", 1)}
 
 
 @pytest.fixture(scope="module")

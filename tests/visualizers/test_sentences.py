@@ -65,8 +65,8 @@ def test_beams_and_iterations():
 
 
 @pytest.mark.parametrize("name", strategies())
-def test_every_step_of_every_strategy_has_one_sentence_with_a_number(name, tiny_model, prompt):
-    models = {"target": tiny_model(), "draft": tiny_model(seed=1)}
+def test_every_step_of_every_strategy_has_one_sentence_with_a_number(name, target_for, tiny_model, prompt):
+    models = {"target": target_for(name), "draft": tiny_model(seed=1)}
     trace = Lane(name, prompt, models, {}, 0, Limits(6)).run()
     header = Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title)
     for delta in deltas("text", header, trace.steps)[1]:
