@@ -12,13 +12,14 @@ from visualizers.entropy import mark
 from visualizers.scene import Header, Nodes, Op, view
 
 STRONG, WEAK, APART = "strong experts", "weak experts", "divergence"  # names of the scores that are read
-GAP = 1  # rows between two layers
+WIDE = 0.92  # of a column, which a layer's experts share
+HIGH = {STRONG: (0.27, 0.42), WEAK: (0.73, 0.32)}  # middle and height of a routing's cells in a layer's row
 CEILING = 2  # bits at the top of the upper panel, at first
 
 
 @view("experts", "Experts")
 class Experts:
-    """x: committed tokens from 1, and the share of all so far at 0; y: layers, and in each its experts."""
+    """x: committed tokens from 1, and the share of all so far at 0, in each its experts; y: layers."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
@@ -35,15 +36,16 @@ class Experts:
             "title": self.title,
             "question": "To which experts did each layer send the tokens, and how much did it matter?",
             "ops": [
-                mark("apart", "panel", y0=CEILING, y1=0, px=64, ticks=ticks(CEILING)),
+                mark("apart", "panel", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
-                mark("grid", "panel", y0=-0.5, y1=8, share=1, grow=True),
+                mark("grid", "panel", y0=-0.1, y1=6, share=1, grow=True),
             ],
-            "first": 0, "row": 7, "column": 42, "left": 52, "right": 8, "overview": "piled", "clip": True,
+            "first": 0, "row": 18, "column": 44, "wide": 50, "left": 52, "right": 8,
+            "overview": "piled", "clip": True,
             "legend": [
                 ["cell:chosen", "■", "chosen", "read by this expert"],
                 ["cell:live", "▣", "live", "by this one in the weak view"],
-                ["cell:prompt", "▪", "soft", "share of all tokens so far"],
+                ["cell:amount", "▪", "soft", "share of all tokens so far"],
                 ["bar", "▂", "soft", "KL of strong and weak (bits)"],
             ],
         }  # fmt: skip
@@ -60,7 +62,7 @@ class Experts:
         for node in committed:
             ops += self._column(node)
         said = [op["hover"][0] for op in ops if op.get("id", "").startswith("t")]
-        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
+        return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(said) + "."}] if said else ops
 
     def _column(self, node: int) -> list[Op]:
         """Everything that stands above one another for one committed token."""
@@ -73,6 +75,9 @@ class Experts:
             hover.append(f"read by these experts: {self.nodes.text(parent)}")
         if bits is not None:
             ops += self._apart(x, node, bits, hover)
+        if scores:
+            place = {"panel": "grid", "x": x, "y": len(self.used) / 2, "w": WIDE + 0.04, "h": len(self.used)}
+            ops.append(mark(f"b{x}", "cell", **place, state="prompt", fill="tint", node=node, hover=hover))
         for score in scores:
             ops += self._cells(score, x, node)
         if any(score.name == STRONG for score in scores):
@@ -86,17 +91,19 @@ class Experts:
         ops: list[Op] = []
         for layer in dict.fromkeys(layer_of(score) for score in scores):
             self.used[layer] = Counter()
-            top = (layer - 1) * (self.experts + GAP)
-            place = {"panel": "grid", "y0": top, "y1": top + self.experts, "short": str(layer)}
-            ops.append(mark(f"r{layer}", "row", **place, text=f"layer {layer}", rule=False))
+            place = {"panel": "grid", "y0": layer - 1, "y1": layer, "short": str(layer)}
+            ops.append(mark(f"r{layer}", "row", **place, text=f"layer {layer}"))
             for expert in range(1, self.experts + 1):
                 look = {"state": "prompt", "fill": "amount", "weight": 0.0, "hover": [f"expert {expert}"]}
-                ops.append(mark(f"u{layer}.{expert}", "cell", **self._place(layer, expert, 0), h=0.9, **look))
+                place = self._place(layer, expert, 0) | {"y": layer - 0.5, "h": 0.8}
+                ops.append(mark(f"u{layer}.{expert}", "cell", **place, **look))
         return ops
 
-    def _place(self, layer: int, expert: int, x: int) -> dict:
-        y = (layer - 1) * (self.experts + GAP) + expert - 0.5
-        return {"panel": "grid", "x": x, "y": y, "w": 0.9}
+    def _place(self, layer: int, expert: int, x: int, routing: str = STRONG) -> dict:
+        """Where an expert stands in a column."""
+        (middle, high), wide = HIGH[routing], WIDE / self.experts
+        across = round(x - WIDE / 2 + (expert - 0.5) * wide, 4)
+        return {"panel": "grid", "x": across, "w": round(0.86 * wide, 4), "y": layer - 1 + middle, "h": high}
 
     def _apart(self, x: int, node: int, bits: float, hover: list[str]) -> list[Op]:
         ops: list[Op] = []
@@ -107,15 +114,14 @@ class Experts:
         return [*ops, mark(f"k{x}", "bar", **place, rank=1, node=node, hover=hover)]
 
     def _cells(self, score, x: int, node: int) -> list[Op]:
-        """The experts of one layer in one of the two routings; the weak one's are narrower and lie on top."""
+        """The experts of one layer in one of the two routings, the weak one's below."""
         layer, strong, ops = layer_of(score), score.name == STRONG, []
         chosen = {name: weight for name, weight in score.parts.items() if name != "of"}
         for name, weight in chosen.items():
             expert = int(name.split()[-1])
             said = f"layer {layer}, {name}: weight {weight:.2f} in the {'strong' if strong else 'weak'} view"
-            look = {"state": "chosen", "fill": "filled"} if strong else {"state": "live", "fill": "outline"}
-            size = {"h": 0.9} if strong else {"h": 0.9, "w": 0.5}
-            place = self._place(layer, expert, x) | size
+            look = {"state": "chosen" if strong else "live", "fill": "filled"}
+            place = self._place(layer, expert, x, score.name)
             key = f"{'s' if strong else 'w'}{x}.{layer}.{expert}"
             ops.append(mark(key, "cell", **place, **look, node=node, hover=[said]))
             if strong:
