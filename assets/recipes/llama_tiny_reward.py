@@ -25,7 +25,7 @@ PAD, UNASKED = 1, -1
 SAMPLED = 3  # answers at temperature 1 for each greedy one
 CHUNK = 64  # problems whose answers are written and graded at a time
 BATCH = 32
-EPOCHS = 4
+EPOCHS = 3  # more only learn the answers by heart
 HELD_OUT = 10  # every 10th chunk is kept for validation
 
 
@@ -103,7 +103,8 @@ def main(args: Namespace) -> None:
     head = Reward(Target.of(model)).to(model.device)
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        return head.loss(take_taps(model, some), wanted)
+        longest = int((some != PAD).sum(1).max())
+        return head.loss(take_taps(model, some[:, :longest]), wanted[:, :longest])
 
     def feed(seen: int) -> training.Rows:
         chance = torch.Generator().manual_seed(seen)
@@ -113,8 +114,11 @@ def main(args: Namespace) -> None:
     @torch.no_grad()
     def validate() -> float:
         """The same loss on answers that are never fed."""
+        head.eval()
         split = (part.to(model.device).split(BATCH) for part in (held, held_truth))
-        return sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True)) / len(held)
+        total = sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True))
+        head.train()
+        return total / len(held)
 
     curve = training.train(head, loss, feed, validate, budget, work)
     folder = training.MODELS / NAME

@@ -1,6 +1,7 @@
 """llama-tiny-seq2seq: an encoder-decoder of the T5 architecture, six layers that read and three that write
 (width 192), 5.2 M parameters: copies, mends sentences, translates into the toy language and back, writes
-records, answers from fact sheets.
+records, answers from fact sheets. It begins with the target's embeddings and layers; from scratch it had not
+learned to look at its source after six million tokens.
 """
 
 import json
@@ -11,16 +12,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from corpus import CONTEXT, END, IGNORED, VOCABULARY, read_stories, shared_tokenizer
+from corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
 from measure_tasks import FILE, accuracy
-from training import device, ship, train
-from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from training import device, ship, train, trained
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.correction import spoil
 
 NAME = "llama-tiny-seq2seq"
-SHAPE = dict(d_model=192, d_kv=32, num_heads=6, d_ff=512, num_layers=6, num_decoder_layers=3)
+SHAPE = dict(num_layers=6, num_decoder_layers=3)
 # Tasks that it learns, with their weights in the mix.
 MIX = {"copy": 1, "reverse": 1, "replace": 1, "insert": 1, "remove": 1, "opposite": 1, "correct": 3,
        "translate": 2, "translate_back": 2, "facts": 3, "json": 2}  # fmt: skip
@@ -34,22 +35,63 @@ LONGEST = 64  # tokens of an answer
 Rows = tuple[torch.Tensor, torch.Tensor]
 
 
-def build() -> T5ForConditionalGeneration:
-    """A fresh model: shared vocabulary, one matrix for what is read, written and said."""
+def build(target: LlamaForCausalLM) -> T5ForConditionalGeneration:
+    """A model of the target's width that begins with its embeddings and layers: those of SHAPE's num_layers
+    read, the first num_decoder_layers write, and the attention of the ones after them looks at the source.
+
+    Positions are told otherwise in T5 (learned biases of distances, at first fresh), and its attention is not
+    divided by the root of the width: that is done to the queries. One matrix for what is read, written, said.
+    """
     torch.manual_seed(0)
-    return T5ForConditionalGeneration(
+    old = target.config
+    model = T5ForConditionalGeneration(
         T5Config(
             **SHAPE,
-            vocab_size=VOCABULARY,
+            d_model=old.hidden_size,
+            d_kv=old.head_dim,
+            num_heads=old.num_attention_heads,
+            d_ff=old.intermediate_size,
+            vocab_size=old.vocab_size,
             n_positions=CONTEXT,
-            feed_forward_proj="gated-gelu",
+            layer_norm_epsilon=old.rms_norm_eps,
+            feed_forward_proj="gated-silu",
             dropout_rate=0.0,
             tie_word_embeddings=True,
             pad_token_id=PAD,
             eos_token_id=0,
             decoder_start_token_id=PAD,
         )
-    )
+    ).to(target.device)
+    layers, writing = target.model.layers, SHAPE["num_decoder_layers"]
+    for block, layer in zip(model.encoder.block, layers, strict=False):
+        copy_attention(block.layer[0], block.layer[0].SelfAttention, layer)
+        copy_neurons(block.layer[1], layer)
+    for block, layer, later in zip(model.decoder.block, layers, layers[writing:], strict=False):
+        copy_attention(block.layer[0], block.layer[0].SelfAttention, layer)
+        copy_attention(block.layer[1], block.layer[1].EncDecAttention, later)
+        copy_neurons(block.layer[2], layer)
+    model.shared.weight.data.copy_(target.model.embed_tokens.weight)
+    said = target.model.norm.weight.data
+    model.decoder.final_layer_norm.weight.data.copy_(said * old.hidden_size**0.5)  # undone before the head
+    return model
+
+
+def copy_attention(part: torch.nn.Module, new: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """Attention and its norm of a layer of the target."""
+    old = layer.self_attn
+    new.q.weight.data.copy_(old.q_proj.weight / old.head_dim**0.5)
+    new.k.weight.data.copy_(old.k_proj.weight)
+    new.v.weight.data.copy_(old.v_proj.weight)
+    new.o.weight.data.copy_(old.o_proj.weight)
+    part.layer_norm.weight.data.copy_(layer.input_layernorm.weight)
+
+
+def copy_neurons(part: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """The feed-forward part and its norm of a layer of the target."""
+    part.DenseReluDense.wi_0.weight.data.copy_(layer.mlp.gate_proj.weight)
+    part.DenseReluDense.wi_1.weight.data.copy_(layer.mlp.up_proj.weight)
+    part.DenseReluDense.wo.weight.data.copy_(layer.mlp.down_proj.weight)
+    part.layer_norm.weight.data.copy_(layer.post_attention_layernorm.weight)
 
 
 def story_sentences(stories: list[str]) -> list[str]:
@@ -112,7 +154,7 @@ def main(args: Namespace) -> None:
     tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
     sentences = story_sentences(stories)
     unread = sorted(set(story_sentences(held)) - set(sentences))
-    model = build().to(device())
+    model = build(trained("llama-tiny"))
     fixed = [encoded(tokenizer, asked[:VALIDATION]) for _, asked in held_out(unread)]
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -9,9 +9,9 @@ import torch
 from llama_tiny_reward import graded_row
 from measure_tasks import FILE, SAMPLES, accuracy, answers
 
-from decoders.heads import Reward, take_taps
+from decoders.heads import Reward, read_answers, take_taps
 from decoders.heads.files import read_config
-from decoders.heads.reward import QUESTIONS
+from decoders.heads.reward import PREFIX, QUESTIONS
 from decoders.models import LoadedModel, load, load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
@@ -43,13 +43,14 @@ def scored(
             found.append(0.0)
             continue
         tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
-        scores = head.scores(take_taps(target.model, tokens).hidden[0])
+        taps, answer = take_taps(target.model, tokens), (truth[:, PREFIX] >= 0).nonzero()[:, 0]
+        hidden, log_p = read_answers(taps, answer[:1].to(tokens.device) - 1, len(answer))
+        scores = head.scores(hidden[0], log_p[0])
         for at, question in enumerate(QUESTIONS):
-            counted = truth[:, at] >= 0
-            places[question][0].extend(scores[question].cpu()[counted].tolist())
-            places[question][1].extend(truth[counted, at].tolist())
-        end = int((truth[:, QUESTIONS.index("outcome")] >= 0).nonzero()[-1])
-        found.append(scores["outcome"][end].item())
+            counted = truth[answer, at] >= 0
+            places[question][0].extend(scores[question][1:].cpu()[counted].tolist())
+            places[question][1].extend(truth[answer, at][counted].tolist())
+        found.append(scores["outcome"][-1].item())
     return found
 
 

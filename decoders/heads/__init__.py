@@ -9,7 +9,7 @@ from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
-from decoders.heads.reward import Reward
+from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Reward",
     "Taps",
     "Target",
+    "read_answers",
     "take_taps",
 ]
 

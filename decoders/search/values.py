@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part
 
@@ -184,7 +186,7 @@ class Scorer:
     def score(self, node: int, whole: bool) -> float:
         """The value, 0 to 1, of what stands between the lane's beginning and this node.
 
-        whole: as a finished text, else as a beginning. For the reward head the node is scored if it was not.
+        whole: as a finished text, else as a beginning. For the reward head nodes are scored that were not.
         """
         path = self.lane.tree.path(node, above=self.lane.tree.trunk - 1)
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
@@ -198,12 +200,20 @@ class Scorer:
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:
-        """At the end of a line whether all steps are right, elsewhere whether the beginning may become so."""
-        self.lane.score([node], "value", hidden=True)
-        state = self.lane.scorers["target"].hidden(node)
-        said = self.lane.models["target"].reward.scores(state)
+        """At the end of a line whether all steps are right, elsewhere whether the beginning may become so.
+
+        The head reads what was written behind the last token of the prompt; nodes whose states nothing has
+        kept are read again.
+        """
+        lane = self.lane
+        path = lane.tree.path(node, above=lane.tree.trunk - 2)
+        after = lane.score(path, "value", hidden=True)[:-1].log_softmax(-1)
+        tokens = torch.tensor([lane.tree.tokens[n] for n in path[1:]], device=after.device)
+        log_p = torch.cat([after.new_zeros(1), after.gather(-1, tokens[:, None])[:, 0]])
+        states = torch.stack([lane.scorers["target"].hidden(n) for n in path])
+        said = lane.models["target"].reward.scores(states, log_p)
         question = "outcome" if text.whole else "steps" if text.written.endswith("\n") else "prefix"
-        return float(said[question])
+        return float(said[question][-1])
 
     def _text(self, nodes: list[int]) -> str:
         """What these nodes say, without ends of text."""

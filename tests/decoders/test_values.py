@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from decoders.heads import Reward, Target
+from decoders.heads import Reward, Target, read_answers, take_taps
 from decoders.lane import Lane
 from decoders.search import values
 from decoders.search.values import Scorer, Text, arithmetic, is_json, json_begins, keyword, length
@@ -74,7 +74,7 @@ def test_what_a_scorer_lacks_is_said():
     assert values.unscored({"scorer": "json"}, table) is None
 
 
-def test_a_text_is_judged_once_and_the_reward_head_reads_its_last_state():
+def test_a_text_is_judged_once_and_the_reward_head_reads_what_was_written():
     model = tiny.make()
     torch.manual_seed(0)
     model.__dict__["reward"] = Reward(Target.of(model.model)).eval()
@@ -83,8 +83,11 @@ def test_a_text_is_judged_once_and_the_reward_head_reads_its_last_state():
     scorer = Scorer(lane)
     node = lane.propose(lane.propose(lane.tip, 50, None), 51, None)
     said = [scorer.score(node, whole) for whole in (True, False, True)]
-    states = model.model(torch.tensor([[40, 41, 42, 50, 51]]), output_hidden_states=True).hidden_states[-1]
-    wanted = model.reward.scores(states[0, -1])
-    assert said == pytest.approx([float(wanted[q]) for q in ("outcome", "prefix", "outcome")], abs=1e-5)
-    assert scorer.calls == 2
+    taps = take_taps(model.model, torch.tensor([[40, 41, 42, 50, 51]]))
+    hidden, log_p = read_answers(taps, torch.tensor([2]), 2)
+    assert torch.equal(hidden[0], taps.hidden[0, 2:]) and log_p[0, 0] == 0
+    assert log_p[0, 2] == pytest.approx(float(taps.logits[0, 3].log_softmax(-1)[51]))
+    wanted = model.reward.scores(hidden[0], log_p[0])
+    said_now = [float(wanted[q][-1]) for q in ("outcome", "prefix", "outcome")]
+    assert said == pytest.approx(said_now, abs=1e-5) and scorer.calls == 2
     lane.close()

@@ -14,7 +14,7 @@ import training
 from corpus import IGNORED
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from decoders.heads import take_taps
+from decoders.heads import read_answers, take_taps
 from decoders.models import load, load_heads
 from decoders.names import kind
 from explorer import shipped
@@ -58,17 +58,15 @@ TOYS = {
     "llama-tiny-draft": ((), dict(SHAPE=TOY | dict(layers=1))),
     "llama-tiny-draft-distilled": (("llama-tiny", "llama-tiny-draft"), dict(BATCH=4)),
     "llama-tiny-moe": (
-        (),
-        dict(SHAPE=dict(hidden_size=16, intermediate_size=8, num_hidden_layers=2, num_attention_heads=2,
-                        num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)),
+        ("llama-tiny",),
+        dict(SHAPE=dict(intermediate_size=8, num_local_experts=4, num_experts_per_tok=2), LAYERS=2),
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-seq2seq": (
-        (),
-        dict(SHAPE=dict(d_model=16, d_kv=8, num_heads=2, d_ff=32, num_layers=1, num_decoder_layers=1),
-             BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
+        ("llama-tiny",),
+        dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
     ),
 }  # fmt: skip
 
@@ -183,9 +181,10 @@ def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_
     target = load(str(toys("llama-tiny")))
     head = load_heads(str(folder), target)["reward"]
     assert sum(p.numel() for p in head.parameters()) == facts["parameters"]
-    scores = head.scores(take_taps(target.model, torch.tensor([[5, 6, 7]])).hidden)
+    hidden, log_p = read_answers(take_taps(target.model, torch.tensor([[5, 6, 7]])), torch.tensor([0]), 2)
+    scores = head.scores(hidden[0], log_p[0])
     assert scores.keys() == {"steps", "prefix", "outcome"}
-    assert all(s.shape == (1, 3) and ((s > 0) & (s < 1)).all() for s in scores.values())
+    assert all(s.shape == (3,) and ((s > 0) & (s < 1)).all() for s in scores.values())
     with pytest.raises(ValueError, match="trained on other weights"):
         load_heads(str(folder), load(str(toys("llama-tiny-draft"))))
 

@@ -7,7 +7,8 @@ from measure_reward import auc
 from training import MODELS
 from transformers import AutoTokenizer
 
-from decoders.heads import Reward, Target
+from decoders.heads import Reward, Taps, Target, read_answers
+from decoders.heads.reward import QUESTIONS
 from explorer.tasks import Problem, problems
 
 
@@ -40,24 +41,42 @@ def test_a_row_has_the_truth_of_its_answer_and_nothing_else():
     assert graded_row(tokenizer, problem, problem.answer * 50) is None
 
 
-def test_the_head_learns_what_is_written_in_the_states():
-    """Three questions whose answers are signs of three components."""
+def learned(hidden: torch.Tensor, logits: torch.Tensor, truth: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What a head says of each place [B, 11] of answers behind a prompt of one token, after some lessons."""
     torch.manual_seed(0)
-    target = Target(*(torch.zeros(4, 8) for _ in range(2)), torch.ones(8), 1e-5, 2, 2, 16, 1e4)
-    head = Reward(target)
-    hidden = torch.randn(16, 12, 8)
-    truth = (hidden[..., :3] > 0).to(torch.int8)
-    truth[:, ::2, 0] = UNASKED
-    taps = type("Taps", (), {"hidden": hidden})
+    head = Reward(Target(*(torch.zeros(4, 8) for _ in range(2)), torch.ones(8), 1e-5, 2, 2, 16, 1e4))
+    taps = Taps(torch.arange(12).expand(16, 12) % 4, hidden, {}, logits)
     optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2)
     before = head.loss(taps, truth).item()
-    for _ in range(100):
+    for _ in range(150):
         optimizer.zero_grad()
         head.loss(taps, truth).backward()
         optimizer.step()
-    assert head.loss(taps, truth).item() < before / 3
-    for at, scores in enumerate(head.scores(hidden).values()):
-        assert auc(scores.flatten().tolist(), (hidden[..., at] > 0).flatten().tolist()) > 0.95
+    head.eval()
+    assert head.loss(taps, truth).item() < before / 2
+    read = zip(*read_answers(taps, torch.zeros(16, dtype=torch.long), 11), strict=True)
+    said = [head.scores(*row) for row in read]
+    return {question: torch.stack([row[question][1:] for row in said]) for question in QUESTIONS}
+
+
+def test_the_head_learns_what_is_written_in_the_states():
+    """Three questions whose answers are signs of three components."""
+    hidden = torch.randn(16, 12, 8, generator=torch.Generator().manual_seed(1))
+    truth = (hidden[..., :3] > 0).to(torch.int8)
+    truth[:, 0] = truth[:, ::2, 0] = UNASKED
+    said = learned(hidden, torch.zeros(16, 12, 4), truth)
+    for at, question in enumerate(QUESTIONS):
+        assert auc(said[question].flatten().tolist(), (hidden[:, 1:, at] > 0).flatten().tolist()) > 0.95
+
+
+def test_the_head_remembers_that_an_earlier_token_was_unlikely():
+    """States that say nothing; at one place, half of the answers have a token of small probability."""
+    logits, truth = torch.zeros(16, 12, 4), torch.ones(16, 12, 3, dtype=torch.int8)
+    truth[:, 0] = UNASKED
+    logits[::2, 4, 5 % 4] = -9.0  # of token 5
+    truth[::2, 5:] = 0
+    said = learned(torch.zeros(16, 12, 8), logits, truth)["outcome"]
+    assert (said[::2, 4:] < 0.3).all() and (said[1::2] > 0.6).all() and (said[::2, :4] > 0.6).all()
 
 
 @pytest.mark.parametrize(

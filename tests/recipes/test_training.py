@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import causal
+import llama_tiny_moe
 import pytest
 import torch
 import training
@@ -22,6 +23,22 @@ def test_a_deepened_model_computes_the_same_and_its_new_layers_can_learn():
     silent = [layer for layer in deep.model.layers if not layer.mlp.down_proj.weight.any()]
     assert len(silent) == 2
     assert all(layer.mlp.down_proj.weight.grad.any() for layer in silent)
+
+
+def test_a_mixture_whose_experts_have_all_neurons_is_the_target(monkeypatch):
+    """Its two experts then weigh one together; with fewer layers it is the target's early exit."""
+    target = llama(hidden_size=32, layers=3, heads=2, intermediate_size=48)
+    shape = dict(intermediate_size=48, num_local_experts=4, num_experts_per_tok=2)
+    for name, value in dict(SHAPE=shape, LAYERS=2, SCALE=1.0).items():
+        monkeypatch.setattr(llama_tiny_moe, name, value)
+    tokens = torch.randint(0, 4096, (2, 9))
+    states = target(tokens, output_hidden_states=True).hidden_states[2]
+    mixture = llama_tiny_moe.upcycled(target)
+    torch.testing.assert_close(mixture(tokens).logits, target.lm_head(target.model.norm(states)))
+    monkeypatch.setattr(llama_tiny_moe, "SHAPE", shape | dict(intermediate_size=15))
+    parts = llama_tiny_moe.upcycled(target).model.layers[1].mlp.experts
+    assert parts.gate_up_proj.shape == (4, 30, 32)
+    assert torch.equal(parts.down_proj[3][:, 12:], target.model.layers[1].mlp.down_proj.weight[:, :3])
 
 
 def test_training_that_is_cut_off_goes_on_to_the_same_weights(texts, tmp_path, monkeypatch):
