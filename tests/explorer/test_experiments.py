@@ -7,11 +7,19 @@ from types import SimpleNamespace
 import pytest
 
 from decoders.lane import Lane, Limits
+from decoders.search import values
 from decoders.tables import TableModel
 from decoders.trace import Commit
 from explorer import benchmarks, experiments, family_bench
 from explorer.cli import main
-from explorer.experiments import asked, entropy_threshold, equal_to_greedy, map_of_methods, spec_bench
+from explorer.experiments import (
+    asked,
+    cost_and_accuracy,
+    entropy_threshold,
+    equal_to_greedy,
+    map_of_methods,
+    spec_bench,
+)
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 from explorer.papers import papers
 
@@ -37,6 +45,8 @@ def short(monkeypatch):
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
         "continuous": dict(DRAWS=500, LENGTH=40),
         "entropy_threshold": dict(COUNT=3),
+        "cost_and_accuracy": dict(COUNT=1, TOKENS=3),
+        "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():
@@ -74,6 +84,25 @@ def test_the_limit_of_the_entropy_is_found_again():
     assert tau == pytest.approx(1.0, abs=0.05) and w < 0 and accuracy > 0.98
     assert entropy_threshold.learned([(0.5, True)] * 20) is None
     assert entropy_threshold.learned([(h, not hit) for h, hit in known]) is None
+
+
+def test_what_a_setting_wins_and_loses_against_greedy():
+    """Two tasks; the second is not asked of this setting."""
+    answer, tasks = cost_and_accuracy.Answer, list(cost_and_accuracy.SCORERS)
+    plain = {task: [answer(right, 4, 9) for right in (True, False, False)] for task in tasks}
+    found = {tasks[0]: [answer(right, 8, 20 + right) for right in (False, True, True)]}
+    row = cost_and_accuracy.row("beam", {"num_beams": 2}, found, plain)
+    assert row[:3] == ["beam, num_beams 2", pytest.approx(2 / 3), None]
+    right, low, high, forwards, tokens, won, lost, p = row[-8:]
+    assert right == pytest.approx(2 / 3) and low < right < high
+    assert (forwards, tokens) == (8, pytest.approx(62 / 3))
+    assert (won, lost, p) == (2, 1, 1.0)
+
+
+def test_no_search_asks_the_checker(models):
+    """What a search may ask is a rule on prompt and text, or the reward head if the target has one."""
+    assert set(cost_and_accuracy.SCORERS.values()) <= {*values.RULES, "reward"}
+    assert cost_and_accuracy.answers(models, "cards", {}, "sort") is None
 
 
 def test_spec_bench_gives_greedy_one_and_finds_greedy_s_text(models, short):

@@ -1,0 +1,120 @@
+"""What does a right answer cost?
+
+Strategies with small and large budgets answer problems that a program can check and that no model has read:
+sums in steps, small Python functions and list programs with tests, records, lists, counts. How many answers
+are right, and how many forwards of the target and tokens read by it does a problem take? The share of right
+ones has an interval of 95 in 100. won: right where greedy is wrong; lost: the other way round; p: of a sign
+test on these.
+"""
+
+from dataclasses import dataclass
+
+from decoders.lane import Lane, Limits
+from decoders.search.values import give_tests, unscored
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.figures import sign_test, wilson
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.own_tests import pass_rate
+
+PAPERS = ()
+COUNT, TOKENS = 25, 64
+SCORERS = {  # task -> what a search that asks how good a text is may ask: never the checker
+    "word_problem": "reward", "list_program": "tests", "python": "tests", "json": "json", "sort": "reward",
+    "count": "reward",
+}  # fmt: skip
+SCORED = ("a_star", "pg_td", "cards")  # strategies that ask
+VOTE = {"temperature": 0.7}
+SETTINGS: dict[str, list[tuple[str, dict]]] = {  # family -> its strategies and parameters, cheap ones first
+    "greedy": [("greedy", {})],
+    "beam": [("beam", {"num_beams": n}) for n in (2, 4, 8)],
+    "diverse beam": [("diverse_beam", {"num_beams": n, "num_beam_groups": n // 2}) for n in (4, 8)],
+    "sample": [("sample", {"temperature": 0.5}), ("sample", {"temperature": 1.0})],
+    "majority": [("first_finish", VOTE | {"num_samples": n, "finishers": n}) for n in (4, 16)],
+    "first to finish": [("first_finish", VOTE | {"num_samples": n}) for n in (4, 16)],
+    "contrastive search": [("contrastive_search", {"top_k": 5, "penalty_alpha": 0.3})],
+    "fsd": [("fsd", {})],
+    "contrastive decoding": [("contrastive_decoding", {})],
+    "adadec": [("adadec", {})],
+    "phi": [("phi_decoding", {"num_beams": n, "num_rollouts": n, "step": "line"}) for n in (2, 4)],
+    "A*": [("a_star", {"num_samples": 3, "max_calls": n}) for n in (6, 24)],
+    "tree search": [("pg_td", {"rollouts": n}) for n in (4, 16)],
+    "cards": [("cards", {"max_rejections": n, "entropy_threshold": 1.0}) for n in (2, 8)],
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether one problem was solved, and what that took."""
+
+    right: bool
+    forwards: int
+    tokens: int
+
+
+def answer(models: Models, strategy: str, parameters: dict, problem: Problem) -> Answer:
+    """One lane on one problem."""
+    target = models["target"]
+    lane = Lane(strategy, target.encode(problem.prompt), models, parameters, 0, Limits(TOKENS))
+    trace = lane.run()
+    told = trace.costs.totals()
+    text = b"".join(target.bytes_of(token) for token in trace.output() if token not in lane.eos)
+    right = TASKS[problem.task].check(problem, text.decode("utf-8", "replace")).right
+    return Answer(right, told["target_forwards"], told["target_tokens"])
+
+
+def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Answer] | None:
+    """All problems of a task; None if the strategy asks for a score that this target has not."""
+    if strategy in SCORED:
+        setting = setting | {"scorer": SCORERS[task]}
+        if unscored(setting, models["target"]):
+            return None
+    return [answer(models, strategy, setting, p) for p in problems(task, COUNT, HELD_OUT_SEED)]
+
+
+def mean(values: list) -> float:
+    return sum(values) / len(values)
+
+
+def row(strategy: str, setting: dict, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
+    """What a setting has done on the tasks of `found`; won and lost is against `plain`."""
+    every = [one for task in found for one in found[task]]
+    pairs = [pair for task in found for pair in zip(found[task], plain[task], strict=True)]
+    won = sum(a.right and not b.right for a, b in pairs)
+    lost = sum(b.right and not a.right for a, b in pairs)
+    right = sum(one.right for one in every)
+    by_task: list[Cell] = [
+        mean([a.right for a in found[task]]) if task in found else None for task in SCORERS
+    ]
+    cost = [mean([one.forwards for one in every]), mean([one.tokens for one in every])]
+    name = ", ".join([strategy, *(f"{key} {value}" for key, value in setting.items())])
+    share = [right / len(every), *wilson(right, len(every))]
+    return [name, *by_task, *share, *cost, won, lost, sign_test(won, lost)]
+
+
+def run(models: Models) -> Result:
+    """A row a setting, over all tasks; a curve for each family with several settings."""
+    give_tests(pass_rate)
+    plain: dict[str, list[Answer]] = {}
+    rows, lines = [], []
+    columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]
+    at = {column: i for i, column in enumerate(columns)}
+    for family, settings in SETTINGS.items():
+        for strategy, setting in settings:
+            found = {task: answers(models, strategy, setting, task) for task in SCORERS}
+            found = {task: graded for task, graded in found.items() if graded}
+            plain = plain or found
+            rows.append(row(strategy, setting, found, plain))
+        if len(settings) > 1:
+            points = [[r[at["tokens read"]], r[at["right"]]] for r in rows[-len(settings) :]]
+            lines.append(Line(family, sorted(points)))
+    says, whole = [], [r for r in rows if None not in r]
+    for times in (2, 8, 32):
+        most = times * rows[0][at["tokens read"]]
+        best = max((r for r in whole if r[at["tokens read"]] <= most), key=lambda r: r[at["right"]])
+        says.append(
+            f"With up to {times} times the tokens that greedy reads, {best[0]} is right most often: "
+            f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}); greedy "
+            f"{rows[0][at['right']]:.0%}, p {best[at['p']]:.2f}."
+        )
+    title = "Right answers and what they cost"
+    return Result(columns, rows, says, Chart(title, "tokens read by the target, a problem", "right", lines))

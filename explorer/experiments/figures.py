@@ -1,0 +1,68 @@
+"""Figures that several experiments quote: how sure a share is, whether two differ, how alike texts are.
+
+Knows numbers and tokens only.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+Z = 1.959964  # of 95 in 100
+BLEU_ORDER = 4
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """Wilson's interval for a share, 95 in 100 (Wilson 1927)."""
+    share, spread = right / count, Z * Z / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def sign_test(won: int, lost: int) -> float:
+    """How often a fair coin would part `won + lost` cases at least so unevenly: the exact two-sided p."""
+    count = won + lost
+    tail = sum(math.comb(count, k) for k in range(max(won, lost), count + 1)) / 2**count
+    return min(1.0, 2 * tail)
+
+
+def grams(tokens: Sequence[int], n: int) -> list[tuple[int, ...]]:
+    """The n-grams of a text, in its order."""
+    return [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+
+
+def distinct(texts: list[list[int]], n: int) -> float:
+    """distinct-n: the share of different n-grams among all of some texts (Li et al. 2016)."""
+    found = [gram for text in texts for gram in grams(text, n)]
+    return len(set(found)) / len(found) if found else 0.0
+
+
+def repetition(text: list[int], n: int = 4) -> float:
+    """rep-n: the share of a text's n-grams that stood in it before (Welleck et al. 2020)."""
+    found = grams(text, n)
+    return 1 - len(set(found)) / len(found) if found else 0.0
+
+
+def bleu(text: list[int], others: list[list[int]]) -> float:
+    """BLEU of a text against several, orders 1 to 4, one added to the counts of orders above 1 so that short
+    texts have a value (Papineni et al. 2002; Lin and Och 2004).
+    """
+    logs = []
+    for n in range(1, BLEU_ORDER + 1):
+        counts, best = Counter(grams(text, n)), Counter()
+        for other in others:
+            best |= Counter(grams(other, n))
+        hits, total, added = (counts & best).total(), counts.total(), int(n > 1)
+        if not hits + added:
+            return 0.0
+        logs.append(math.log((hits + added) / (total + added)))
+    nearest = min((abs(len(other) - len(text)), len(other)) for other in others)[1]
+    brevity = min(0.0, 1 - nearest / len(text))
+    return math.exp(brevity + sum(logs) / BLEU_ORDER)
+
+
+def self_bleu(texts: list[list[int]]) -> float:
+    """The mean BLEU of each text against the others: 1 if all say the same (Zhu et al. 2018)."""
+    texts = [text for text in texts if text]
+    scores = [bleu(text, texts[:i] + texts[i + 1 :]) for i, text in enumerate(texts)]
+    return sum(scores) / len(scores) if len(texts) > 1 else 0.0
