@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from explorer.cli import load_models
 
@@ -28,9 +28,9 @@ ROUNDS = 3
 
 def run(options: argparse.Namespace) -> None:
     """Runs the parts, or the family of strategies, asked for and prints a table, or one JSON object."""
-    from explorer import family_bench
+    from explorer import family_bench, search_bench
 
-    families = {"speculative": family_bench.speculative}
+    families = {"speculative": family_bench.speculative, "search": search_bench.search}
     if options.family is not None:
         if options.family not in families:
             raise ValueError(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
@@ -49,8 +49,10 @@ def run(options: argparse.Namespace) -> None:
     show(options, {name: part for name, part in parts.items() if not options.only or name in options.only})
 
 
-def show(options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], list[dict]]]) -> None:
-    """Measures and prints part after part."""
+def show(
+    options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], Iterable[dict]]]
+) -> None:
+    """Measures and prints part after part, a row as soon as it is there."""
     rows = []
     for name, measure in parts.items():
         for row in measure(options):

@@ -72,7 +72,7 @@ def parser() -> Parser:
     bench.add_argument(
         "--only", action="append", metavar="NAME", help="one part of it: decoding, page, start or visitors"
     )
-    bench.add_argument("--family", metavar="NAME", help="all strategies of a family: speculative")
+    bench.add_argument("--family", metavar="NAME", help="of one family: speculative, search")
     bench.add_argument("--model", default=TARGET, metavar="M")
     bench.add_argument("--draft", default=DRAFT, metavar="M")
     return top
@@ -138,7 +138,8 @@ def list_strategies(options: argparse.Namespace) -> None:
         for d in members:
             print(f"  {d['name']:20} {d['summary']}")
             for p in d["parameters"]:
-                print(f"  {'':20}   {p['name']} = {p['default']}: {p['help']}")
+                given = str(p["default"]).replace("\n", "\\n")  # a line each
+                print(f"  {'':20}   {p['name']} = {given}: {p['help']}")
 
 
 def list_papers(options: argparse.Namespace) -> None:

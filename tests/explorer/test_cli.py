@@ -34,9 +34,12 @@ def refused(capsys, *arguments: str) -> str:
 def test_strategies_are_listed_with_the_promised_fields(capsys):
     listed = json.loads(call(capsys, "strategies", "--json"))
     assert [d["name"] for d in listed] == list(registry.strategies())
+    told = call(capsys, "strategies")
     for declared in listed:
         assert {"name", "title", "family", "papers", "needs", "parameters", "views"} <= set(declared)
-        assert declared["name"] in call(capsys, "strategies")
+        assert declared["name"] in told
+    lines = [line for line in told.splitlines() if line.startswith("  ")]
+    assert len(lines) == sum(1 + len(declared["parameters"]) for declared in listed)
 
 
 def test_papers_knows_all_and_says_what_is_missing(capsys):
