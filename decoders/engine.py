@@ -17,6 +17,7 @@ from decoders.cache import OutOfSlots, SlotCache
 from decoders.kept import Batch, Early, Trunk
 from decoders.kv_view import View
 from decoders.lean import lean_forward
+from decoders.mixed import Mixed, read_at
 from decoders.sight import Sight, as_index
 from decoders.thin import Blocks, Layers, trial
 from decoders.tree import Tree
@@ -97,19 +98,21 @@ class Engine:
         part: Layers | None = None,
         states: torch.Tensor | None = None,
         taps: bool = False,
+        embeddings: torch.Tensor | None = None,
     ) -> Batch:
         """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
 
         A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
         and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
         if None. states [N, d]: the stream that enters them, instead of the embeddings. taps: whether the
-        streams after each layer are wanted.
+        streams after each layer are wanted. embeddings [N, d]: what is read in place of the tokens' own.
         """
         device = self.device
         if self.lean is not None:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
             seen = mask if len(tokens) > 1 else None
             found = [] if taps else None
+            states = embeddings if states is None else states
             states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states, found)
             states = states if keep == list(range(len(tokens))) else states[keep]
             streams = torch.stack([*found, stream]) if taps else None
@@ -119,9 +122,15 @@ class Engine:
         part = Layers.first(self.layer_count, self.layer_count) if taps and part is None else part
         running = nullcontext() if part is None else self.blocks.running(part, entering)
         self.tap.open()
+        own = embeddings is None
+        read = (
+            {"input_ids": torch.tensor([tokens], device=device)}
+            if own
+            else {"inputs_embeds": embeddings[None]}
+        )
         with running as stream:
             output = self.model(
-                input_ids=torch.tensor([tokens], device=device),
+                **read,
                 position_ids=torch.tensor([positions], device=device),
                 attention_mask=mask,
                 past_key_values=self.cache,
@@ -163,6 +172,7 @@ class Scorer:
         # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
         self.early: dict[int, Early | None] = {}
         self.taps = False  # whether the streams after each layer are kept
+        self.mixed: Mixed = {}
         self.work = Work()
         self.peak = len(key)  # most slots this lane held at one time
         self.started = False
@@ -330,6 +340,7 @@ class Scorer:
             part,
             states,
             self.taps and part is None,
+            read_at(self.engine.model, self.mixed, order, tree.tokens),
         )
 
     def _slot(self, node: int) -> int:

@@ -29,6 +29,11 @@ class OtherPrompt:
         work.scope = f"{self.tree.trunk:,} tokens in place of the prompt's {self.lane.tree.trunk:,}"
         return work
 
+    @property
+    def used(self) -> int:
+        """As `engine.Scorer.used`."""
+        return self.scorer.used
+
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Logits [N, V] after each node of the lane's tree, none of them inside the prompt."""
         for node in nodes:

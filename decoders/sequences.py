@@ -12,6 +12,7 @@ from functools import cached_property
 import torch
 
 from decoders.engine import Engine, Work
+from decoders.mixed import Mixed, reads
 from decoders.thin import Blocks, Layers, trial
 from decoders.tree import Tree
 
@@ -54,19 +55,22 @@ class SequenceEngine:
         part: Layers | None = None,
         starts: Sequence[int] = (),
         states: torch.Tensor | None = None,
+        mixed: Sequence[Mixed] = (),
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Of each text: logits [N, V] after it, last-layer states [N, d] if asked for, and, with a part, the
         streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
 
         part: the layers that run from the place `starts` of each text on; before it all do. states [N, d]:
-        what enters them at that place.
+        what enters them at that place. mixed: of each text, place -> embedding [d] that is read there.
         """
         longest = max(len(t) for t in texts)
         padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
         entering = None if states is None else states[:, None]
         running = nullcontext() if part is None else self.blocks.running(part, entering, list(starts))
         with running as streams:
-            output = self.model(input_ids=padded, use_cache=False, output_hidden_states=hidden)
+            output = self.model(
+                **reads(self.model, padded, mixed), use_cache=False, output_hidden_states=hidden
+            )
         at = (torch.arange(len(texts)), torch.tensor([len(t) - 1 for t in texts]))
         last = output.hidden_states[-1][at] if hidden else None
         return output.logits[at], last, torch.stack([x[at] for x in streams]) if streams else None
@@ -81,6 +85,7 @@ class SequenceScorer:
         self.taps = False  # whether the streams after each layer are kept
         self.whole: set[int] = set()  # nodes that the whole model has read
         self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
+        self.mixed: Mixed = {}  # as in `engine.Scorer`
         self.work = Work()
         self.used = self.peak = 0
 
@@ -92,13 +97,20 @@ class SequenceScorer:
         if missing:
             layers = self.engine.layer_count
             part = Layers.first(layers, layers) if self.taps else None
-            logits, states, streams = self.engine.rows(texts, hidden, part, [len(t) for t in texts])
+            mixed = [self._mixed(n) for n in missing]
+            starts = [len(t) for t in texts]
+            logits, states, streams = self.engine.rows(texts, hidden, part, starts, mixed=mixed)
             self.whole.update(node for n in missing for node in self.tree.path(n))
             for i, node in enumerate(missing):
                 tapped = streams[:, i] if self.taps else None
                 self.kept[node] = (logits[i], states[i] if hidden else None, tapped)
         logits = torch.stack([self.kept[n][0] for n in nodes])
         return logits if logits.dtype == torch.float64 else logits.float()
+
+    def _mixed(self, node: int) -> Mixed:
+        """Place -> embedding on the path to a node, where it is not the token's own."""
+        path = self.tree.path(node) if self.mixed else []
+        return {place: self.mixed[n] for place, n in enumerate(path) if n in self.mixed}
 
     def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
         """As `engine.Scorer.score_part`: all layers run up to where the whole model has read the text."""

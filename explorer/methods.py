@@ -93,6 +93,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 48,
         "parameters": {"num_beams": 2, "num_rollouts": 3, "min_steps": 3},
     },
+    "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
     "lattice": {"max_new_tokens": 8, "parameters": {"ngram": 2, "max_forwards": 40}},
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},

@@ -91,5 +91,10 @@ def still(trace: Trace) -> Trace:
 
 
 def held(lane) -> int | None:
-    """KV slots that a lane holds in the target's cache, the prompt's included; None if it cannot tell."""
-    return getattr(getattr(lane, "scorers", {}).get("target"), "used", None)
+    """KV slots that a lane holds in the target's cache, the prompt's and those of its further views included;
+    None if it cannot tell.
+    """
+    scorers = getattr(lane, "scorers", {})
+    own = getattr(scorers.get("target"), "used", None)
+    views = [one for one in scorers.values() if getattr(one, "counts_as", None) == "target"]
+    return None if own is None else own + sum(view.used for view in views)

@@ -36,6 +36,11 @@ class OtherRouting:
         self.scorer.work.scope = str(self.routing)
         return self.scorer.work
 
+    @property
+    def used(self) -> int:
+        """As `engine.Scorer.used`."""
+        return self.scorer.used
+
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Logits [N, V] after each node."""
         return self.scorer.score(nodes, hidden)

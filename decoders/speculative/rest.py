@@ -13,7 +13,7 @@ from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, b
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
-from decoders.speculative.stores import Prefix, frequent, joined, names, retrieve, sorted_store, texts
+from decoders.speculative.stores import Prefix, encoded, frequent, joined, names, retrieve, sorted_store
 
 TEXT = "the text so far"  # the store that is the lane's own text
 SHORTEST = 2  # tokens that must stand before a continuation
@@ -31,13 +31,11 @@ Retrieved = tuple[int, dict[Prefix, int], int]  # (n, prefixes and their counts,
 def retriever(parameters: dict) -> Callable[[Lane], Retrieved]:
     """A function that looks the end of a lane's text up in the chosen store."""
     name, longest = parameters["store"], parameters["max_matching_ngram_size"]
-    count, budget, read = parameters["continuation"], parameters["budget"], []
+    count, budget = parameters["continuation"], parameters["budget"]
 
     def look(lane: Lane) -> Retrieved:
         text = lane.tree.text(lane.tip)
-        if name != TEXT and not read:
-            read.append(joined([lane.models["target"].encode(t) for t in texts(name)]))
-        store = sorted_store(joined([text]) if name == TEXT else read[0])
+        store = sorted_store(joined([text]) if name == TEXT else encoded(name, lane.models["target"]))
         n, found = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
         found = [cut for run in found if (cut := before_end(run, lane))]
         return n, frequent(found, budget), len(found)

@@ -9,12 +9,15 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "assets" / "stores"
 BETWEEN = "<|endoftext|>\n"  # between two texts of a file
 END = -1  # between two texts of a store; no token of any model
 LONGEST, MOST = 16, 5000  # tokens that are looked for, and places that are looked at, at most
 Prefix = tuple[int, ...]
+_ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tokenizer -> store -> tokens
 
 
 def names() -> tuple[str, ...]:
@@ -25,6 +28,14 @@ def names() -> tuple[str, ...]:
 def texts(name: str) -> list[str]:
     """The texts of a store."""
     return [text.strip() for text in (FOLDER / f"{name}.txt").read_text().split(BETWEEN)]
+
+
+def encoded(name: str, model: Any) -> Prefix:
+    """The tokens of a store as a model cuts its texts, END after each; kept as long as its tokenizer is."""
+    kept = _ENCODED.setdefault(model.tokenizer, {}) if hasattr(model, "tokenizer") else {}
+    if name not in kept:
+        kept[name] = joined([model.encode(text) for text in texts(name)])
+    return kept[name]
 
 
 @dataclass(frozen=True)

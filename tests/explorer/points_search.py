@@ -2,6 +2,7 @@
 
 import math
 
+from decoders.search.hypotheses import returned
 from decoders.search.values import Text, arithmetic
 from decoders.trace import Note, Propose, Score, Trace
 from tests.explorer.points import forwards, statuses, total
@@ -147,6 +148,14 @@ def merges(lattice, beam):
     assert "merged" in statuses(lattice) and paths == sorted(paths) and paths[-1] > 4
 
 
+def drafts_at_the_cost_of_one(superposed, beam):
+    """As many texts as beam search, in as many forwards of one token each."""
+    texts, beams = ({tuple(text) for text, _ in returned(trace)} for trace in (superposed, beam))
+    assert len(texts) == len(beams) == 3 and forwards(superposed) == len(superposed.output())
+    tokens = [trace.costs.totals()["target_tokens"] - len(trace.prompt) for trace in (superposed, beam)]
+    assert tokens[0] == len(superposed.output()) - 1 and tokens[1] > 2.5 * tokens[0]
+
+
 def the_shortest_of_many(alone, race):
     """Its own sample number 0 is the lone one, so the race takes no longer."""
     assert len(race.output()) <= len(alone.output()) and forwards(race) == len(race.output())
@@ -197,4 +206,5 @@ SHOWS = {
     "The likeliest text of all": proven_likelier,
     "An answer out of the text": answers_with_a_span,
     "Many texts in one graph": merges,
+    "Three drafts for one": drafts_at_the_cost_of_one,
 }
