@@ -9,8 +9,8 @@ import pytest
 from decoders.lane import Lane, Limits
 from decoders.search import values
 from decoders.tables import TableModel
-from decoders.trace import Commit
-from explorer import benchmarks, experiments, family_bench
+from decoders.trace import Commit, Forward
+from explorer import benchmarks, experiments, family_bench, search_bench
 from explorer.cli import main
 from explorer.experiments import (
     asked,
@@ -173,3 +173,13 @@ def test_the_bench_of_the_family_counts_from_traces(models):
     assert f"{tokens:.2f} tokens a target forward" in family_bench.counted(traces)
     with pytest.raises(ValueError, match="no benchmark of 'search'; choose speculative"):
         benchmarks.run(SimpleNamespace(family="search", only=None, json=False))
+
+
+def test_what_a_search_costs_beside_the_model(models):
+    """Both parts make the whole, and the warm-up is not among the traces."""
+    traces = search_bench.traced(models, "best_first", {"max_expansions": 4}, [[40, 41], [42]])
+    assert [trace.prompt for trace in traces] == [[40, 41], [42]]
+    for trace in traces:
+        inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
+        whole = trace.costs.totals()["seconds"]
+        assert 0 < inside < whole and inside * (1 + search_bench.outside(trace)) == pytest.approx(whole)
