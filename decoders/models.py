@@ -19,7 +19,7 @@ from transformers.utils import logging
 from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
-from decoders.heads import DraftModule, Reward, Target, files
+from decoders.heads import Acceptance, DraftModule, Judge, Reward, Target, files
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -107,6 +107,16 @@ class LoadedModel:
         ValueError with one sentence if it does not fit.
         """
         return next(iter(self._shipped("reward").values()), None)
+
+    @cached_property
+    def acceptance(self) -> Acceptance | None:
+        """The head that foretells which of this draft model's tokens a target accepts, as `reward`."""
+        return next(iter(self._shipped("acceptance").values()), None)
+
+    @cached_property
+    def judge(self) -> Judge | None:
+        """The head that says which tokens are right, as `reward`."""
+        return next(iter(self._shipped("judge").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
         for name in files.shipped_heads(wanted):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
+SCORING = {"reward", "acceptance", "judge"}  # kinds of heads that score and do not draft
 
 
 def shipped() -> list[str]:
@@ -19,10 +20,11 @@ def shipped() -> list[str]:
 
 def kind(config: dict) -> str:
     """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, or heads on another
-    model (reward heads have a kind of their own).
+    model (a head that scores has a kind of its own).
     """
     if "modules" in config:
-        return "reward" if {m["kind"] for m in config["modules"].values()} == {"reward"} else "heads"
+        kinds = {module["kind"] for module in config["modules"].values()}
+        return kinds.pop() if len(kinds) == 1 and kinds <= SCORING else "heads"
     if config.get("is_encoder_decoder"):
         return "seq2seq"
     return "diffusion" if config.get("mask_token_id") is not None else "causal"

@@ -98,6 +98,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},
     "staged": {"max_new_tokens": 20},
+    "specdec_pp": {"max_new_tokens": 24, "parameters": {"stop": 0.6}},
     "specmemo": {"max_new_tokens": 24, "parameters": {"memory_kilobytes": 500}},
     "rasd": {"max_new_tokens": 24},
     "rest": {"max_new_tokens": 24},

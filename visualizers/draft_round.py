@@ -49,7 +49,7 @@ class DraftRound:
             return []
         self.rounds += 1
         hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        marks = self._round(born, verdicts, commits)
+        marks = self._round(born, verdicts, commits) + self._watched(step, born)
         self.shown = [mark["id"] for mark in marks]
         deepest = max((self._depth(n, born) for n in commits), default=1)
         return [*hidden, *marks, {"front": [deepest, 0]}]
@@ -111,6 +111,36 @@ class DraftRound:
         for mark in marks[1:]:
             mark["panel"] = panel
         return marks
+
+    def _watched(self, step, born) -> list[Op]:
+        """A panel below for a number that a method watches against its limit at nodes of this round."""
+        here = {e.node for e in born}
+        scores = [e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts]
+        scores = [e for e in scores if e.node in here]
+        if not scores:
+            return []
+        panel, name, limit = f"w{self.rounds}", scores[0].name, scores[0].parts["limit"]
+        at = {e.node: (self._depth(e.node, born), round(e.total, 4)) for e in scores}
+        deepest = max(x for x, _ in at.values())
+        told = f" at the tokens of this round; limit {three_digits(limit)}."
+        ends = [[0.5, limit], [deepest + 0.5, limit]]
+        marks: list[Op] = [
+            {"id": panel, "kind": "panel", "y0": 1.6, "y1": -0.05, "px": 82, "px_narrow": 112, "lead": name,
+             "heading": told, "short": told},
+            {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
+        ]  # fmt: skip
+        if len(at) > 1:
+            points = [list(place) for place in sorted(at.values())]
+            marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
+        for event in scores:
+            x, y = at[event.node]
+            said = [f"{part} {three_digits(value)}" for part, value in event.parts.items()]
+            hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(said)]
+            dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
+            marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
+            above = {"text": three_digits(event.total), "dy": -12, "align": "center", "priority": 3}
+            marks.append({"id": f"{panel}v{event.node}", "kind": "label", "x": x, "y": y, **above})
+        return [mark | {"panel": panel} for mark in marks]
 
     def _node(self, event, rows, states, verdicts, born, parents) -> list[Op]:
         node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]

@@ -41,6 +41,15 @@ CHOSEN = (
     "`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads "
     "score highest; `best`: any of them.\n"
 )
+JUDGED = (
+    "With judge decoding, greedily, sixteen tokens drafted a round: `delta 1` is the target's own greedy "
+    "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
+)
+FORETOLD = (
+    "In percent of the drafted tokens that were tested, on held-out stories and problems: `foretold` the "
+    "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
+    "bins of the chances, on average.\n"
+)
 A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
@@ -71,9 +80,13 @@ def sections(folder: Path, facts: dict) -> list[str]:
         found.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
     if solved:
         columns = {column for row in solved.values() for column in row}
+        pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
         told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
-        told = A_STEP if "1 a step" in columns else told
+        told = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else told
         found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
+    if chances := left(folder, "calibration.json"):
+        rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
+        found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
     if guessed and "greedy" in guessed["stories"]:
         found.append(accepted(folder.name, guessed))
     elif guessed:
@@ -122,7 +135,7 @@ def table(rows: dict[str, dict[str, float]]) -> str:
 def front(folder: Path, facts: dict) -> list[str]:
     """What every card begins with: what it is, size, losses."""
     name, recipe = folder.name, folder.name.replace("-", "_")
-    heads = "parameters_of" in facts or "auc" in facts or "answers" in facts
+    heads = "modules" in json.loads((folder / "config.json").read_text())
     size = f"{facts['parameters']:,} parameters"
     if heads:
         lines = [f"- {size} beside the target's; file format and loader: `docs/heads.md`"]

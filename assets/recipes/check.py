@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from decoders.heads import Reward, Taps, read_answers, take_taps  # noqa: E402
+from decoders.heads import SCORERS, Taps, take_taps  # noqa: E402
 from decoders.models import load, load_heads  # noqa: E402
 from decoders.names import kind  # noqa: E402
 
@@ -28,11 +28,9 @@ TEXTS = (
 
 
 def checked(module: torch.nn.Module, taps: Taps) -> float:
-    """The loss of a draft module on one text; of reward heads the mean of all scores."""
-    if isinstance(module, Reward):
-        start, rest = torch.zeros(1, dtype=torch.long), taps.tokens.shape[1] - 1
-        hidden, log_p = read_answers(taps, start, rest)
-        return torch.stack(list(module.scores(hidden[0], log_p[0]).values())).mean().item()
+    """The loss of a draft module on one text; of heads that score the mean of all scores."""
+    if module.kind in SCORERS:
+        return module.along(taps).mean().item()
     return module.loss(taps).item()
 
 

@@ -2,16 +2,14 @@
 still become right) and whole answers, learned from the target's own answers and the exact checkers.
 """
 
-import json
 import random
 from argparse import Namespace
 from pathlib import Path
 
-import check
 import torch
 import training
-from loss_picture import loss_picture
 from measure_tasks import answers
+from modules import ship_scorer, train_scorer
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Target, files, take_taps
@@ -106,33 +104,11 @@ def main(args: Namespace) -> None:
         longest = int((some != PAD).sum(1).max())
         return head.loss(take_taps(model, some[:, :longest]), wanted[:, :longest])
 
-    def feed(seen: int) -> training.Rows:
-        chance = torch.Generator().manual_seed(seen)
-        pick = torch.randint(len(rows), (BATCH,), generator=chance)
-        return rows[pick], truth[pick]
-
-    @torch.no_grad()
-    def validate() -> float:
-        """The same loss on answers that are never fed."""
-        head.eval()
-        split = (part.to(model.device).split(BATCH) for part in (held, held_truth))
-        total = sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True))
-        head.train()
-        return total / len(held)
-
-    curve = training.train(head, loss, feed, validate, budget, work)
-    folder = training.MODELS / NAME
+    curve = train_scorer(head, loss, (rows, truth), (held, held_truth), budget, work, BATCH)
     facts = {
-        "parameters": sum(p.numel() for p in head.parameters()),
-        "million_tokens": round(curve[-1][0], 2),
-        "held_out_loss": round(validate(), 4),
         "answers": len(rows) + len(held),
         "tasks": list(SCORED),
         "note": "The loss is binary cross-entropy in nats, the mean over the questions: "
         + ", ".join(QUESTIONS),
     }
-    files.save(folder, {"reward": head}, TARGET, source, tokenizer)
-    saved = training.save_curve(folder, training.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{NAME}: nats a question"), "utf-8")
-    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
-    check.write(folder)
+    ship_scorer(NAME, head, TARGET, tokenizer, curve, "question", facts)

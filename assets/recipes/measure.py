@@ -11,8 +11,10 @@ from pathlib import Path
 import cards
 import llama_tiny_seq2seq
 import measure_acceptance
+import measure_acceptance_head
 import measure_diffusion
 import measure_drafts
+import measure_judge
 import measure_reward
 import measure_tasks
 import training
@@ -39,6 +41,8 @@ MEASURES = {
     "llama-tiny-moe": mixture,
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
+    "llama-tiny-acceptance": measure_acceptance_head.measure,
+    "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }

@@ -1,14 +1,20 @@
-"""The trainer that all draft modules share: a step reads one batch, asks the frozen target once, and gives
-every module its own loss and its own optimisers. Knows training and `decoders.heads`, no module by name.
+"""What the recipes of heads share. Of draft modules the trainer: a step reads one batch, asks the frozen
+target once, and gives every module its own loss and its own optimisers. Of heads that score, how they are
+trained on rows with truths, and shipped. Knows training and `decoders.heads`, no head by name.
 """
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import check
 import torch
+import training
+from loss_picture import loss_picture
 from training import Curve, go_on, optimizers
+from transformers import PreTrainedTokenizerFast
 
-from decoders.heads import DraftModule, Taps, take_taps
+from decoders.heads import DraftModule, Taps, files, take_taps
 
 
 def train_modules(
@@ -60,3 +66,58 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
         for at, module in enumerate(modules.values()):
             sums[at] += module.eval().loss(taps).item() * len(taps.tokens)
     return [total / rows for total in sums]
+
+
+def train_scorer(
+    head: torch.nn.Module,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    told: training.Rows,
+    held: training.Rows,
+    million_tokens: float,
+    work: Path,
+    batch: int,
+) -> Curve:
+    """Trains a head that scores, in place, on `loss(rows, truths)`: `batch` rows with their truths, drawn by
+    chance from `told`; those of `held` are never fed.
+    """
+
+    def feed(seen: int) -> training.Rows:
+        chance = torch.Generator().manual_seed(seen)
+        pick = torch.randint(len(told[0]), (batch,), generator=chance)
+        return told[0][pick], told[1][pick]
+
+    @torch.no_grad()
+    def validate() -> float:
+        head.eval()
+        split = (part.to(next(head.parameters()).device).split(batch) for part in held)
+        total = sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True))
+        head.train()
+        return total / len(held[0])
+
+    return training.train(head, loss, feed, validate, million_tokens, work)
+
+
+def ship_scorer(
+    name: str,
+    head: torch.nn.Module,
+    model: str,
+    tokenizer: PreTrainedTokenizerFast,
+    curve: Curve,
+    unit: str,
+    facts: dict,
+) -> None:
+    """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats a
+    `unit`) and facts.
+    """
+    folder = training.MODELS / name
+    files.save(folder, {head.kind: head}, model, training.MODELS / model, tokenizer)
+    saved = training.save_curve(folder, training.CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a {unit}"), "utf-8")
+    facts = {
+        "parameters": sum(p.numel() for p in head.parameters()),
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(curve[-1][2], 4),
+        **facts,
+    }
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    check.write(folder)

@@ -4,7 +4,9 @@
 
 from torch import nn
 
+from decoders.heads.acceptance import Acceptance
 from decoders.heads.eagle import Eagle
+from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.medusa import Medusa
@@ -15,9 +17,11 @@ from decoders.heads.taps import Taps, Target, take_taps
 __all__ = [
     "KINDS",
     "SCORERS",
+    "Acceptance",
     "DraftModule",
     "Eagle",
     "Entries",
+    "Judge",
     "Kangaroo",
     "Medusa",
     "Reward",
@@ -28,4 +32,4 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
-SCORERS: dict[str, type[nn.Module]] = {Reward.kind: Reward}
+SCORERS: dict[str, type[nn.Module]] = {module.kind: module for module in (Reward, Acceptance, Judge)}

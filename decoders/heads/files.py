@@ -70,7 +70,7 @@ def save(
 
 
 def shipped_heads(wanted: str = "heads") -> list[str]:
-    """Names of the heads that come with the project: those that draft, or those that score ("reward")."""
+    """Names of the heads that come with the project: those that draft, or those of a kind that scores."""
     configs = SHIPPED.glob("*/config.json")
     return sorted(path.parent.name for path in configs if kind(json.loads(path.read_text())) == wanted)
 

@@ -55,6 +55,12 @@ class Reward(nn.Module):
         logits = self(hidden[None].to(dtype), log_p[None].to(dtype))[0]
         return dict(zip(QUESTIONS, logits.float().sigmoid().unbind(-1), strict=True))
 
+    def along(self, taps: Taps) -> torch.Tensor:
+        """Its scores [3, T] along one text [1, T], of which the first token is taken for the prompt."""
+        start, rest = torch.zeros(1, dtype=torch.long), taps.tokens.shape[1] - 1
+        hidden, log_p = read_answers(taps, start, rest)
+        return torch.stack(list(self.scores(hidden[0], log_p[0]).values()))
+
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
         """Binary cross-entropy in nats: the mean over the questions of the mean over their places. truth
         [B, T, 3]: 0, 1, or -1 where a question is not asked; in every row an answer follows a prompt.

@@ -15,13 +15,14 @@ class Divergence:
 
     def __init__(self, verifier: Verifier):
         self.law = None if verifier.exact_for else verifier.law
+        self.strayed = None if verifier.exact_for else verifier.strayed
         self.places, self.sum = 0, 0.0
 
     def tell(self, lane: Lane, question: Question, walk: Walk) -> None:
         """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
         exact.
         """
-        if self.law is None:
+        if self.law is None and self.strayed is None:
             return
         tested = [n for n in (question.draft.root, *walk.path) if question.children(n)]
         for node in tested:
@@ -38,7 +39,8 @@ class Divergence:
         else:
             lane.note(
                 f"Lossy: at the {self.places} places tested so far, the law of the token is "
-                f"{number(self.sum / self.places)} of total variation away from the target's, on average."
+                f"{number(self.sum / self.places)} of total variation away from the target's, on average"
+                f"{'; an estimate from the drafted tokens' if self.strayed else ''}."
             )
 
     def distance(self, question: Question, walk: Walk, node: int) -> float:
@@ -47,6 +49,8 @@ class Divergence:
         Where the draft was not drawn, the token is either the drafted one for certain or a draw from p.
         """
         p = question.p[node]
+        if node in question.draft.q and self.strayed:
+            return self.strayed(question, node)
         if node in question.draft.q:
             return float((self.law(question, node) - p).abs().sum()) / 2
         kept = [n for n in question.children(node) if n in walk.path]

@@ -1,5 +1,8 @@
 """Source of guesses: a second, smaller model. Knows the lane's draft model and nothing of the target."""
 
+from dataclasses import replace
+from functools import partial
+
 import torch
 
 from decoders.lane import Lane
@@ -7,12 +10,15 @@ from decoders.speculative.parts import Drafter, Source, drafted
 from decoders.speculative.shapes import widths
 
 
-def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
-    """The draft's scores [N, V] after each node, processed as the target's are, in one draft forward."""
-    return lane.process(lane.score(nodes, "draft", role="draft"), nodes)
+def scores(lane: Lane, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+    """The draft's scores [N, V] after each node, processed as the target's are, in one draft forward; with
+    `hidden` its scorer keeps their states.
+    """
+    return lane.process(lane.score(nodes, "draft", role="draft", hidden=hidden), nodes)
 
 
 DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward for each level.")
+DRAFT_STATES = replace(DRAFT_MODEL, scores=partial(scores, hidden=True))
 
 
 def draft_chain(parameters: dict) -> Drafter:

@@ -17,14 +17,15 @@ from decoders.speculative.shapes import SAYS, Guess, likeliest, sampled
 
 @dataclass(frozen=True)
 class Length:
-    """`most(lane)`: guesses of the coming round at most. `enough(chances)`: whether to stop, given the
-    draft's probabilities of the tokens written so far, all of which are submitted. `least`: a token less
-    likely than this is thrown away, and the chain ends. `observe(drafted, accepted)` hears of each round.
+    """`most(lane)`: guesses of the coming round at most. `enough(lane, draft, nodes)`: whether to stop behind
+    the tokens written so far, all of which are submitted; the source has read all of them but the newest.
+    `least`: a token less likely than this is thrown away, and the chain ends. `observe(drafted, accepted)`
+    hears of each round.
     """
 
     most: Callable[[Lane], int]
     says: str
-    enough: Callable[[list[float]], bool] = lambda chances: False
+    enough: Callable[[Lane, Draft, list[int]], bool] = lambda lane, draft, nodes: False
     least: float = 0.0
     observe: Callable[[int, int], None] = lambda drafted, accepted: None
 
@@ -34,7 +35,7 @@ def chain(length: Length, temperature: float) -> Shape:
     fill = FIXED if temperature == 0.0 else SAMPLED
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        node, chances = lane.tip, []
+        node, nodes = lane.tip, []
         for _ in range(min(most, length.most(lane))):
             scores = guess([node])  # [1, V]
             if fill == FIXED:
@@ -44,8 +45,8 @@ def chain(length: Length, temperature: float) -> Shape:
             if draft.chance[node] < length.least:
                 draft.prune(lane, [node], "The draft gave it too little: it is not submitted.")
                 break
-            chances.append(draft.chance[node])
-            if lane.tree.tokens[node] in lane.eos or length.enough(chances):
+            nodes.append(node)
+            if lane.tree.tokens[node] in lane.eos or length.enough(lane, draft, nodes):
                 break
 
     def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
@@ -96,7 +97,7 @@ def confident(threshold: float, most: int) -> Length:
     return Length(
         lambda lane: most,
         f"It stops after a token with less than {threshold:g}, which the target still tests.",
-        enough=lambda chances: chances[-1] < threshold,
+        enough=lambda lane, draft, nodes: draft.chance[nodes[-1]] < threshold,
     )
 
 

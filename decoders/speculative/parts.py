@@ -71,6 +71,7 @@ class Draft:
 class Test:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
     there is none. `left` [V] is what the target still wants after a rejection, if the draft decided with.
+    `watched`: name, value and limit of another number that decided with.
     """
 
     node: int
@@ -80,6 +81,7 @@ class Test:
     u: float | None = None
     reason: str | None = None
     left: torch.Tensor | None = field(default=None, compare=False)
+    watched: tuple[str, float, float] | None = None
 
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
@@ -124,6 +126,8 @@ class Question:
     `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token
     have none. `position` is the root's depth: it names the streams of the chooser. `soft` is p as it was
     before a temperature of 0 made it one-hot, for the relaxed rules that ask how likely a token is; else p.
+    `states` are the target's states [d] after drafted tokens, for the verifiers that read them; tokens that
+    end the text have none.
     """
 
     draft: Draft
@@ -132,6 +136,7 @@ class Question:
     chooser: Chooser
     position: int
     soft: dict[int, torch.Tensor] = field(default_factory=dict)
+    states: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.soft = self.soft or self.p
@@ -236,7 +241,9 @@ class Verifier:
 
     A relaxed verifier is exact for nothing, but at the limit of its parameter: `judges` holds the fills that
     it makes sense for, and `law(question, node)` gives the law [V] (float64) of the token that it keeps or
-    draws after a node whose child was drawn, so that its distance from p can be told.
+    draws after a node whose child was drawn, so that its distance from p can be told. Where that law is not
+    known, `strayed(question, node)` is an estimate of the distance that is right on average. `reads_states`:
+    it wants the target's states.
     """
 
     walk: Callable[[Question], Walk]
@@ -247,6 +254,8 @@ class Verifier:
     says: str = ""  # what it does, in one sentence
     judges: frozenset[str] = frozenset()
     law: Callable[[Question, int], torch.Tensor] | None = None
+    strayed: Callable[[Question, int], float] | None = None
+    reads_states: bool = False
 
 
 def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:

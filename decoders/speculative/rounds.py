@@ -30,7 +30,8 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
             n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
         ]
         seen = [*nodes, *draft.beside]
-        logits = lane.score(seen, "verify" if draft.nodes else "decode")  # [N + beside, V]
+        kind = "verify" if draft.nodes else "decode"
+        logits = lane.score(seen, kind, hidden=verifier.reads_states)  # [N + beside, V]
         walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
@@ -52,8 +53,9 @@ def judged(
     scores = lane.process(logits, nodes)
     p = dict(zip(nodes, law(lane, scores), strict=True))
     position = lane.tree.depths[draft.root]
-    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.law else {}
-    question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft)
+    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.judges else {}
+    states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
+    question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft, states)
     walk = verifier.walk(question)
 
     row = {n: i for i, n in enumerate(nodes)}
@@ -97,6 +99,9 @@ def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> 
         q = draft.chance.get(test.node) if test.q is None else test.q
         status = "accepted" if test.accepted else "rejected"
         lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason)
+        if test.watched:
+            name, value, limit = test.watched
+            lane.rank(test.node, name, value, limit=limit)
     tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
     for node in draft.nodes:
         if node not in tested:

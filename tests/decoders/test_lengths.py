@@ -9,7 +9,6 @@ from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.speculative import lengths
 from decoders.speculative.smartspec import CostModel, best_goodput, goodput
-from decoders.speculative.specdec_pp import doubtful
 from decoders.tables import TableModel, exact_law
 from decoders.trace import Note, Verdict
 from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
@@ -51,24 +50,6 @@ def test_the_batch_heuristic_falls_faster_the_second_time():
     assert followed(lengths.batch_heuristic(), [(n, n) for n in range(7, 40, 2)])[-1] == 32
 
 
-def test_the_draft_ends_in_doubt_after_the_token_that_was_not_judged():
-    """Predicted .9, .8, .7, stop .3: S is .9, .72, .504 after tokens 2, 3, 4, so four are submitted."""
-    enough, predicted = doubtful(0.3, 2, 20), [0.9, 0.8, 0.7, 0.99, 0.99]
-    assert [enough(predicted[:t]) for t in range(1, 5)] == [False, False, False, True]
-    assert [doubtful(0.3, 2, 20)([1.0] * t) for t in (1, 19, 20)] == [False, False, True]
-    assert [doubtful(0.3, 2, 20)([0.0] * t) for t in (1, 2)] == [False, True]
-    assert [doubtful(0.3, 5, 20)([0.0] * t) for t in (2, 4, 5)] == [False, False, True]
-
-
-def test_a_higher_stop_gives_longer_drafts():
-    found = []
-    for stop in (0.0, 0.2, 0.5, 0.8, 1.0):
-        trace = Lane("specdec_pp", [0], tables(), {"stop": stop}, limits=Limits(60)).run()
-        rounds = trace.costs.per_step_drafted
-        found.append(sum(rounds) / len(rounds))
-    assert found == sorted(found) and found[0] < found[-1]
-
-
 def test_the_best_goodput_of_the_dossier_s_model():
     costs = CostModel()
     assert [best_goodput(0.7, texts, 100, costs, 8) for texts in (1, 8, 32, 128)] == [4, 3, 2, 1]
@@ -106,12 +87,9 @@ def test_a_policy_that_does_not_look_leaves_the_law_alone(length, verifier):
     assert SPECULATION.badge(SPECULATION.check(parameters)) == "exact in distribution"
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("specdec_pp", {"stop": 0.5, "num_assistant_tokens": 3, "min_assistant_tokens": 1}), ("smartspec", {}),
-])  # fmt: skip
-def test_over_several_rounds_the_law_is_the_target_s(strategy, parameters):
-    models, parameters = tables(9), {**parameters, "temperature": 1.0}
-    found = law_of_rounds(Exhaustive(), strategy, models, parameters, 3)
+def test_over_several_rounds_the_law_of_smartspec_is_the_target_s():
+    models, parameters = tables(9), {"temperature": 1.0}
+    found = law_of_rounds(Exhaustive(), "smartspec", models, parameters, 3)
     assert distance(found, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 

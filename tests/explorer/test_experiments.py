@@ -40,6 +40,7 @@ def short(monkeypatch):
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
         "spec_bench": dict(TOKENS=4, COUNT=1),
         "map_of_methods": dict(TOKENS=4),
         "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),

@@ -18,6 +18,7 @@ from decoders.heads import read_answers, take_taps
 from decoders.models import load, load_heads
 from decoders.names import kind
 from explorer import shipped
+from explorer.tasks import Problem
 
 TOY = dict(hidden_size=16, heads=2, intermediate_size=32)
 BUDGET = 0.004  # million tokens: one batch
@@ -64,6 +65,8 @@ TOYS = {
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
+    "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
+    "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(CHUNK=4, BATCH=2)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
@@ -71,11 +74,15 @@ TOYS = {
 }  # fmt: skip
 
 
+SCORERS = {"llama-tiny-acceptance": "llama-tiny-draft-distilled", "llama-tiny-judge": "llama-tiny"}
+HEADS = {"llama-tiny-heads", "llama-tiny-reward", *SCORERS}
+
+
 def test_no_recipe_is_left_out():
     assert list(TOYS) and sorted(TOYS) == shipped.recipes()
 
 
-@pytest.mark.parametrize("name", sorted(TOYS.keys() - {"llama-tiny-heads", "llama-tiny-reward"}))
+@pytest.mark.parametrize("name", sorted(TOYS.keys() - HEADS))
 def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     """Losses are finite, the budget was read, the facts are those of the weights."""
     folder = toys(name)
@@ -189,6 +196,45 @@ def test_reward_heads_load_on_their_target_only_and_score_every_token(toys, tmp_
         load_heads(str(folder), load(str(toys("llama-tiny-draft"))))
 
 
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_head_that_scores_tokens_loads_on_the_model_that_it_reads(name, toys):
+    folder, reads = toys(name), toys(SCORERS[name])
+    facts = json.loads((folder / "facts.json").read_text())
+    assert kind(json.loads((folder / "config.json").read_text())) == name.removeprefix("llama-tiny-")
+    assert "nats a token" in (folder / "loss.svg").read_text("utf-8")
+    assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
+    target = load(str(reads))
+    (head,) = load_heads(str(folder), target).values()
+    assert sum(p.numel() for p in head.parameters()) == facts["parameters"]
+    scores = head.along(take_taps(target.model, torch.tensor([[5, 6, 7]])))
+    assert scores.shape == (1, 3) and ((scores > 0) & (scores < 1)).all()
+
+
+def test_acceptance_is_learned_from_tokens_that_the_draft_drew(toys):
+    """Where nothing is asked stands the text's own token; elsewhere the truth is min(1, p/q)."""
+    recipe = importlib.import_module("llama_tiny_acceptance")
+    target, draft = (training.trained(name) for name in ("llama-tiny", "llama-tiny-draft-distilled"))
+    texts = torch.randint(2, 300, (3, 20), generator=torch.Generator().manual_seed(0))
+    rows, truth = recipe.labelled(target, draft, texts)
+    asked = truth >= 0
+    assert (
+        not asked[:, 0].any() and 0.6 < asked.float().mean() < 1 and torch.equal(rows[~asked], texts[~asked])
+    )
+    p, q = (model(texts).logits[:, :-1].softmax(-1) for model in (target, draft))
+    drawn = rows[:, 1:, None]
+    ratio = (p.gather(-1, drawn) / q.gather(-1, drawn))[..., 0].clamp(max=1.0)
+    torch.testing.assert_close(truth[:, 1:][asked[:, 1:]], ratio[asked[:, 1:]])
+
+
+def test_the_judge_learns_where_an_answer_goes_wrong():
+    """A wrong digit is wrong; what follows is not asked about, and a right answer is right whole."""
+    recipe = importlib.import_module("llama_tiny_judge")
+    problem = Problem("sum", "12+30=", "42")
+    assert recipe.truths(problem, ["4", "2", ""]) == [1, 1, 1]
+    assert recipe.truths(problem, ["4", "3", "1", ""]) == [1, 0, recipe.UNASKED, recipe.UNASKED]
+    assert recipe.truths(problem, ["4", ""]) == [1, 0]
+
+
 def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, capsys, monkeypatch):
     """Every card names its recipe and has what was measured; the scores never choose a right answer where
     none of the samples is right.
@@ -202,6 +248,8 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_drafts": dict(NEW_TOKENS=8),
         "measure_diffusion": dict(PROBLEMS=1, INDEPENDENT=("copy",), DEPENDENT=("sum",), TOKENS_A_STEP=(8,)),
         "measure_reward": dict(SCORED=("sum", "chain"), PROBLEMS=2, SAMPLES=2),
+        "measure_acceptance_head": dict(NEW_TOKENS=4, DRAFTED=3),
+        "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     for name, constants in small.items():
         for constant, value in constants.items():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decoders.trace import Commit, Propose, Step, Verdict
+from decoders.trace import Commit, Propose, Score, Step, Verdict
 from tests.visualizers.folding import fold, of_kind, vocabulary
 from visualizers.draft_round import AT, BAR, DraftRound
 from visualizers.scene import Header
@@ -60,3 +60,17 @@ def test_the_next_round_takes_the_place_of_the_last():
     assert {m["node"] for m in of_kind(marks, "node")} == {6, 7}
     view = DraftRound(Header(PROMPT, vocabulary(*WORDS), {}))
     assert not [op for op in view.feed(Step(0, round_of())) if op.get("set")]  # nothing to hide at first
+
+
+def test_a_number_that_is_watched_against_its_limit_has_a_panel_of_its_own():
+    """One dot a score at its node's depth, the limit as a line; gone with its round."""
+    scores = [Score(2, "all accepted", 0.8, {"limit": 0.7}), Score(3, "all accepted", 0.5, {"limit": 0.7})]
+    plain = Score(2, "rank", 3.0)
+    first = [*round_of(), *scores, plain]
+    marks = run([first])
+    dots = {m["node"]: (m["x"], m["y"]) for m in marks.values() if m["kind"] == "symbol"}
+    assert dots == {2: (1, 0.8), 3: (2, 0.5)}
+    assert marks["w1l"]["points"] == [[0.5, 0.7], [2.5, 0.7]] and marks["w1"]["lead"] == "all accepted"
+    assert marks["w1v3"]["text"] == ".500"
+    marks = run([first, [Propose(7, 6, 2, -0.5, "target"), Commit([7], [-0.5])]])
+    assert not any(str(m.get("panel", "")).startswith("w") and not m.get("gone") for m in marks.values())

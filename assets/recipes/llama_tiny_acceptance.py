@@ -1,0 +1,77 @@
+"""llama-tiny-acceptance: a head on the frozen llama-tiny-draft-distilled that foretells which of its tokens
+llama-tiny will accept (SpecDec++, 2024), learned along texts that llama-tiny wrote at temperature 1.
+"""
+
+from argparse import Namespace
+
+import torch
+import training
+from corpus import prepare
+from llama_tiny_draft_distilled import own_text
+from modules import ship_scorer, train_scorer
+from transformers import LlamaForCausalLM
+
+from decoders.heads import Acceptance, Target, files, take_taps
+from decoders.heads.acceptance import UNASKED
+
+TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-acceptance"
+MILLION_TOKENS = 0.6
+EPOCHS, BATCH = 3, 4
+OWN_BATCH = 64  # texts that the target writes at a time
+LABELLED = 16  # rows that are labelled at a time
+KEPT = 0.15  # share of the target's own tokens in what the draft reads; all others are the draft's
+HELD_OUT = 10  # every 10th row is kept for validation
+
+
+@torch.no_grad()
+def labelled(
+    target: LlamaForCausalLM, draft: LlamaForCausalLM, texts: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and truths, both [R, T], of texts [R, T] of the target.
+
+    At each place n the draft draws Y from its q behind the text; the truth is min(1, p(Y) / q(Y)). The row
+    has Y there, or, with the chance KEPT, the text's own token, of which nothing is asked.
+    """
+    chance = torch.Generator().manual_seed(0)
+    rows, truths = [], []
+    for some in texts.split(LABELLED):
+        ids = some.to(target.device)
+        p, q = (model(input_ids=ids).logits.float().softmax(-1) for model in (target, draft))
+        drawn = torch.multinomial(q[:, :-1].flatten(0, 1).cpu(), 1, generator=chance)  # [B (T - 1), 1]
+        drawn = drawn.view(len(some), -1, 1)
+        ratio = (p.cpu()[:, :-1].gather(-1, drawn) / q.cpu()[:, :-1].gather(-1, drawn))[..., 0]
+        mixed, truth = some.clone(), torch.full(some.shape, UNASKED)
+        own = torch.rand(ratio.shape, generator=chance) < KEPT
+        mixed[:, 1:] = torch.where(own, some[:, 1:], drawn[..., 0])
+        truth[:, 1:] = torch.where(own, UNASKED, ratio.clamp(max=1.0))
+        rows.append(mixed)
+        truths.append(truth)
+        print(f"{sum(map(len, rows))} of {len(texts)} texts labelled", flush=True)
+    return torch.cat(rows), torch.cat(truths)
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    texts = prepare(args.corpus, args.work)
+    target, draft = (training.trained(name).eval().requires_grad_(False) for name in (TARGET, DRAFT))
+    budget = args.million_tokens or MILLION_TOKENS
+    wanted = budget * 1e6 / EPOCHS
+    own = own_text(target, texts, args.work, wanted, OWN_BATCH)
+    taken = torch.from_numpy(own[: max(HELD_OUT + 1, int(wanted) // own.shape[1])].astype("int64"))
+    rows, truth = labelled(target, draft, taken)
+    apart = torch.arange(len(rows)) % HELD_OUT == 0
+    torch.manual_seed(0)
+    head = Acceptance(Target.of(draft), against=TARGET).to(draft.device)
+    digest = "-".join(files.weights_sha256(training.MODELS / name)[:8] for name in (TARGET, DRAFT))
+    told, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss(take_taps(draft, some), wanted)
+
+    curve = train_scorer(head, loss, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    facts = {
+        "texts": len(rows),
+        "note": f"It reads `{DRAFT}` and foretells `{TARGET}`. The loss is cross-entropy in nats, refusals "
+        "counted six times; what the head says is put right for that.",
+    }
+    ship_scorer(NAME, head, DRAFT, texts.tokenizer, curve, "token", facts)
