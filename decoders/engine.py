@@ -190,7 +190,7 @@ class Scorer:
         nothing changed.
         """
         self.work = Work(rows=len(nodes))
-        if not self.started and self.trunk.last is not None and not hidden:
+        if not self.started and self.trunk.last is not None and not (hidden or self.taps):
             self.kept[self.tree.trunk - 1] = self.trunk.last
             self.work.shared, self.started = self.tree.trunk, True
         missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][0].hidden is None)]

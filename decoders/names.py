@@ -7,7 +7,7 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
-SCORING = {"reward", "acceptance", "judge"}  # kinds of heads that score and do not draft
+SCORING = {"reward", "acceptance", "judge", "outlook"}  # kinds of heads that score and do not draft
 
 
 def shipped() -> list[str]:

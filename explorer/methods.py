@@ -131,6 +131,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "typical_acceptance": {"parameters": {"temperature": 1.0}},
     "fuzzy": {"parameters": {"temperature": 1.0}},
     "lantern": {"parameters": {"temperature": 1.0}},
+    "judge": {"max_new_tokens": 24},
     "token_recycling": {"prompt": "They had fun. They had fun. They had"},
     "speculative": {"parameters": {"temperature": 1.0}},
     "speculative_tree": {"parameters": {"temperature": 1.0}},

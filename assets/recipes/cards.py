@@ -45,6 +45,9 @@ JUDGED = (
     "With judge decoding, greedily, sixteen tokens drafted a round: `delta 1` is the target's own greedy "
     "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
 )
+ROLLBACKS = (
+    "In percent, greedily: `thrown away` of the drafted tokens; `rounds` for each token that was written.\n"
+)
 FORETOLD = (
     "In percent of the drafted tokens that were tested, on held-out stories and problems: `foretold` the "
     "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
@@ -84,6 +87,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
         told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
         told = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else told
         found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
+    if rollbacks := left(folder, "rollbacks.json"):
+        found.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
@@ -155,6 +160,8 @@ def front(folder: Path, facts: dict) -> list[str]:
         lines.append(f"- held-out loss {loss} nats a token (perplexity {perplexity})")
     for head, count in facts.get("parameters_of", {}).items():
         lines.append(f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}")
+    if "held_out_right" in facts:
+        lines.append(f"- right about {100 * facts['held_out_right']:.0f} % of held-out windows")
     areas = {question: area for question, area in facts.get("auc", {}).items() if area is not None}
     if areas:
         told = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())

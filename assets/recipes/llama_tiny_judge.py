@@ -11,17 +11,18 @@ from measure_tasks import answers
 from modules import ship_scorer, train_scorer
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Judge, Target, files
+from decoders.heads import Judge, Target, files, take_taps
 from decoders.heads.judge import UNASKED
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-judge"
-MILLION_TOKENS = 0.6
-EPOCHS, BATCH = 3, 8
-ROW, PAD = 96, 1  # tokens of a problem with its answer; longer ones are left out
+MILLION_TOKENS = 0.4  # a token of an answer counts each time that it is looked at
+PROBLEMS, BATCH = 1024, 64
 CHUNK = 64  # problems that are answered at a time
-HELD_OUT = 10  # every 10th chunk is kept for validation
+ROW, PAD = 96, 1  # tokens of a problem with its answer; longer ones are left out
+READ = 16  # rows that the target reads at a time
+HELD_OUT = 8  # every 8th chunk is kept for validation
 
 
 def truths(problem: Problem, pieces: list[str]) -> list[int]:
@@ -55,46 +56,73 @@ def judged_row(
     return prompt + wrote + [tokenizer.eos_token_id] + [PAD] * left, truth + [UNASKED] * left
 
 
-def judged_answers(
-    draft: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, tokens: float
+@torch.no_grad()
+def states_of(
+    target: LlamaForCausalLM, rows: list[tuple[list[int], list[int]]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The target's states [N, d] after all tokens of rows that are asked about, and their truths [N]."""
+    hidden, truths = [], []
+    rows = sorted(rows, key=lambda row: row[0].count(PAD), reverse=True)  # short ones together
+    for at in range(0, len(rows), READ):
+        some = rows[at : at + READ]
+        longest = ROW - min(tokens.count(PAD) for tokens, _ in some)
+        tokens, truth = (torch.tensor([row[part][:longest] for row in some]) for part in (0, 1))
+        taps = take_taps(target, tokens.to(target.device))
+        hidden.append(taps.hidden[truth.to(target.device) != UNASKED].cpu())
+        truths.append(truth[truth != UNASKED])
+    return torch.cat(hidden), torch.cat(truths)
+
+
+def judged_states(
+    target: LlamaForCausalLM, draft: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, chunks: int
 ) -> tuple[training.Rows, training.Rows]:
-    """Rows and truths to learn from, and to validate on: of each problem its right answer and one that the
+    """States and truths to learn from, and to validate on: of each problem its right answer and one that the
     draft wrote at temperature 1.
     """
-    rows: tuple[list, list] = ([], [])
-    truth: tuple[list, list] = ([], [])
-    chunk = 0
-    while not rows[0] or not rows[1] or sum(map(len, rows)) * ROW < tokens:
+    found: dict[bool, list] = {False: [], True: []}
+    for chunk in range(chunks):
         rng = random.Random(f"judge {chunk}")
         made = [TASKS[rng.choice(SCORED)].make(rng) for _ in range(CHUNK)]
         torch.manual_seed(chunk)
         wrote = answers(draft, tokenizer, [p.prompt for p in made], temperature=1.0)
         pairs = zip(made + made, [p.answer for p in made] + wrote, strict=True)
-        kept = [row for row in (judged_row(tokenizer, *pair) for pair in pairs) if row]
-        part = chunk % HELD_OUT == 0
-        rows[part].extend(row for row, _ in kept)
-        truth[part].extend(said for _, said in kept)
-        chunk += 1
-        print(f"{chunk * CHUNK} problems answered", flush=True)
-    told, held = ((torch.tensor(rows[part]), torch.tensor(truth[part])) for part in (False, True))
+        rows = [row for row in (judged_row(tokenizer, *pair) for pair in pairs) if row]
+        found[chunk % HELD_OUT == 0].append(states_of(target, rows))
+        print(f"{(chunk + 1) * CHUNK} problems answered", flush=True)
+    told, held = (tuple(map(torch.cat, zip(*found[part], strict=True))) for part in (False, True))
     return told, held
 
 
 def main(args: Namespace) -> None:
-    """Trains and ships it."""
+    """Trains and ships it. It learns on states that are made equally large in all directions, and is then
+    given weights that take them as they are.
+    """
     target, draft = (training.trained(name).eval().requires_grad_(False) for name in (TARGET, DRAFT))
     tokenizer = PreTrainedTokenizerFast.from_pretrained(training.MODELS / TARGET)
-    budget = args.million_tokens or MILLION_TOKENS
-    told, held = judged_answers(draft, tokenizer, budget * 1e6 / EPOCHS)
+    told, held = judged_states(target, draft, tokenizer, max(2, PROBLEMS // CHUNK))
+    middle, size = told[0].mean(0), told[0].std(0) + 1e-6
     torch.manual_seed(0)
-    head = Judge(Target.of(target)).to(target.device)
+    head = Judge(Target.of(target))
     digest = "-".join(files.weights_sha256(training.MODELS / name)[:8] for name in (TARGET, DRAFT))
-    curve = train_scorer(head, target, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    states, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
+    states = (states - middle) / size
+    places = torch.arange(len(states)).split([len(told[1]), len(held[1])])
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss_of(states[some], wanted)
+
+    told, held = ((at, truth[at]) for at in places)
+    budget = args.million_tokens or MILLION_TOKENS
+    curve = train_scorer(head, loss, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    with torch.no_grad():
+        head.said.weight /= size
+        head.said.bias -= head.said.weight @ middle
     facts = {
-        "answers": len(told[0]) + len(held[0]),
+        "answers": 2 * CHUNK * max(2, PROBLEMS // CHUNK),
         "tasks": list(SCORED),
-        "wrong_tokens": int((told[1] == 0).sum() + (held[1] == 0).sum()),
-        "right_tokens": int((told[1] == 1).sum() + (held[1] == 1).sum()),
+        "wrong_tokens": int((truth == 0).sum()),
+        "right_tokens": int((truth == 1).sum()),
+        "tokens_of": "of answers, each several times",
         "note": "The loss is binary cross-entropy in nats, right and wrong tokens counting alike.",
     }
     ship_scorer(NAME, head, TARGET, tokenizer, curve, "token", facts)

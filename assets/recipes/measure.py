@@ -15,6 +15,7 @@ import measure_acceptance_head
 import measure_diffusion
 import measure_drafts
 import measure_judge
+import measure_outlook
 import measure_reward
 import measure_tasks
 import training
@@ -43,6 +44,7 @@ MEASURES = {
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
     "llama-tiny-acceptance": measure_acceptance_head.measure,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
+    "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }

@@ -11,6 +11,7 @@ from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
+from decoders.heads.outlook import Outlook
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
 
@@ -24,6 +25,7 @@ __all__ = [
     "Judge",
     "Kangaroo",
     "Medusa",
+    "Outlook",
     "Reward",
     "Taps",
     "Target",
@@ -32,4 +34,4 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
-SCORERS: dict[str, type[nn.Module]] = {module.kind: module for module in (Reward, Acceptance, Judge)}
+SCORERS: dict[str, type[nn.Module]] = {module.kind: module for module in (Reward, Acceptance, Judge, Outlook)}

@@ -36,10 +36,14 @@ class Judge(nn.Module):
         return self.scores(taps.hidden)
 
     def loss(self, taps: Taps, truth: torch.Tensor) -> torch.Tensor:
-        """Binary cross-entropy in nats, the mean of right and of wrong tokens counting alike. truth [B, T]:
-        0, 1 or UNASKED.
+        """The loss of known texts. truth [B, T]: 0, 1 or UNASKED."""
+        return self.loss_of(taps.hidden, truth)
+
+    def loss_of(self, hidden: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+        """Binary cross-entropy in nats after states [..., d], the mean of right and of wrong tokens counting
+        alike. truth [...]: 0, 1 or UNASKED.
         """
-        logits = self.said(taps.hidden).float()[..., 0]
+        logits = self.said(hidden).float()[..., 0]
         means = [
             F.binary_cross_entropy_with_logits(logits[truth == kind], logits.new_full((count,), float(kind)))
             for kind in (0, 1)

@@ -1,13 +1,15 @@
 """SpecBranch: the draft stops being followed where it is in doubt, and goes on there in several branches.
 
-Shen et al. (2025), SpecBranch. The paper's trained predictor of how a window will fare (H-RAD, three classes)
-is replaced by a rule, the draft's own confidence. Above temperature 0 branches are the likeliest tokens,
-among which the target draws for itself.
+Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
+fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
+target draws for itself: the form in which nothing of its law is lost.
 """
 
 import math
 from collections.abc import Iterator
 
+from decoders.heads import Outlook
+from decoders.heads.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.forks import best_chances, ended, endless_forks, fork, grow
@@ -17,6 +19,13 @@ from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.windows import overlapped
 
+HEAD, OWN = "trained predictor", "draft's confidence"
+FATES = {NONE: "nothing", SOME: "a part", ALL: "all"}
+MISSING = (
+    "No predictor comes with the project for the target {!r} and the draft {!r}: the draft's confidence "
+    "alone says where to branch."
+)
+
 
 def branch_count(most: int, confidence: float) -> int:
     """How many branches leave a place where the draft's best token has this probability."""
@@ -24,9 +33,32 @@ def branch_count(most: int, confidence: float) -> int:
 
 
 def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
-    """How many tokens of a window stand before the first one that the draft doubts; all if it doubts none."""
-    limit = lane.parameters["epsilon"]
+    """How many tokens of a window stand before the place where branches begin: none if all are expected to be
+    refused, all if all are expected to pass; else those before the first one that the draft doubts.
+    """
+    fate = foreseen(lane) if window else None
+    if fate == NONE:
+        return 0
+    limit = 0.0 if fate == ALL else lane.parameters["epsilon"]
     return next((i for i, n in enumerate(window) if draft.chance[n] < limit), len(window))
+
+
+def foreseen(lane: Lane) -> int | None:
+    """What the predictor expects of the window behind the newest token; None if there is no predictor."""
+    head = None if lane.parameters["predictor"] == OWN else head_of(lane)
+    if head is None:
+        return None
+    streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])  # where the newest token was chosen
+    chances = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
+    fate = max(range(len(chances)), key=chances.__getitem__)
+    lane.note(f"Of the window {FATES[fate]} is expected to pass, with {number(chances[fate])}.")
+    return fate
+
+
+def head_of(lane: Lane) -> Outlook | None:
+    """The predictor that was trained for just this target and this draft."""
+    head = getattr(lane.models["target"], "outlook", None)
+    return head if head is not None and head.settings["of"] == lane.models["draft"].name else None
 
 
 def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
@@ -54,9 +86,11 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
         Parameter(
             "epsilon", "float", 0.4, "A token to which the draft gave less is in doubt.", low=0.0, high=1.0
         ),
+        Parameter("predictor", "choice", HEAD, "What says where a window is cut.", choices=(HEAD, OWN)),
         CONCURRENT,
         *SHAPING,
     ),
+    papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
     views=("timeline", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*endless_forks(parameters)),
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
@@ -64,20 +98,26 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
 def specbranch(lane: Lane) -> Iterator[None]:
     """While the target reads the sure part of a window, the draft branches where it is in doubt.
 
-    1. The window that waits is cut before the first token with less than epsilon: the part before is sure.
-       Without such a token all of it is. The paper asks a small trained network here.
-    2. The target reads the sure part. Meanwhile the draft forks behind it, at the token in doubt or at the
-       first one after the window, into `max(1, floor(k (1 - q)))` branches, k being max_branches and q its
-       best probability there. Each begins with another of its likeliest tokens and is written on.
+    1. A small trained network reads what the target's last layers left behind at the newest token, and
+       foretells the fate of the window that waits: none of it passes, a part, or all. If a part, the window
+       is cut before the first token with less than epsilon.
+    2. The target reads what stands before the cut. Meanwhile the draft forks there, into
+       `max(1, floor(k (1 - q)))` branches, k being max_branches and q its best probability at that place.
+       Each begins with another of its likeliest tokens and is written on.
     3. The sure part is tested, then the first tokens of the branches. The branch whose first token passes is
        the next window; the others are thrown away.
     4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
        starts anew: a rollback.
 
-    One branch and epsilon 0 make it PEARL. Which tokens are in doubt is known before the target speaks, and
-    nothing is drawn by the draft, so the text is the target's.
+    One branch, and windows that are never cut, make it PEARL. Where no predictor comes with the project for
+    the two models, the draft's confidence alone says where to cut. Where that is, is known before the target
+    speaks, and nothing is drawn by the draft, so the text is the target's.
     """
     _, verifier, _ = endless_forks(lane.parameters)
+    if lane.parameters["predictor"] == HEAD:
+        if head_of(lane) is None:
+            lane.note(MISSING.format(*(lane.models[role].name for role in ("target", "draft"))))
+        lane.scorers["target"].taps = head_of(lane) is not None
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
         return branches(lane, draft, end, begun, room)

@@ -1,11 +1,15 @@
 """DuoDecoding and SpecBranch: how many sequences there are, what they share with PEARL, exactness."""
 
 import pytest
+import torch
 
 from decoders.chooser import Exhaustive
+from decoders.heads import Outlook, Target, take_taps
+from decoders.heads.outlook import ALL, NONE, SOME
 from decoders.speculative.duodecoding import sequence_count
+from decoders.speculative.sentences import number
 from decoders.speculative.specbranch import branch_count
-from decoders.tables import TableModel, exact_law
+from decoders.tables import TableModel, TableScorer, exact_law
 from decoders.trace import Commit, Forward, Note, Propose, Verdict
 from tests import tiny
 from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
@@ -143,3 +147,78 @@ def test_branches_are_rolled_back_less_often_than_pearl():
 @pytest.mark.parametrize("count", [1, 2, 7, 13])
 def test_never_more_tokens_than_asked_for(models, name, count):
     assert len(run(models, BRANCHED[name], count, [40, 41], strategy=name).output()) <= count
+
+
+class Foresees:
+    """A predictor that always expects the same fate."""
+
+    settings = {"of": "table"}
+
+    def __init__(self, fate: int):
+        self.fate = fate
+
+    def scores(self, streams, chosen: int) -> torch.Tensor:
+        return torch.eye(3)[self.fate]
+
+
+class Tapped(TableModel):
+    """A table with a predictor; it has no layers to be read."""
+
+    outlook: Foresees | None = None
+
+    def attach(self, tree) -> TableScorer:
+        scorer = super().attach(tree)
+        scorer.streams = lambda node: None
+        return scorer
+
+
+def foreseeing(models: dict[str, TableModel], fate: int) -> dict[str, TableModel]:
+    target = Tapped(models["target"].table, models["target"].vocabulary, models["target"].eos)
+    target.outlook = Foresees(fate)
+    return {"target": target, "draft": models["draft"]}
+
+
+def test_one_branch_and_a_window_that_is_always_expected_to_pass_is_pearl():
+    one = {"num_assistant_tokens": 3, "max_branches": 1, "epsilon": 0.99, "concurrent": False}
+    branched = run(foreseeing(far(), ALL), one, 30, strategy="specbranch")
+    pearl = run(far(), {"num_assistant_tokens": 3, "concurrent": False}, 30)
+    assert branched.output() == pearl.output() and rounds(branched) == rounds(pearl)
+
+
+def test_a_window_that_is_expected_to_fail_is_left_to_branches_whole():
+    """Each round then tests first tokens only: the target reads one token."""
+    parameters = {"num_assistant_tokens": 3, "epsilon": 0.0, "concurrent": False}
+    trace = run(foreseeing(far(), NONE), parameters, 20, strategy="specbranch")
+    assert trace.output() == run(far(), None, 20, strategy="greedy").output()
+    assert {
+        tokens for _, forwards, _ in rounds(trace) for model, tokens in forwards if model == "target"
+    } == {1}
+    told = [e.text for step in trace.steps[1:-1] for e in step.of(Note)]
+    assert "Of the window nothing is expected to pass, with 1." in told
+
+
+@pytest.mark.parametrize("fate", [NONE, SOME, ALL])
+def test_whatever_the_predictor_expects_the_law_is_the_target_s(fate):
+    found = foreseeing(pair("close", frozenset({2})), fate)
+    parameters = {"concurrent": False, **BRANCHED["specbranch"], "temperature": 1.0}
+    law = law_of_rounds(Exhaustive(), "specbranch", found, parameters, 4)
+    assert distance(law, exact_law(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
+
+
+def test_the_predictor_reads_what_the_target_left_where_it_chose_the_newest_token():
+    """On a real model: what is noted is what the head says of a forward over the whole text."""
+    target, twin = tiny.make("llama"), tiny.make("llama")
+    torch.manual_seed(0)
+    head = target.__dict__["outlook"] = Outlook(Target.of(target.model), of=twin.name).eval()
+    both = {"target": target, "draft": twin}
+    trace = run(both, {"concurrent": False}, 24, [40, 41, 42], strategy="specbranch")
+    text, seen = [40, 41, 42], 0
+    for step in trace.steps:
+        for note in (e.text for e in step.of(Note) if "is expected to pass" in e.text):
+            taps = take_taps(target.model, torch.tensor([text]), head.reads)
+            wanted = head(head.inputs(taps))[0, -1].softmax(-1).max()
+            assert note.endswith(f"with {number(float(wanted))}.")
+            seen += 1
+        nodes = trace.nodes()
+        text += [nodes[n][1] for commit in step.of(Commit) for n in commit.nodes]
+    assert seen

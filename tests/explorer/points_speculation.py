@@ -132,6 +132,10 @@ def wider_is_cheaper(wide, narrow):
     assert forwards(wide) < forwards(narrow) and strays(wide) > strays(narrow)
 
 
+def a_judge_keeps_more(judged, exact):
+    assert forwards(judged) < forwards(exact) and strays(judged) > 0 and strays(exact) is None
+
+
 def neighbours_lend(lent, alone):
     assert strays(lent) > 0.01 and strays(alone) is None
     assert lent.costs.totals()["accepted"] / lent.costs.totals()["proposed"] > (
@@ -239,6 +243,7 @@ SHOWS = {
     "Faster, and no longer exact": relaxed_is_cheaper,
     "Where the two agree": wider_is_cheaper,
     "Similar tokens vouch for each other": neighbours_lend,
+    "Right or only different": a_judge_keeps_more,
     "When to stop guessing": wastes_less,
     "Guessing under load": load_shortens,
     "Four texts at once": texts_share_forwards,

@@ -5,6 +5,7 @@ import random
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from decoders.lane import Lane, Limits
 from decoders.search import values
@@ -17,6 +18,7 @@ from explorer.experiments import (
     cost_and_accuracy,
     entropy_threshold,
     equal_to_greedy,
+    information_surplus,
     map_of_methods,
     spec_bench,
 )
@@ -40,6 +42,7 @@ def short(monkeypatch):
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
         "spec_bench": dict(TOKENS=4, COUNT=1),
         "map_of_methods": dict(TOKENS=4),
@@ -132,6 +135,32 @@ def test_every_strategy_that_speculates_has_its_place_on_the_map(models, short):
     assert rows["jacobi"][:3] == ["the last iteration", "iteration", "model"]
     assert rows["layerskip"][:3] == ["the target itself, in part", "chain", "model"]
     assert not {row[0] for row in rows.values()} & {"trigrams", "store", "pool"}  # words, not sources
+
+
+def test_states_that_know_nothing_have_no_surplus():
+    """Tokens drawn for themselves, states at random: what the probes find is within noise of nothing."""
+    draw = torch.Generator().manual_seed(0)
+    tokens = torch.randint(6, (60, 40), generator=draw)
+    gained = information_surplus.surpluses(torch.randn(60, 40, 8, generator=draw), tokens, 2)
+    assert abs(float(gained.mean())) < 0.02
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 6])
+def test_states_that_know_where_a_period_stands_have_a_surplus_at_every_horizon(k):
+    """The word abbabaa over and over: a token alone leaves open what comes, its place does not."""
+    word = torch.tensor([0, 1, 1, 0, 1, 0, 0])
+    start = torch.randint(7, (40, 1), generator=torch.Generator().manual_seed(1))
+    place = (start + torch.arange(30)) % 7
+    gained = information_surplus.surpluses(torch.eye(7)[place], word[place], k)
+    assert float(gained.mean()) > 0.2
+
+
+def test_ranks_of_equal_numbers_are_shared():
+    a, b = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([10.0, 30.0, 30.0, 90.0])
+    assert information_surplus.rank_correlation(a, a.exp()) == pytest.approx(1.0)
+    assert information_surplus.rank_correlation(a, -a) == pytest.approx(-1.0)
+    assert information_surplus.rank_correlation(a, b) == pytest.approx(4.5 / (5 * 4.5) ** 0.5)
+    assert information_surplus.rank_correlation(a, torch.ones(4)) == 0.0
 
 
 def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():

@@ -1,0 +1,48 @@
+"""What the predictor of llama-tiny-outlook saves: how much of what is drafted is thrown away, by SpecBranch
+with it and without, and by PEARL.
+"""
+
+import json
+from pathlib import Path
+
+from llama_tiny_outlook import DRAFT, TARGET
+
+from decoders.lane import Lane, Limits
+from decoders.models import LoadedModel, load, load_heads
+from decoders.speculative.specbranch import HEAD, OWN
+from explorer.experiments.asked import prompts
+
+NEW_TOKENS, FILE = 64, "rollbacks.json"
+KINDS = ("stories", "word problems")
+WAYS = {
+    "pearl": ("pearl", {}),
+    "specbranch, draft's confidence": ("specbranch", {"predictor": OWN}),
+    "specbranch, trained predictor": ("specbranch", {"predictor": HEAD}),
+}
+
+
+def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
+    """`thrown away`: the share of the drafted tokens that do not stay, greedily; `rounds`: rounds a token."""
+    totals = []
+    for prompt in asked:
+        ids = pair["target"].encode(prompt)
+        lane = Lane(strategy, ids, pair, {"concurrent": False, **settings}, limits=Limits(NEW_TOKENS))
+        totals.append(lane.run().costs.totals())
+    proposed, accepted, new, steps = (
+        sum(t[name] for t in totals) for name in ("proposed", "accepted", "new_tokens", "steps")
+    )
+    return {"thrown away": 1 - accepted / proposed, "rounds": steps / new}
+
+
+def measure(folder: Path) -> None:
+    """Leaves rollbacks.json beside the head: kind of text and way of drafting -> numbers as `wasted`."""
+    pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
+    pair["target"].outlook = load_heads(str(folder), pair["target"])["outlook"]
+    pair["draft"].name = DRAFT  # that of its folder is longer
+    found = {}
+    for kind in KINDS:
+        asked = prompts(kind, 6)
+        for way, (strategy, settings) in WAYS.items():
+            found[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
+            print(f"{kind}, {way}", found[f"{kind}, {way}"], flush=True)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,139 @@
+"""What a state knows of later tokens.
+
+A model is trained to say the next token; a head that guesses further ahead lives on what its state h_t
+holds beyond that: the surplus I(h_t; x_{t+k} | x_{t+1}). Two small probes give a lower bound of it, one that
+reads x_{t+1} alone and one that reads h_t too. How fast does it fall with k, and do guesses succeed where it
+is large?
+"""
+
+import torch
+from torch.nn import functional as F
+
+from decoders.heads import take_taps
+from decoders.models import LoadedModel
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import prompts
+
+PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
+HORIZONS, TEXTS, TOKENS = (2, 3, 4, 5, 8), 16, 64  # TEXTS: after each prompt
+CLASSES, FREQUENT = 24, 96  # frequent tokens that are told apart: as what comes, as what was read
+PENALTY, ROUNDS = 0.01, 60
+Hits = dict[int, torch.Tensor]
+
+
+@torch.no_grad()
+def sampled_texts(models: Models) -> list[torch.Tensor]:
+    """Texts [TEXTS, T] that the target wrote at temperature 1 after each prompt."""
+    target, found = models["target"], []
+    torch.manual_seed(0)
+    for prompt in prompts("stories", 6):
+        ids = torch.tensor([target.encode(prompt)] * TEXTS, device=target.model.device)
+        found.append(
+            target.model.generate(
+                input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, pad_token_id=0,
+                max_new_tokens=TOKENS, min_new_tokens=TOKENS, eos_token_id=None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def by_frequency(tokens: torch.Tensor, seen: torch.Tensor, count: int) -> torch.Tensor:
+    """The rank of each token among the `count` most frequent ones of `seen`; `count` for all others."""
+    values, counts = seen.unique(return_counts=True)
+    frequent = values[counts.argsort(descending=True, stable=True)[:count]]
+    hits = tokens[..., None] == frequent
+    return torch.where(hits.any(-1), hits.int().argmax(-1), count)
+
+
+def fitted(read: torch.Tensor, wanted: torch.Tensor, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights [D, C] and bias [C] of a linear probe that says `wanted` [N] from `read` [N, D]."""
+    weight = torch.zeros(read.shape[1], classes, requires_grad=True)
+    bias = torch.zeros(classes, requires_grad=True)
+    search = torch.optim.LBFGS([weight, bias], max_iter=ROUNDS, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        search.zero_grad()
+        value = F.cross_entropy(read @ weight + bias, wanted) + PENALTY * weight.square().sum() / 2
+        value.backward()
+        return value
+
+    search.step(loss)
+    return weight.detach(), bias.detach()
+
+
+def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tensor:
+    """The surplus in nats [B // 2, T - k] at places t of the texts that the probes were not fitted on, the
+    odd ones. states [B, T, d], tokens [B, T]: row t of the states has read token t.
+    """
+    fit, held = slice(0, None, 2), slice(1, None, 2)
+    following = by_frequency(tokens[:, 1 : tokens.shape[1] - k + 1], tokens[fit], FREQUENT)
+    wanted = by_frequency(tokens[:, k:], tokens[fit], CLASSES)
+    token = F.one_hot(following, FREQUENT + 1).float()
+    state = states[:, : tokens.shape[1] - k].float()
+    flat = state[fit].flatten(0, 1)
+    state = (state - flat.mean(0)) / (flat.std(0) + 1e-6)
+    said = []
+    for read in (token, torch.cat([token, state], -1)):
+        weight, bias = fitted(read[fit].flatten(0, 1), wanted[fit].flatten(), CLASSES + 1)
+        logprobs = (read[held] @ weight + bias).log_softmax(-1)
+        said.append(logprobs.gather(-1, wanted[held][..., None])[..., 0])
+    return said[1] - said[0]
+
+
+def rank_correlation(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Spearman's: the correlation of ranks, ties sharing their mean."""
+
+    def ranks(x: torch.Tensor) -> torch.Tensor:
+        _, at, counts = x.unique(return_inverse=True, return_counts=True)
+        return (counts.cumsum(0) - (counts - 1) / 2)[at].double()
+
+    x, y = (ranks(part.flatten().double()) for part in (a, b))
+    x, y = x - x.mean(), y - y.mean()
+    size = (x.square().sum() * y.square().sum()).sqrt()
+    return float((x * y).sum() / size) if size > 0 else 0.0
+
+
+def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, Hits]:
+    """Of what the target wrote, and the token before: its states [B, T, d], the tokens [B, T], and for each
+    horizon k whether the Medusa head for it says x_{t+k} right [B, T - k], if there is one.
+    """
+    medusa = target.heads.get("medusa")
+    states, tokens, hits = [], [], {}
+    for some in texts:
+        taps, first = take_taps(target.model, some), some.shape[1] - TOKENS - 1
+        states.append(taps.hidden[:, first:].cpu())
+        tokens.append(some[:, first:].cpu())
+        said = medusa.along(taps, min(max(HORIZONS) - 1, medusa.settings["depth"])) if medusa else []
+        for k, logits in enumerate(said, 2):
+            hits.setdefault(k, []).append((logits.argmax(-1) == some[:, k:])[:, first:].cpu())
+    return torch.cat(states), torch.cat(tokens), {k: torch.cat(found) for k, found in hits.items()}
+
+
+def run(models: Models) -> Result:
+    """The surplus for each horizon, with the share of right guesses of the head for it."""
+    states, tokens, hits = observed(models["target"], sampled_texts(models))
+    rows = []
+    for k in HORIZONS:
+        gained = surpluses(states, tokens, k)
+        error = float(gained.std() / gained.numel() ** 0.5)
+        hit = hits.get(k)
+        share = None if hit is None else float(hit.float().mean())
+        related = None if hit is None else rank_correlation(gained, hit[1::2])
+        rows.append([k, float(gained.mean()), error, share, related])
+    first, last = rows[0], rows[-1]
+    says = [
+        f"A state holds at least {first[1]:.2f} nats about the token {first[0]} places on, beyond what the "
+        f"next token says of it, and {last[1]:.2f} about the one {last[0]} places on.",
+        "The probes are linear and tell few tokens apart, on texts that they were not fitted on: what the "
+        "states really hold may be more.",
+    ]
+    if any(row[4] is not None for row in rows):
+        says.append(
+            "Where the surplus is larger, the Medusa head guesses right more often: the correlation of ranks "
+            f"is {', '.join(f'{row[4]:.2f} for k = {row[0]}' for row in rows if row[4] is not None)}."
+        )
+    columns = ["k", "surplus", "standard error", "guesses right", "rank correlation"]
+    lines = [Line("surplus in nats", [[row[0], row[1]] for row in rows])]
+    if hits:
+        lines.append(Line("guesses right", [[row[0], row[3]] for row in rows if row[3] is not None]))
+    return Result(columns, rows, says, Chart("What a state knows of later tokens", "k", "nats, share", lines))
