@@ -6,6 +6,7 @@ Knows no strategy by name but the chain and the trees that are compared with eac
 
 import argparse
 import statistics
+from collections.abc import Iterator
 from itertools import pairwise
 
 from decoders.trace import Forward, Trace
@@ -15,8 +16,10 @@ CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
 TREES = {"sequoia": {"budget": SIZE}, "opt_tree": {"budget": SIZE}, "dyspec": {"budget": SIZE}}
 
 
-def speculative(options: argparse.Namespace) -> list[dict]:
-    """A row a strategy, greedily where it can be, then what `generate` does, then the goals."""
+def speculative(options: argparse.Namespace) -> Iterator[dict]:
+    """A row a strategy as soon as it is measured, greedily where it can be, then what `generate` does, then
+    the goals.
+    """
     from decoders.registry import strategies
     from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
     from explorer.cli import load_models
@@ -24,14 +27,14 @@ def speculative(options: argparse.Namespace) -> list[dict]:
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for text in PROMPTS]
-    greedy, rows, speeds, seen = ours(models, "greedy"), [], {}, {}
+    greedy, speeds = ours(models, "greedy"), {}
     for name, strategy in strategies().items():
         if strategy.family != "speculative" or not set(strategy.needs) <= set(models):
             continue
         settings = without_chance(name)
-        seen[name] = traced(models, name, settings, prompts)
+        told = counted(traced(models, name, settings, prompts))
         *_, ratio = alternate(ours(models, name, **settings), greedy, prompts)
-        rows.append({"name": name, "note": f"{counted(seen[name])}; {ratio:.2f} x greedy"})
+        yield {"name": name, "note": f"{told}; {ratio:.2f} x greedy"}
         if strategy.badge(strategy.check(settings)).startswith("lossless"):
             speeds[name] = ratio
     plain = plain_models(options, models)
@@ -40,19 +43,18 @@ def speculative(options: argparse.Namespace) -> list[dict]:
         "generate(prompt_lookup_num_tokens=10)": {"prompt_lookup_num_tokens": 10},
     }.items():
         *_, ratio = alternate(generator(plain["target"], **arguments), greedy, prompts)
-        rows.append({"name": name, "note": f"{ratio:.2f} x greedy"})
+        yield {"name": name, "note": f"{ratio:.2f} x greedy"}
 
     best = max(speeds, key=speeds.get)
-    rows.append(figure(f"the fastest, {best}, against greedy", speeds[best], "x", 1.8, at_least=True))
+    yield figure(f"the fastest, {best}, against greedy", speeds[best], "x", 1.8, at_least=True)
     chain = tokens_a_round(traced(models, *CHAIN, prompts))
     trees = {name: traced(models, name, settings, prompts) for name, settings in TREES.items()}
     best = max(trees, key=lambda name: tokens_a_round(trees[name]))
     ratio = tokens_a_round(trees[best]) / chain
     told = f"tokens a target forward: {best} against a chain, {SIZE} nodes each"
-    rows.append(figure(told, ratio, "x", 1.5, at_least=True))
+    yield figure(told, ratio, "x", 1.5, at_least=True)
     for name, traces in trees.items():
-        rows.append(figure(f"building the tree of {name}", building(traces), "%", 10, at_least=False))
-    return rows
+        yield figure(f"building the tree of {name}", building(traces), "%", 10, at_least=False)
 
 
 def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:
