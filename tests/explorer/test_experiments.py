@@ -201,8 +201,8 @@ def test_the_bench_of_the_family_counts_from_traces(models):
     assert tokens >= 1.0
     assert 0 < family_bench.building(traces) < 1e4
     assert f"{tokens:.2f} tokens a target forward" in family_bench.counted(traces)
-    with pytest.raises(ValueError, match="no benchmark of 'search'; choose speculative"):
-        benchmarks.run(SimpleNamespace(family="search", only=None, json=False))
+    with pytest.raises(ValueError, match="no benchmark of 'alchemy'; choose "):
+        benchmarks.run(SimpleNamespace(family="alchemy", only=None, json=False))
 
 
 def test_what_a_search_costs_beside_the_model(models):
