@@ -86,6 +86,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
         Parameter("noisy_instruction", "text", "", "The noise `own text`."),
         *GREEDY,
     ),
+    papers=("distort-distract-decode",),
     views=VIEWS,
     badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
     parts=lambda parameters: [MIX],

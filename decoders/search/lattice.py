@@ -1,8 +1,8 @@
 """Lattice decoding: best-first search whose texts run to their end, and meet where their endings are alike.
 
 Knows one lane; the graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021),
-Massive-scale Decoding for Text Generation using Lattices: depth-first completion with recombination ("rcb")
-or zipping ("zip").
+Massive-scale Decoding for Text Generation using Lattices: depth-first completion, or plain best-first search
+with and without forwards that are kept for its ends, with recombination ("rcb") or zipping ("zip").
 """
 
 import heapq
@@ -13,6 +13,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.greedy import greedy
 
+TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
 NEAR = 5  # lengths of merged texts differ by less
 LISTED = 500  # paths that are compared as texts at most
 LOOKED_AT = 8  # times k_best tokens are looked at, as some are passed over
@@ -97,6 +98,8 @@ class Search:
         self.k, self.n, self.zip = given["k_best"], given["ngram"], given["merge"] == "zip"
         self.exponent, self.merging = given["length_penalty"], given["merge"] != "never"
         self.most, self.budget, self.spent = lane.left, given["max_forwards"], 0
+        kept = given["reserved"] if given["expand"] == THEN_ENDS else 0.0
+        self.single = 0 if given["expand"] == TO_THE_END else round((1 - kept) * self.budget)
         self.total: dict[int, float] = {lane.tip: 0.0}
         self.logprob: dict[int, float] = {}
         self.heap: list[tuple[float, int]] = []
@@ -146,9 +149,11 @@ class Search:
 
     def run_on(self, node: int) -> Iterator[None]:
         """From a node to an end, a merge, or the end of the budget: the likeliest child each time; the others
-        wait in the heap. Hands over after each forward that is not the last.
+        wait in the heap. While forwards for single steps are left it is one step. Hands over after each
+        forward that is not the last.
         """
         while self.spent < self.budget:
+            single = self.spent < self.single
             first, *others = self.offer(node)
             for other in others:
                 if not self.ends(other):
@@ -156,6 +161,8 @@ class Search:
             if self.ends(first) or self.merge(first):
                 return
             node = first
+            if single:
+                break
             if self.spent < self.budget:
                 yield
         heapq.heappush(self.heap, (-self.priority(node), node))
@@ -202,21 +209,38 @@ class Search:
         return None
 
 
+FRONTIERS = {
+    TO_THE_END: "The best node that waits is completed greedily.",
+    ONE_STEP: "The best node that waits goes on by one token, and all it might become waits.",
+    THEN_ENDS: "The best node that waits goes on by one token; the last forwards complete those that wait.",
+}
+
+
 @strategy(
     name="lattice",
     title="Lattice",
     family="search",
     parameters=(
         Parameter("max_forwards", "int", 64, "Nodes that may be opened in all.", low=1, high=2000),
+        Parameter(
+            "expand", "choice", TO_THE_END,
+            "How far the best beginning is run: to its end, or by one token, or so until the forwards that "
+            "are reserved for ends are left.",
+            choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
+        ),
+        Parameter(
+            "reserved", "float", 0.5, f"Share of the forwards that `{THEN_ENDS}` keeps for ends.", 0.0, 1.0
+        ),
         Parameter("k_best", "int", 5, "Tokens looked at after each node.", low=1, high=32),
         Parameter("merge", "choice", "zip", "How texts meet.", choices=("zip", "rcb", "never")),
         Parameter("ngram", "int", 4, "Equal last tokens that let two texts meet.", low=1, high=16),
         Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
     ),
+    papers=("massive-scale-decoding-for-text-generation-using",),
     views=("search_graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
-        Part("frontier", "best first, run to the end", "The best node that waits is completed greedily."),
+        Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),
         Part("merge", parameters["merge"], "Texts with the same last ngram tokens go on as one."),
     ],
 )  # fmt: skip
@@ -224,7 +248,8 @@ def lattice(lane: Lane) -> Iterator[None]:
     """One graph of many texts: every beginning runs to its end, and alike endings are merged.
 
     1. Beginnings wait by `sum log p / length ** length_penalty`. The best is completed: the likeliest token
-       each time, while the k_best - 1 others wait.
+       each time, while the k_best - 1 others wait. As plain best-first search it goes on by one token only,
+       perhaps with a share of the forwards reserved for completing what waits.
     2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
        there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
     3. It ends with max_forwards. The graph's paths are counted, and the most likely finished text is taken.

@@ -137,3 +137,35 @@ def test_tokens_that_differ_by_case_or_blanks_are_passed_over():
     lane = Lane("lattice", [3], {"target": spoken}, {"max_forwards": 1}, limits=Limits(max_new_tokens=4))
     lane.advance()
     assert [e.token for e in lane.trace.steps[0].of(Propose)] == [0, 3]
+
+
+def opened(lane: Lane) -> list[int]:
+    """The nodes in the order in which a forward opened them."""
+    born = [e.parent for s in lane.trace.steps for e in s.of(Propose) if e.slot == 0]
+    return list(dict.fromkeys(born))
+
+
+def test_one_step_at_a_time_is_plain_best_first_search(monkeypatch):
+    """Each time the waiting node of the highest priority is opened."""
+    lane, search = searched(monkeypatch, 5, merge="never", max_forwards=20, expand="one step")
+    waiting, tree = {lane.tree.trunk - 1}, lane.tree
+    finished = set(search.finished)
+    for node in opened(lane)[:20]:
+        best = max(waiting, key=lambda n: (search.priority(n), -n))
+        assert search.priority(node) == pytest.approx(search.priority(best))
+        waiting.remove(node)
+        children = [n for n in search.total if tree.parents[n] == node and n != lane.tree.trunk - 1]
+        waiting |= {n for n in children if n not in finished}
+
+
+def test_forwards_that_are_kept_for_ends_end_more_texts(monkeypatch):
+    """All of them kept is depth-first completion, none plain best-first search."""
+    given = {"max_forwards": 40, "k_best": 3, "merge": "never", "new_tokens": 14}
+    counts = {}
+    for share in (0.0, 0.5, 1.0):
+        _, search = searched(monkeypatch, 6, expand=module.THEN_ENDS, reserved=share, **given)
+        counts[share] = len(search.finished)
+        assert search.spent == 40 and search.single == round((1 - share) * 40)
+    ends = {how: len(searched(monkeypatch, 6, expand=how, **given)[1].finished) for how in module.FRONTIERS}
+    assert counts[0.0] == ends[module.ONE_STEP] and counts[1.0] == ends[module.TO_THE_END]
+    assert counts[0.5] == ends[module.THEN_ENDS] and len(set(counts.values())) > 1

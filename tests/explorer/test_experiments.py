@@ -10,7 +10,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.search import values
 from decoders.tables import TableModel
-from decoders.trace import Commit, Forward
+from decoders.trace import Commit, Forward, Note
 from explorer import benchmarks, experiments, family_bench, search_bench
 from explorer.cli import main
 from explorer.experiments import (
@@ -18,12 +18,16 @@ from explorer.experiments import (
     cost_and_accuracy,
     entropy_threshold,
     equal_to_greedy,
+    evidence,
     information_surplus,
+    many_texts,
     map_of_methods,
+    noisy_instructions,
     spec_bench,
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 from explorer.papers import papers
+from explorer.tasks import problems
 
 NAMES = list(experiments.experiments())
 
@@ -50,6 +54,9 @@ def short(monkeypatch):
         "continuous": dict(DRAWS=500, LENGTH=40),
         "entropy_threshold": dict(COUNT=3),
         "cost_and_accuracy": dict(COUNT=1, TOKENS=3),
+        "evidence": dict(COUNT=2, TOKENS=3),
+        "noisy_instructions": dict(COUNT=1, TOKENS=3),
+        "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
@@ -88,6 +95,54 @@ def test_the_limit_of_the_entropy_is_found_again():
     assert tau == pytest.approx(1.0, abs=0.05) and w < 0 and accuracy > 0.98
     assert entropy_threshold.learned([(0.5, True)] * 20) is None
     assert entropy_threshold.learned([(h, not hit) for h, hit in known]) is None
+
+
+def test_the_graph_of_a_lattice_is_read_from_its_trace(models):
+    """Its note counts the same paths; a path without merges has its own log-probability."""
+    prompt = [40, 41, 42]
+    for merge in ("zip", "never"):
+        given = {"max_forwards": 60, "ngram": 1, "k_best": 3, "merge": merge}
+        trace = Lane("lattice", prompt, {"target": models["target"]}, given, limits=Limits(6)).run()
+        paths, texts = many_texts.lattice_texts(trace)
+        notes = [e.text for s in trace.steps for e in s.of(Note)]
+        assert f": {paths:,} paths to " in [text for text in notes if " paths to " in text][-1]
+        assert len(texts) == paths > 3
+        if merge == "never":
+            for text, score in texts:
+                assert score == pytest.approx(many_texts.own_logprob(models, prompt, text), abs=1e-3)
+
+
+def test_unusual_prompts_never_say_what_is_usual_and_hold_their_own_answer():
+    for kind in evidence.FORMS:
+        for item in evidence.unusual(kind):
+            assert item.right != item.usual and item.right in evidence.words(item.evidence)
+            assert item.usual not in evidence.words(item.prompt) and item.prompt.startswith(item.evidence)
+    assert all(item.right in item.evidence for item in evidence.sheets())
+
+
+def test_what_an_alpha_wins_and_loses_by_hand(models):
+    items = [evidence.Item("?", "The sky is green.", "green", "blue") for _ in range(3)]
+    plain = [True, False, False]
+
+    def trace(text: str):
+        made = asked.decoded(models, "context_aware", "The sky is green.\nIt is", 2, alpha=0.5)
+        return SimpleNamespace(text=lambda: text, steps=made.steps, costs=made.costs, output=made.output)
+
+    row = evidence.row(
+        "k", 0.5, items, [trace(t) for t in (" blue.", " Green grass", " green<|end|>")], plain
+    )
+    assert row[:3] == ["k", 0.5, pytest.approx(2 / 3)] and row[5] == pytest.approx(1 / 3)
+    assert row[6] == pytest.approx((0 + 1 / 2 + 1) / 3) and row[8] == 2.0  # two forwards a token
+    assert row[-3:-1] == [2, 1]
+
+
+def test_an_instruction_gets_a_line_of_its_own():
+    for task in noisy_instructions.ASKED:
+        (problem,) = problems(task, 1)
+        prompt = noisy_instructions.phrased(problem).prompt
+        assert "\n" in prompt and prompt.replace("\n", "") == problem.prompt.replace(": ", ":").replace(
+            "\n", ""
+        )
 
 
 def test_what_a_setting_wins_and_loses_against_greedy():

@@ -1,0 +1,130 @@
+"""Does a model believe what it has just read?
+
+Prompts say something unusual, such as a green sky, and ask for it; fact sheets ask for a fact that could be
+otherwise. Context-aware decoding stretches what the evidence adds, the more the larger alpha. How often is
+the answer the evidence's, how often what is usual, how much of it is made of the evidence's words, how much
+likelier did the evidence make its tokens, and how many forwards does a token take? won: right where alpha 0
+is wrong; lost: the other way round; p: of a sign test on these.
+"""
+
+import math
+import random
+import re
+from dataclasses import dataclass
+
+from decoders.trace import Score, Trace
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import decoded
+from explorer.experiments.figures import sign_test, wilson
+from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.tasks.facts import COLOURS
+
+PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
+COUNT, TOKENS = 60, 5
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is
+USUAL = {
+    "sky": "blue", "grass": "green", "sun": "yellow", "snow": "white", "milk": "white", "night": "black",
+    "sea": "blue", "fire": "red",
+}  # fmt: skip
+FORMS = {  # kind -> evidence and question
+    "unusual, asked": (
+        "In this land the {x} is {c}. All of the {x} is {c}.",
+        "Question: What color is the {x}?\nAnswer:",
+    ),
+    "unusual, told": ("The {x} in this land is {c}.", "Tom looked at the {x}. The color of the {x} was"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Item:
+    """A prompt, the part of it that is evidence, the right answer, and what would be usual."""
+
+    prompt: str
+    evidence: str
+    right: str
+    usual: str | None = None
+
+
+def unusual(kind: str) -> list[Item]:
+    """Things of a colour that they do not have."""
+    rng, found = random.Random(f"{kind} {HELD_OUT_SEED}"), []
+    for _ in range(COUNT):
+        x = rng.choice(sorted(USUAL))
+        c = rng.choice([colour for colour in COLOURS if colour != USUAL[x]])
+        evidence, question = (part.format(x=x, c=c) for part in FORMS[kind])
+        found.append(Item(f"{evidence}\n{question}", evidence, c, USUAL[x]))
+    return found
+
+
+def sheets() -> list[Item]:
+    """Questions on held-out fact sheets."""
+    made = problems("facts", COUNT, HELD_OUT_SEED)
+    return [Item(p.prompt, p.prompt.split("\n")[0], p.answer.strip()) for p in made]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[a-z]+", text.lower())
+
+
+def begins(text: str, wanted: str | None) -> bool:
+    """Whether a text begins with these words."""
+    return wanted is not None and words(text)[: len(words(wanted))] == words(wanted)
+
+
+def weighed(models: Models, item: Item, alpha: float) -> Trace:
+    """The answer with the evidence counted so much more; the question stands in both views."""
+    return decoded(models, "context_aware", item.prompt, TOKENS, alpha=alpha, context=item.evidence)
+
+
+def said(trace: Trace) -> str:
+    """What was written, without the end-of-text token."""
+    return trace.text().split("<|")[0]
+
+
+def gain(traces: list[Trace]) -> float | None:
+    """Bits by which the evidence made a token likelier, on average; None if there was one view only."""
+    scores = [e for t in traces for s in t.steps for e in s.of(Score) if e.name == "contrast"]
+    gains = [2 * e.parts["wanted"] - sum(e.parts.values()) for e in scores]  # wanted less the one other
+    return sum(gains) / len(gains) / math.log(2) if gains else None
+
+
+def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: list[bool]) -> list[Cell]:
+    """What one alpha has done on one kind; `plain`: where alpha 0 was right."""
+    texts = [said(trace) for trace in traces]
+    right = [begins(text, item.right) for text, item in zip(texts, items, strict=True)]
+    usual = [begins(text, item.usual) for text, item in zip(texts, items, strict=True)]
+    overlap = [
+        sum(word in words(item.evidence) for word in words(text)) / max(1, len(words(text)))
+        for text, item in zip(texts, items, strict=True)
+    ]
+    forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
+    cost = forwards / sum(len(t.output()) for t in traces)
+    won = sum(a and not b for a, b in zip(right, plain, strict=True))
+    lost = sum(b and not a for a, b in zip(right, plain, strict=True))
+    count = len(items)
+    share = [sum(right) / count, *wilson(sum(right), count), sum(usual) / count]
+    return [kind, alpha, *share, sum(overlap) / count, gain(traces), cost, won, lost, sign_test(won, lost)]
+
+
+def run(models: Models) -> Result:
+    """A row for each kind of prompt and alpha, and a curve for each kind."""
+    rows, lines, says = [], [], []
+    for kind, items in {**{kind: unusual(kind) for kind in FORMS}, "fact sheets": sheets()}.items():
+        plain: list[bool] = []
+        for alpha in ALPHAS:
+            traces = [weighed(models, item, alpha) for item in items]
+            plain = plain or [begins(said(t), i.right) for t, i in zip(traces, items, strict=True)]
+            rows.append(row(kind, alpha, items, traces, plain))
+        mine = rows[-len(ALPHAS) :]
+        lines.append(Line(kind, [[r[1], r[2]] for r in mine]))
+        best = max(mine[1:], key=lambda r: r[2])
+        verb = "rises" if best[2] > mine[0][2] else "does not rise"
+        says.append(
+            f"{kind}: the share of right answers {verb}, from {mine[0][2]:.0%} at alpha 0 to "
+            f"{best[2]:.0%} at best, alpha {best[1]:g}; p {best[-1]:.2f}."
+        )
+    columns = [
+        "prompts", "alpha", "right", "from", "to", "usual", "words of the evidence", "gained bits",
+        "forwards a token", "won", "lost", "p",
+    ]  # fmt: skip
+    return Result(columns, rows, says, Chart("Answers that follow the evidence", "alpha", "right", lines))

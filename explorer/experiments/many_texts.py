@@ -1,0 +1,108 @@
+"""How many texts does a budget hold?
+
+The same number of forwards goes to a lattice, in its three ways to expand and with merges or without, to beam
+search and to nucleus samples. How many different texts come of it, and how likely is a token of them to the
+model itself, when some are drawn? A lattice reuses what it scored behind one beginning for another one, so a
+path's score there is not its own log-probability: how far are the two apart?
+"""
+
+import random
+
+import torch
+
+from decoders.lane import Lane, Limits
+from decoders.search.hypotheses import returned
+from decoders.search.lattice import FRONTIERS, Graph
+from decoders.trace import Propose, Trace, Verdict
+from explorer.experiments import Cell, Models, Result
+from explorer.experiments.asked import prompts
+
+PAPERS = ("massive-scale-decoding-for-text-generation-using",)
+PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
+MOST = 200  # paths of a lattice that texts are drawn from, for each end
+Text = tuple[int, ...]
+Scored = list[tuple[Text, float | None]]  # texts, with a score where they have one
+
+
+def graph_of(trace: Trace) -> tuple[Graph, list[int], dict[int, tuple[int, float]]]:
+    """What a lattice's trace tells: the graph, its ends, and each node's token and log-probability."""
+    graph, ends, nodes = Graph(len(trace.prompt) - 1), [], {}
+    for event in (event for step in trace.steps for event in step.events):
+        if isinstance(event, Propose) and event.node not in nodes:
+            nodes[event.node] = (event.token, event.logprob)
+            graph.link(event.node, event.parent)
+        elif isinstance(event, Verdict) and event.status == "merged":
+            graph.absorb(event.node, event.into)
+        elif isinstance(event, Verdict) and event.status == "finished":
+            ends.append(event.node)
+    return graph, ends, nodes
+
+
+def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
+    """(paths of a lattice, (text, score that the graph gives it) of the first MOST to each end)."""
+    graph, ends, nodes = graph_of(trace)
+    known: dict[int, int] = {graph.root: 1}
+    last = sorted({graph.now(node) for node in ends})
+    paths = [path for node in last for path in graph.paths(node, MOST)]
+    texts = [(tuple(nodes[n][0] for n in path), sum(nodes[n][1] for n in path)) for path in paths]
+    return sum(graph.count(node, known) for node in last), texts
+
+
+def own_logprob(models: Models, prompt: list[int], text: Text) -> float:
+    """The model's own log-probability of a text."""
+    model = models["target"].model
+    with torch.inference_mode():
+        logits = model(torch.tensor([[*prompt, *text]], device=model.device)).logits[0, len(prompt) - 1 : -1]
+    return float(logits.float().log_softmax(-1)[range(len(text)), list(text)].sum())
+
+
+def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters) -> Trace:
+    """The trace of one lane."""
+    ids = models["target"].encode(prompt)
+    return Lane(strategy, ids, models, parameters, seed, Limits(TOKENS)).run()
+
+
+def found_by(models: Models, way: str, given: dict, prompt: str) -> tuple[int, Scored]:
+    """(texts or paths that a way holds, texts with the scores that it gives them)."""
+    if way == "lattice":
+        return lattice_texts(lane(models, "lattice", prompt, max_forwards=BEAMS * TOKENS, **given))
+    if way == "beam":
+        wanted = {"num_beams": BEAMS, "num_return_sequences": BEAMS, "length_penalty": 0.0}
+        texts = [(tuple(text), score) for text, score in returned(lane(models, "beam", prompt, **wanted))]
+        return len(texts), texts
+    drawn = [lane(models, "sample", prompt, seed, top_p=0.9).output() for seed in range(BEAMS)]
+    return len(drawn), [(tuple(text), None) for text in drawn]
+
+
+def row(models: Models, way: str, given: dict) -> list[Cell]:
+    """What one way makes of the budget, over all prompts."""
+    held = different = 0
+    own, off = [], []
+    for number, prompt in enumerate(prompts("stories", PROMPTS)):
+        count, texts = found_by(models, way, given, prompt)
+        held, different = held + count, different + len({text for text, _ in texts})
+        ids = models["target"].encode(prompt)
+        for text, score in random.Random(number).sample(texts, min(DRAWN, len(texts))):
+            true = own_logprob(models, ids, text)
+            own.append(true / len(text))
+            if score is not None:
+                off.append(abs(score - true) / len(text))
+    name = ", ".join([way, *(f"{key} {value}" for key, value in given.items())])
+    mean = [sum(values) / len(values) if values else None for values in (own, off)]
+    return [name, held / PROMPTS, different / PROMPTS, *mean]
+
+
+def run(models: Models) -> Result:
+    """A row a way."""
+    ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
+    rows = [row(models, way, given) for way, given in [*ways, ("beam", {}), ("nucleus samples", {})]]
+    most, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
+    says = [
+        f"{BEAMS * TOKENS} forwards hold {most[1]:,.0f} paths a prompt as {most[0]}, "
+        f"{beam[1]:,.0f} texts as beams and {nucleus[1]:,.0f} as samples.",
+        f"Of texts that are drawn from it, a token has {most[3]:.2f} nats to the model itself; of beams "
+        f"{beam[3]:.2f}, of samples {nucleus[3]:.2f}.",
+        f"A merged path's score there is {most[4]:.3f} nats a token off its own log-probability.",
+    ]
+    columns = ["way", "paths or texts", "different, of those listed", "log p a token", "score is off by"]
+    return Result(columns, rows, [said.replace("-", "−") if "nats" in said else said for said in says])

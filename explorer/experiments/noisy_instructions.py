@@ -1,0 +1,70 @@
+"""Does it help to be told the opposite, too?
+
+Instructive decoding takes off a part of what the model says under a noisy instruction. The instruction stands
+on a line of its own, a form that the models were not trained on, and for Python it is the comment that says
+what a function does. How many answers are right with each noise, and how much likelier does the real
+instruction make a token than the noise? won: right where plain decoding is wrong; lost: the other way round;
+p: of a sign test on these.
+"""
+
+from dataclasses import replace
+
+from decoders.trace import Trace
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import decoded
+from explorer.experiments.evidence import gain, said
+from explorer.experiments.figures import sign_test, wilson
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+
+PAPERS = ("distort-distract-decode",)
+COUNT, TOKENS, EPSILON = 12, 24, 0.3
+ASKED = ("copy", "reverse", "sort", "last", "upper", "opposite", "translate", "python")
+PLAIN = "no second view"
+NOISES = (PLAIN, "opposite", "none", "shortened and shuffled", "random words")
+
+
+def phrased(problem: Problem) -> Problem:
+    """The same problem with its instruction on a line of its own."""
+    return replace(problem, prompt=problem.prompt.replace(": ", ":\n", 1))
+
+
+def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Trace]]:
+    """Which problems of a task are solved under a noise, and the lanes that tried."""
+    given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
+    found = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
+    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in found]
+    checks = zip(found, traces, strict=True)
+    return [TASKS[task].check(p, said(trace)).right for p, trace in checks], traces
+
+
+def row(noise: str, found: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
+    """What one noise has done on all tasks; `plain`: where no second view was right."""
+    right = [one for rights, _ in found.values() for one in rights]
+    traces = [trace for _, some in found.values() for trace in some]
+    won = sum(a and not b for a, b in zip(right, plain, strict=True))
+    lost = sum(b and not a for a, b in zip(right, plain, strict=True))
+    by_task = [sum(rights) / len(rights) for rights, _ in found.values()]
+    share = [sum(right) / len(right), *wilson(sum(right), len(right))]
+    return [noise, *by_task, *share, gain(traces), won, lost, sign_test(won, lost)]
+
+
+def run(models: Models) -> Result:
+    """A row a noise; a chart of right answers over how far the two rows are apart."""
+    rows: list[list[Cell]] = []
+    plain: list[bool] = []
+    columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
+    at = {column: i for i, column in enumerate(columns)}
+    for noise in NOISES:
+        found = {task: answers(models, noise, task) for task in ASKED}
+        plain = plain or [one for rights, _ in found.values() for one in rights]
+        rows.append(row(noise, found, plain))
+    own, best = rows[0], max(rows[1:], key=lambda r: r[at["right"]])
+    says = [
+        f"Without a second view {own[at['right']]:.0%} of the answers are right "
+        f"({own[at['from']]:.0%} to {own[at['to']]:.0%}).",
+        f"Of the noises {best[0]!r} does best: {best[at['right']]:.0%}, with {best[at['won']]} won and "
+        f"{best[at['lost']]} lost; p {best[at['p']]:.2f}.",
+    ]
+    points = sorted([r[at["gained bits"]], r[at["right"]]] for r in rows[1:])
+    title = "Right answers by how far the noise is off"
+    return Result(columns, rows, says, Chart(title, "gained bits", "right", [Line("noises", points)]))
