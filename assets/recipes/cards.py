@@ -46,7 +46,8 @@ JUDGED = (
     "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
 )
 ROLLBACKS = (
-    "In percent, greedily: `thrown away` of the drafted tokens; `rounds` for each token that was written.\n"
+    "In percent, greedily: `thrown away` of the drafted tokens, those of all branches; `rounds` for each "
+    "token that was written; `rolled back` of the rounds, after a test that failed.\n"
 )
 FORETOLD = (
     "In percent of the drafted tokens that were tested, on held-out stories and problems: `foretold` the "

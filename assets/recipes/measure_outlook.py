@@ -10,6 +10,7 @@ from llama_tiny_outlook import DRAFT, TARGET
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, load, load_heads
 from decoders.speculative.specbranch import HEAD, OWN
+from decoders.trace import Verdict
 from explorer.experiments.asked import prompts
 
 NEW_TOKENS, FILE = 64, "rollbacks.json"
@@ -22,16 +23,22 @@ WAYS = {
 
 
 def wasted(pair: dict[str, LoadedModel], strategy: str, settings: dict, asked: list[str]) -> dict[str, float]:
-    """`thrown away`: the share of the drafted tokens that do not stay, greedily; `rounds`: rounds a token."""
-    totals = []
+    """Greedily: `thrown away`, the share of the drafted tokens that do not stay; `rounds` for each token that
+    is written; `rolled back`, the share of the rounds in which the target writes a token of its own after a
+    failed test.
+    """
+    totals, failed = [], 0
     for prompt in asked:
         ids = pair["target"].encode(prompt)
         lane = Lane(strategy, ids, pair, {"concurrent": False, **settings}, limits=Limits(NEW_TOKENS))
-        totals.append(lane.run().costs.totals())
+        trace = lane.run()
+        totals.append(trace.costs.totals())
+        failed += sum(any(v.status == "resampled" for v in step.of(Verdict)) for step in trace.steps)
     proposed, accepted, new, steps = (
         sum(t[name] for t in totals) for name in ("proposed", "accepted", "new_tokens", "steps")
     )
-    return {"thrown away": 1 - accepted / proposed, "rounds": steps / new}
+    shares = {"thrown away": 1 - accepted / proposed, "rounds": steps / new}
+    return {**shares, "rolled back": failed / steps}
 
 
 def measure(folder: Path) -> None:
