@@ -105,4 +105,4 @@ def run(models: Models) -> Result:
         f"A merged path's score there is {most[4]:.3f} nats a token off its own log-probability.",
     ]
     columns = ["way", "paths or texts", "different, of those listed", "log p a token", "score is off by"]
-    return Result(columns, rows, [said.replace("-", "−") if "nats" in said else said for said in says])
+    return Result(columns, rows, [said.replace(" -", " −") for said in says])

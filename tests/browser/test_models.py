@@ -205,3 +205,18 @@ def test_an_example_brings_its_prompt_and_its_lanes(visit):
     picker.select_option("prompt 0")
     after = page.evaluate("decodingExplorer.app.setup()")
     assert after["prompt"] == stored.prompts()[0]["prompt"] and after["lanes"] == setup["lanes"]
+
+
+def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):
+    """Nothing is loaded by that; the panel says who asks."""
+    page = visit(1400, 900)
+    ready(page)
+    page.get_by_label("Example prompts").select_option(label="Experts that were not chosen")
+    found = page.get_by_role("dialog", name="Models")
+    expect(found.get_by_label("target model", exact=True)).to_have_value("llama-tiny-moe")
+    expect(found).to_contain_text("Nothing is loaded until you press Load.")
+    found.get_by_role("button", name="Close models").click()
+    page.evaluate("decodingExplorer.app.showSection('methods')")
+    page.get_by_role("button", name="Open SCMoE in a lane", exact=True).click()
+    expect(found.get_by_label("target model", exact=True)).to_have_value("llama-tiny-moe")
+    assert chosen(page)["target"] != "llama-tiny-moe"
