@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import torch
-from llama_tiny_reward import graded_row
+from llama_tiny_reward import BATCH, PAD, graded_row
 from measure_tasks import FILE, SAMPLES, accuracy, answers
 
 from decoders.heads import Reward, read_answers, take_taps
@@ -16,7 +16,7 @@ from decoders.models import LoadedModel, load, load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
 
-PROBLEMS = 50
+PROBLEMS, LONGEST = 50, 64  # of each task; tokens of an answer: right ones have up to 46
 Places = dict[str, tuple[list[float], list[int]]]  # question -> scores and truths, a place each
 
 
@@ -36,21 +36,23 @@ def scored(
     """The outcome score of each answer; every question's scores and truths are added to `places`. An answer
     that is too long to be read has the score 0.
     """
-    found = []
-    for problem, text in zip(asked, texts, strict=True):
-        row = graded_row(target.tokenizer, problem, text)
-        if row is None:
-            found.append(0.0)
-            continue
-        tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
-        taps, answer = take_taps(target.model, tokens), (truth[:, PREFIX] >= 0).nonzero()[:, 0]
-        hidden, log_p = read_answers(taps, answer[:1].to(tokens.device) - 1, len(answer))
-        scores = head.scores(hidden[0], log_p[0])
-        for at, question in enumerate(QUESTIONS):
-            counted = truth[answer, at] >= 0
-            places[question][0].extend(scores[question][1:].cpu()[counted].tolist())
-            places[question][1].extend(truth[answer, at][counted].tolist())
-        found.append(scores["outcome"][-1].item())
+    rows = [graded_row(target.tokenizer, problem, text) for problem, text in zip(asked, texts, strict=True)]
+    found = [0.0] * len(rows)
+    whole = [at for at, row in enumerate(rows) if row]
+    for some in (whole[start : start + BATCH] for start in range(0, len(whole), BATCH)):
+        tokens = torch.tensor([rows[at][0] for at in some], device=target.model.device)
+        tokens = tokens[:, : int((tokens != PAD).sum(1).max())]
+        truths = [torch.tensor(rows[at][1]) for at in some]
+        spans = [(truth[:, PREFIX] >= 0).nonzero()[:, 0] for truth in truths]
+        starts = torch.tensor([int(span[0]) - 1 for span in spans], device=tokens.device)
+        read = read_answers(take_taps(target.model, tokens), starts, max(map(len, spans)))
+        for at, truth, span, hidden, log_p in zip(some, truths, spans, *read, strict=True):
+            scores = head.scores(hidden[: len(span) + 1], log_p[: len(span) + 1])
+            for question, wanted in zip(QUESTIONS, truth[span].unbind(1), strict=True):
+                counted = wanted >= 0
+                places[question][0].extend(scores[question][1:].cpu()[counted].tolist())
+                places[question][1].extend(wanted[counted].tolist())
+            found[at] = scores["outcome"][-1].item()
     return found
 
 
@@ -64,10 +66,10 @@ def measured(
     found, places = {}, {question: ([], []) for question in QUESTIONS}
     for task in SCORED:
         asked = problems(task, count, HELD_OUT_SEED)
-        greedy = answers(target.model, target.tokenizer, [p.prompt for p in asked])
+        greedy = answers(target.model, target.tokenizer, [p.prompt for p in asked], limit=LONGEST)
         torch.manual_seed(0)
         repeated = [p for p in asked for _ in range(samples)]
-        texts = answers(target.model, target.tokenizer, [p.prompt for p in repeated], temperature=1.0)
+        texts = answers(target.model, target.tokenizer, [p.prompt for p in repeated], 1.0, LONGEST)
         scores = scored(target, head, repeated, texts, places)
         right = [TASKS[task].check(p, text).right for p, text in zip(repeated, texts, strict=True)]
         groups = [range(i * samples, (i + 1) * samples) for i in range(count)]

@@ -23,9 +23,12 @@ BEGINNING = "Once upon a time, there was a little"
 
 @torch.no_grad()
 def answers(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompts: list[str], temperature: float = 0.0
-) -> list[str]:
-    """What `model` writes after each prompt, up to its end of text: greedy, or sampled at `temperature`."""
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompts: list[str], temperature: float = 0.0,
+    limit: int | None = None,
+) -> list[str]:  # fmt: skip
+    """What `model` writes after each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
+    greedy, or sampled at `temperature`.
+    """
     found = []
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {}
     for start in range(0, len(prompts), BATCH):
@@ -33,7 +36,9 @@ def answers(
             prompts[start : start + BATCH], padding=True, padding_side="left", return_tensors="pt"
         )
         inputs = {name: some[name].to(model.device) for name in ("input_ids", "attention_mask")}
-        rows = model.generate(**inputs, max_new_tokens=NEW_TOKENS, pad_token_id=1, eos_token_id=0, **sampling)
+        rows = model.generate(
+            **inputs, max_new_tokens=limit or NEW_TOKENS, pad_token_id=1, eos_token_id=0, **sampling
+        )
         found += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return found
 
