@@ -13,6 +13,7 @@ OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
+HIGH = 0.7  # of a watched number
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
@@ -122,11 +123,10 @@ class DraftRound:
         panel, name, limit = f"w{self.rounds}", scores[0].name, scores[0].parts["limit"]
         at = {e.node: (self._depth(e.node, born), round(e.total, 4)) for e in scores}
         deepest = max(x for x, _ in at.values())
-        told = f" at the tokens of this round; limit {three_digits(limit)}."
+        told = f"; limit {three_digits(limit)}."
         ends = [[0.5, limit], [deepest + 0.5, limit]]
         marks: list[Op] = [
-            {"id": panel, "kind": "panel", "y0": 1.6, "y1": -0.05, "px": 82, "px_narrow": 112, "lead": name,
-             "heading": told, "short": told},
+            {"id": panel, "kind": "panel", "y0": 1.6, "y1": -0.05, "px": 82, "lead": name, "heading": told},
             {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
         ]  # fmt: skip
         if len(at) > 1:
@@ -138,8 +138,9 @@ class DraftRound:
             hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(said)]
             dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
             marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
-            above = {"text": three_digits(event.total), "dy": -12, "align": "center", "priority": 3}
-            marks.append({"id": f"{panel}v{event.node}", "kind": "label", "x": x, "y": y, **above})
+            label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
+            below = 14 if y > HIGH else -12  # above a high dot stands the heading
+            marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
         return [mark | {"panel": panel} for mark in marks]
 
     def _node(self, event, rows, states, verdicts, born, parents) -> list[Op]:
