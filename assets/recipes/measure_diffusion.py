@@ -17,7 +17,7 @@ TOKENS_A_STEP = (1, 2, 4, 8)
 INDEPENDENT = ("copy", "reverse", "replace", "translate", "upper")
 DEPENDENT = ("shuffle", "latin", "sudoku", "column_sum", "json", "sort")
 END, MASK_ID = 0, 4096
-PROBLEMS = 50
+PROBLEMS = 40
 
 
 @torch.no_grad()

@@ -81,7 +81,7 @@ def test_train_runs_the_recipe_of_that_name(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nosuch", "--corpus", "."], "llama-tiny, llama-tiny-diffusion, llama-tiny-draft"),
+        (["nosuch", "--corpus", "."], f"choose one of: {', '.join(shipped.recipes())}."),
         (["llama-tiny"], "--corpus"),
         (["llama-tiny", "--corpus", "./nosuch"], "no folder 'stories'"),
         (["llama-tiny", "--corpus", "{empty}"], "lacks stories/tinystories_sample.txt"),

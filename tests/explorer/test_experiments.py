@@ -150,8 +150,8 @@ def test_what_a_setting_wins_and_loses_against_greedy():
     answer, tasks = cost_and_accuracy.Answer, list(cost_and_accuracy.SCORERS)
     plain = {task: [answer(right, 4, 9) for right in (True, False, False)] for task in tasks}
     found = {tasks[0]: [answer(right, 8, 20 + right) for right in (False, True, True)]}
-    row = cost_and_accuracy.row("beam", {"num_beams": 2}, found, plain)
-    assert row[:3] == ["beam, num_beams 2", pytest.approx(2 / 3), None]
+    row = cost_and_accuracy.row("beam 2", found, plain)
+    assert row[:3] == ["beam 2", pytest.approx(2 / 3), None]
     right, low, high, forwards, tokens, won, lost, p = row[-8:]
     assert right == pytest.approx(2 / 3) and low < right < high
     assert (forwards, tokens) == (8, pytest.approx(62 / 3))

@@ -15,14 +15,16 @@ PICTURES = sorted(str(path.relative_to(MODELS)) for path in MODELS.glob("*/loss*
 @pytest.mark.parametrize("picture", PICTURES)
 def test_each_card_shows_the_pictures_of_its_own_curves(picture):
     path = MODELS / picture
-    part, says = path.stem.removeprefix("loss").removeprefix("-"), "nats a token"
+    part = path.stem.removeprefix("loss").removeprefix("-")
+    title = ElementTree.parse(path).getroot().get("aria-label")
     columns = ["million_tokens", "training_loss", "held_out_loss"]
     if part:  # of several modules in one folder
         columns = ["million_tokens", f"{part}_training_loss", f"{part}_held_out_loss"]
-        says = f"loss of {part}"
     with (path.parent / "loss.csv").open(newline="") as file:
         curve = [tuple(float(row[column]) for column in columns) for row in csv.DictReader(file)]
-    assert path.read_text("utf-8") == loss_picture(curve, f"{path.parent.name}: {says}")
+    unit = f"loss of {part}" if part else "nats a (token|question|window)"
+    assert re.fullmatch(f"{path.parent.name}: {unit}", title)
+    assert path.read_text("utf-8") == loss_picture(curve, title)
     assert f"]({path.name})" in (path.parent / "README.md").read_text("utf-8")
 
 
