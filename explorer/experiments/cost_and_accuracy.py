@@ -24,21 +24,29 @@ SCORERS = {  # task -> what a search that asks how good a text is may ask: never
 }  # fmt: skip
 SCORED = ("a_star", "pg_td", "cards")  # strategies that ask
 VOTE = {"temperature": 0.7}
-SETTINGS: dict[str, list[tuple[str, dict]]] = {  # family -> its strategies and parameters, cheap ones first
-    "greedy": [("greedy", {})],
-    "beam": [("beam", {"num_beams": n}) for n in (2, 4, 8)],
-    "diverse beam": [("diverse_beam", {"num_beams": n, "num_beam_groups": n // 2}) for n in (4, 8)],
-    "sample": [("sample", {"temperature": 0.5}), ("sample", {"temperature": 1.0})],
-    "majority": [("first_finish", VOTE | {"num_samples": n, "finishers": n}) for n in (4, 16)],
-    "first to finish": [("first_finish", VOTE | {"num_samples": n}) for n in (4, 16)],
-    "contrastive search": [("contrastive_search", {"top_k": 5, "penalty_alpha": 0.3})],
-    "fsd": [("fsd", {})],
-    "contrastive decoding": [("contrastive_decoding", {})],
-    "adadec": [("adadec", {})],
-    "phi": [("phi_decoding", {"num_beams": n, "num_rollouts": n, "step": "line"}) for n in (2, 4)],
-    "A*": [("a_star", {"num_samples": 3, "max_calls": n}) for n in (6, 24)],
-    "tree search": [("pg_td", {"rollouts": n}) for n in (4, 16)],
-    "cards": [("cards", {"max_rejections": n, "entropy_threshold": 1.0}) for n in (2, 8)],
+Setting = tuple[str, str, dict]  # its name, strategy, parameters
+SETTINGS: dict[str, list[Setting]] = {  # family -> settings, cheap ones first
+    "greedy": [("greedy", "greedy", {})],
+    "beam": [(f"beam {n}", "beam", {"num_beams": n}) for n in (2, 4, 8)],
+    "diverse beam": [
+        (f"diverse {n}", "diverse_beam", {"num_beams": n, "num_beam_groups": n // 2}) for n in (4, 8)
+    ],
+    "sample": [(f"sample at {t}", "sample", {"temperature": t}) for t in (0.5, 1.0)],
+    "majority": [
+        (f"majority of {n}", "first_finish", VOTE | {"num_samples": n, "finishers": n}) for n in (4, 16)
+    ],
+    "first to finish": [(f"first of {n}", "first_finish", VOTE | {"num_samples": n}) for n in (4, 16)],
+    "contrastive search": [("contrastive", "contrastive_search", {"top_k": 5, "penalty_alpha": 0.3})],
+    "fsd": [("fsd", "fsd", {})],
+    "contrastive decoding": [("against draft", "contrastive_decoding", {})],
+    "adadec": [("adadec", "adadec", {})],
+    "phi": [
+        (f"phi {n} by {n}", "phi_decoding", {"num_beams": n, "num_rollouts": n, "step": "line"})
+        for n in (2, 4)
+    ],
+    "A*": [(f"A* {n} calls", "a_star", {"num_samples": 3, "max_calls": n}) for n in (6, 24)],
+    "tree search": [(f"pg_td {n}", "pg_td", {"rollouts": n}) for n in (4, 16)],
+    "cards": [(f"cards {n}", "cards", {"max_rejections": n, "entropy_threshold": 1.0}) for n in (2, 8)],
 }
 
 
@@ -75,7 +83,7 @@ def mean(values: list) -> float:
     return sum(values) / len(values)
 
 
-def row(strategy: str, setting: dict, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
+def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
     """What a setting has done on the tasks of `found`; won and lost is against `plain`."""
     every = [one for task in found for one in found[task]]
     pairs = [pair for task in found for pair in zip(found[task], plain[task], strict=True)]
@@ -86,7 +94,6 @@ def row(strategy: str, setting: dict, found: dict[str, list[Answer]], plain: dic
         mean([a.right for a in found[task]]) if task in found else None for task in SCORERS
     ]
     cost = [mean([one.forwards for one in every]), mean([one.tokens for one in every])]
-    name = ", ".join([strategy, *(f"{key} {value}" for key, value in setting.items())])
     share = [right / len(every), *wilson(right, len(every))]
     return [name, *by_task, *share, *cost, won, lost, sign_test(won, lost)]
 
@@ -99,11 +106,11 @@ def run(models: Models) -> Result:
     columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]
     at = {column: i for i, column in enumerate(columns)}
     for family, settings in SETTINGS.items():
-        for strategy, setting in settings:
+        for name, strategy, setting in settings:
             found = {task: answers(models, strategy, setting, task) for task in SCORERS}
             found = {task: graded for task, graded in found.items() if graded}
             plain = plain or found
-            rows.append(row(strategy, setting, found, plain))
+            rows.append(row(name, found, plain))
         if len(settings) > 1:
             points = [[r[at["tokens read"]], r[at["right"]]] for r in rows[-len(settings) :]]
             lines.append(Line(family, sorted(points)))
