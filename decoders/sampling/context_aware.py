@@ -55,7 +55,6 @@ def without_context(lane: Lane) -> list[int] | None:
         ),
         *GREEDY,
     ),
-    papers=("context-aware-decoding-reduces-hallucination-in-query",),
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],

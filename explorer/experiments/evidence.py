@@ -19,7 +19,7 @@ from explorer.experiments.figures import sign_test, wilson
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
 
-PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
+PAPERS = ()
 COUNT, TOKENS = 60, 5
 ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is
 USUAL = {
