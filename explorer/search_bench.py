@@ -26,6 +26,7 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
     """
     from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
     from explorer.cli import load_models
+    from explorer.family_bench import traced
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     plain = plain_models(options, models)["target"]
@@ -36,20 +37,11 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
         name = f"beam {width} against generate(num_beams={width})"
         yield figure(name, ratio, "x", 1.3, at_least=True, tokens_per_second=[first, second])
     for name, strategy, settings in LARGE:
-        traces = traced(models, strategy, settings, prompts)
+        traces = traced(models, strategy, settings, [prompts[0], *prompts])[1:]  # one to warm up
         beside = statistics.median(map(outside, traces))
         forwards = statistics.median(trace.costs.totals()["target_forwards"] for trace in traces)
         told = f"{name}: Python beside the model, {forwards:.0f} forwards"
         yield figure(told, beside, "x", 1.0, at_least=False)
-
-
-def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:
-    """The traces of all prompts, after one to warm up."""
-    from decoders.lane import Lane, Limits
-    from explorer.benchmarks import NEW_TOKENS
-
-    lanes = [prompts[0], *prompts]
-    return [Lane(strategy, p, models, settings, limits=Limits(NEW_TOKENS)).run() for p in lanes][1:]
 
 
 def outside(trace: Trace) -> float:

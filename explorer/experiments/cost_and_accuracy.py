@@ -8,6 +8,7 @@ test on these.
 """
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from decoders.lane import Lane, Limits
 from decoders.search.values import give_tests, unscored
@@ -79,10 +80,6 @@ def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Ans
     return [answer(models, strategy, setting, p) for p in problems(task, COUNT, HELD_OUT_SEED)]
 
 
-def mean(values: list) -> float:
-    return sum(values) / len(values)
-
-
 def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
     """What a setting has done on the tasks of `found`; won and lost is against `plain`."""
     every = [one for task in found for one in found[task]]
@@ -91,9 +88,9 @@ def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]
     lost = sum(b.right and not a.right for a, b in pairs)
     right = sum(one.right for one in every)
     by_task: list[Cell] = [
-        mean([a.right for a in found[task]]) if task in found else None for task in SCORERS
+        fmean([a.right for a in found[task]]) if task in found else None for task in SCORERS
     ]
-    cost = [mean([one.forwards for one in every]), mean([one.tokens for one in every])]
+    cost = [fmean([one.forwards for one in every]), fmean([one.tokens for one in every])]
     share = [right / len(every), *wilson(right, len(every))]
     return [name, *by_task, *share, *cost, won, lost, sign_test(won, lost)]
 

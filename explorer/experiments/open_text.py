@@ -6,6 +6,8 @@ the same, 1 if all are equal; repeated: the share of a text's runs of four token
 nats: what the target finds a token's surprise, of the text as it stands.
 """
 
+from statistics import fmean
+
 import torch
 
 from explorer.experiments import Chart, Line, Models, Result
@@ -49,10 +51,6 @@ def surprise(models: Models, prompt: list[int], text: list[int]) -> float:
     return -float(rows.gather(-1, ids[0, len(prompt) :, None]).mean())
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
-
-
 def run(models: Models) -> Result:
     """A row a setting; curves of the share of different triples and of the surprise over the temperature."""
     beginnings = prompts("stories", PROMPTS)
@@ -64,11 +62,11 @@ def run(models: Models) -> Result:
             traces = [decoded(models, name, text, TOKENS, seed, **setting) for seed in range(seeds)]
             groups.append([trace.output() for trace in traces])
             surprises += [surprise(models, trace.prompt, trace.output()) for trace in traces]
-        two, three = (mean([distinct(group, n) for group in groups]) for n in (2, 3))
-        alike = mean([self_bleu(group) for group in groups]) if seeds > 1 else None
-        again = mean([repetition(text) for group in groups for text in group])
+        two, three = (fmean([distinct(group, n) for group in groups]) for n in (2, 3))
+        alike = fmean([self_bleu(group) for group in groups]) if seeds > 1 else None
+        again = fmean([repetition(text) for group in groups for text in group])
         said = ", ".join([name, *(f"{key} {value}" for key, value in setting.items())])
-        rows.append([said, two, three, alike, again, mean(surprises)])
+        rows.append([said, two, three, alike, again, fmean(surprises)])
         if CURVE in setting:
             for label, value in (("distinct-3", three), ("repeated", again), ("self-BLEU", alike)):
                 curves[label].append([setting[CURVE], value])

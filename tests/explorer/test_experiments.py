@@ -261,8 +261,8 @@ def test_the_bench_of_the_family_counts_from_traces(models):
 
 
 def test_what_a_search_costs_beside_the_model(models):
-    """Both parts make the whole, and the warm-up is not among the traces."""
-    traces = search_bench.traced(models, "best_first", {"max_expansions": 4}, [[40, 41], [42]])
+    """Both parts make the whole."""
+    traces = family_bench.traced(models, "best_first", {"max_expansions": 4}, [[40, 41], [42]])
     assert [trace.prompt for trace in traces] == [[40, 41], [42]]
     for trace in traces:
         inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
