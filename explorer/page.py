@@ -22,6 +22,7 @@ from explorer import (
     methods,
     microscope,
     model_calls,
+    other_machines,
     proving,
     sharing,
     stored,
@@ -147,6 +148,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
     parts = (
-        branching, comparing, experiments, lessons, methods, microscope, model_calls, proving, sharing,
+        branching, comparing, experiments, lessons, methods, microscope, model_calls, other_machines, proving,
+        sharing,
     )  # fmt: skip
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

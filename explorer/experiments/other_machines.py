@@ -1,0 +1,76 @@
+"""What would speculation bring on another machine?
+
+The forwards that the shipped models really made, as if they were models of 8 and 0.5 billion parameters on
+four classes of machine: seconds by the roofline, joules by what a byte and an operation cost. HADES, an
+accelerator for speculation, is out of a program's reach; this clock is what can be asked of it here, and no
+figure is the paper's.
+"""
+
+from dataclasses import replace
+
+from decoders.trace import Trace
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import decoded, prompts
+from visualizers.other_machine import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
+
+PAPERS = ("hades",)
+TOKENS, PROMPTS = 48, 6
+WAYS = {
+    "greedy": ("greedy", {}),
+    "chain of 2": ("speculative", {"num_assistant_tokens": 2}),
+    "chain of 6": ("speculative", {"num_assistant_tokens": 6}),
+    "Sequoia's tree": ("sequoia", {}),
+}
+MANY = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # tokens in a forward
+
+
+def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
+    """The same stories for all, without chance where the strategy has any."""
+    chance = {} if strategy == "greedy" else {"temperature": 0.0}
+    return [
+        decoded(models, strategy, prompt, TOKENS, **parameters, **chance)
+        for prompt in prompts("stories", PROMPTS)
+    ]
+
+
+def row(machine: str, device: Device, way: str, found: list[Trace]) -> list:
+    """Milliseconds and joules a token on one machine, and against plain decoding."""
+    told = [other_machine(trace, len(trace.steps), device, TARGET, DRAFT) for trace in found]
+    tokens, seconds, joules, waited = (
+        sum(one[key] for one in told) for key in ("tokens", "seconds", "joules", "waited")
+    )
+    plain = {key: sum(one["plain"][key] for one in told) for key in ("seconds", "joules")}
+    gains = [plain["seconds"] / seconds, joules / plain["joules"]]
+    return [machine, way, 1e3 * seconds / tokens, gains[0], joules / tokens, gains[1], waited / len(told)]
+
+
+def run(models: Models) -> Result:
+    """A row for each machine and way; then how long a forward of many tokens takes."""
+    made = {way: traces(models, *how) for way, how in WAYS.items()}
+    rows = [row(name, device, way, found) for name, device in DEVICES.items() for way, found in made.items()]
+    says = []
+    for name in DEVICES:
+        best = max((r for r in rows if r[0] == name), key=lambda r: r[3])
+        thrifty = min((r for r in rows if r[0] == name), key=lambda r: r[5])
+        says.append(
+            f"{name}: fastest is {best[1]} with {best[3]:.2f} x plain decoding; "
+            f"least energy takes {thrifty[1]} with {thrifty[5]:.2f} of plain."
+        )
+
+    def grows(device: Device) -> list[list[float]]:
+        quiet = replace(device, launch=0.0)
+        one = forward_work(quiet, TARGET, 1, 0).seconds
+        return [[float(many), forward_work(quiet, TARGET, many, 0).seconds / one] for many in MANY]
+
+    lines = [Line(name, grows(device)) for name, device in DEVICES.items()]
+    chart = Chart("What a forward of many tokens costs", "tokens verified", "times a forward of one", lines)
+    columns = [
+        "machine",
+        "way",
+        "ms a token",
+        "x plain",
+        "joules a token",
+        "of plain's energy",
+        "waits for memory",
+    ]
+    return Result(columns, rows, says, chart)

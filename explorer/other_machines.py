@@ -1,0 +1,69 @@
+"""The server's side of "On another machine": what the lanes of a run would take on a device that a person
+describes.
+
+Knows runs and `visualizers.other_machine`, nothing of how it looks.
+"""
+
+import asyncio
+import json
+import math
+from dataclasses import asdict
+
+from explorer.loading import Loader
+from explorer.requests import number, said
+from explorer.runs import Run, Runs
+from visualizers.other_machine import (
+    DEVICES,
+    DRAFT,
+    TARGET,
+    WORDS,
+    Device,
+    Size,
+    checked,
+    other_machine,
+    sentence,
+)
+
+
+def functions(runs: Runs, loader: Loader) -> list:
+    """The server functions, see `explorer.page.server_functions`."""
+
+    async def explorer_machines(request: dict) -> str:
+        """`{devices, target, draft, words}`: figures to begin from, and what each is called."""
+        devices = {name: asdict(device) for name, device in DEVICES.items()}
+        sizes = {"target": asdict(TARGET), "draft": asdict(DRAFT)}
+        return json.dumps({"devices": devices, "words": WORDS, **sizes})
+
+    async def explorer_other_machine(request: dict) -> str:
+        """`{run, lanes: [{lane, number, shown}], device, target, draft}` gives `{sentence, lanes}`: each lane
+        as `visualizers.other_machine.other_machine` says.
+        """
+
+        async def answer() -> dict:
+            device = checked(Device(**figures(request, "device"), apart=bool(request["device"].get("apart"))))
+            sizes = [checked(Size(**figures(request, role))) for role in ("target", "draft")]
+            run = runs.find(request.get("run"))
+            keys = ("lane", "number", "shown")
+            lanes = [tuple(int(number(lane[key])) for key in keys) for lane in request["lanes"]]
+            return await asyncio.to_thread(answered, run, lanes, device, *sizes)
+
+        return await said(answer())
+
+    return [explorer_machines, explorer_other_machine]
+
+
+def figures(request: dict, what: str) -> dict[str, float]:
+    """The numbers that describe `what`, by their names; NaN for what is no number: `checked` refuses it."""
+    given = {name: value for name, value in request[what].items() if name in WORDS}
+    plain = {name: isinstance(value, int | float) for name, value in given.items()}
+    return {name: float(value) if plain[name] else math.nan for name, value in given.items()}
+
+
+def answered(run: Run, lanes: list[tuple[int, int, int]], device: Device, target: Size, draft: Size) -> dict:
+    """The first steps of `lanes`, (lane, what it is called, shown steps) each, on `device`."""
+    told = []
+    for lane, called, shown in lanes:
+        record = run.records[lane]
+        count = min(shown, len(record.rows))
+        told.append({"lane": called} | other_machine(record.trace, count, device, target, draft))
+    return {"sentence": sentence(device, target), "lanes": told}
