@@ -94,6 +94,17 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"num_beams": 2, "num_rollouts": 3, "min_steps": 3},
     },
     "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
+    "stochastic_beam": {"prompt": "Tom had a big dog.", "max_new_tokens": 12},
+    "value_beam": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 16,
+        "parameters": {"scorer": "keyword", "keywords": "happy", "num_beams": 3, "candidates": 6},
+    },
+    "value_mcts": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 12,
+        "parameters": {"scorer": "keyword", "keywords": "ran", "simulations": 12},
+    },
     "lattice": {"max_new_tokens": 8, "parameters": {"ngram": 2, "max_forwards": 40}},
     "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
     "aded": {"max_new_tokens": 20},

@@ -1,8 +1,8 @@
 """Visits: how often each beginning was tried, the best result that was seen behind it, and the best texts.
 
-A fold over Propose, Score ("visits": how many results came back through a node, with the best of them and
-its prior; "text_value": what a finished text is worth), Verdict and Commit. It is drawn as the search graph
-is, with other words. Knows no strategy.
+A fold over Propose, Score ("visits": how many results came back through a node, with the best of them or
+their mean and its prior; "text_value": what a finished text is worth), Verdict and Commit. It is drawn as the
+search graph is, with other words. Knows no strategy.
 """
 
 from visualizers.scene import Header, Op, probability, view
@@ -15,7 +15,8 @@ class VisitTree(SearchGraph):
 
     def __init__(self, header: Header):
         super().__init__(header)
-        self.visits: dict[int, tuple[int, float, float]] = {}  # node -> results, the best of them, prior
+        self.visits: dict[int, tuple[int, float, float]] = {}  # node -> results, what they say of it, prior
+        self.word = "the best"  # what that is: the best of the results, or their mean
         self.value: dict[int, float] = {}  # newest node of a finished text -> its value, earliest first
         self.rollout: dict[int, int] = {}  # the same -> in which rollout it was completed
         self.newest: int | None = None  # the text of this step
@@ -24,10 +25,10 @@ class VisitTree(SearchGraph):
         """As the search graph's, with a question and a legend of its own."""
         return super().head() | {
             "column": 92, "wide": 128, "clip": True,
-            "question": "Which beginnings were tried how often, and what was the best result behind them?",
+            "question": "Which beginnings were tried how often, and what came of it?",
             "legend": [
                 ["node:chosen", "●", "chosen", "way to the best text"],
-                ["node:prompt", "●", "prompt", "tried (×n: how often, then the best result)"],
+                ["node:prompt", "●", "prompt", "tried (×n: how often, then the best or mean result)"],
                 ["node:live", "○", "live", "never tried, or part of a completion"],
                 ["node:finished", "■", "finished", "finished text, with its value"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
@@ -42,8 +43,10 @@ class VisitTree(SearchGraph):
             if type(event).__name__ != "Score":
                 continue
             if event.name == "visits":
-                best, prior = event.parts.get("value", 0.0), event.parts.get("prior", 0.0)
-                self.visits[event.node] = (round(event.total), best, prior)
+                if "mean" in event.parts:
+                    self.word = "their mean"
+                value = event.parts.get("mean", event.parts.get("value", 0.0))
+                self.visits[event.node] = (round(event.total), value, event.parts.get("prior", 0.0))
             if event.name == "text_value":
                 self.newest = event.node
                 self.value.setdefault(event.node, event.total)
@@ -79,8 +82,8 @@ class VisitTree(SearchGraph):
 
     def _note(self, node: int) -> str | None:
         left = self.below.get(node, 0) - self.drawn_below.get(node, 0)
-        count, best, _ = self.visits.get(node, (0, 0.0, 0.0))
-        words = [f"×{count} {best:.2f}"] if count else []
+        count, value, _ = self.visits.get(node, (0, 0.0, 0.0))
+        words = [f"×{count} {value:.2f}"] if count else []
         words += [f"{self.value[node]:.2f}"] if node in self.value and not count else []
         words += [f"+{left}"] if left else []
         return " ".join(words) or None
@@ -101,12 +104,15 @@ class VisitTree(SearchGraph):
             return ["end of the prompt"]
         said = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
         if node in self.visits:
-            count, best, prior = self.visits[node]
-            said.append(f"prior {probability(prior)}, {count} results, the best {best:.2f}")
+            count, value, prior = self.visits[node]
+            said.append(f"prior {probability(prior)}, {count} results, {self.word} {value:.2f}")
         if node in self.value:
             said.append(f"the text has {self.value[node]:.2f}")
         return [said[0], *([", ".join(said[1:])] if said[1:] else [])]
 
     def _said(self, step, leader: int | None) -> str:
+        if not self.value:
+            tried = sum(1 for count, _, _ in self.visits.values() if count)
+            return f"Step {step.index + 1}: {tried} beginnings tried."
         said = f"Step {step.index + 1}: {len(self.value)} texts completed"
         return said + (f", the best has {self.value[leader]:.2f}." if leader in self.value else ".")

@@ -48,14 +48,16 @@ class Hypothesis:
 
 
 class Beams:
-    """Up to `width` live and `width` finished hypotheses below the lane's tip; `group`: its name, if any."""
+    """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name, if any;
+    `added`: what the sums hold besides log-probabilities, None for nothing.
+    """
 
-    def __init__(self, lane: Lane, width: int, group: str | None = None):
+    def __init__(self, lane: Lane, width: int, group: str | None = None, added: str | None = None):
         parameters = lane.parameters
-        self.lane, self.width, self.group = lane, width, group
-        self.length_penalty: float = parameters["length_penalty"]
+        self.lane, self.width, self.group, self.added = lane, width, group, added
+        self.length_penalty: float = parameters.get("length_penalty", 0.0)
         # one beam is greedy decoding in transformers: the first end of text ends it
-        self.early_stopping: str = "true" if width == 1 else parameters["early_stopping"]
+        self.early_stopping: str = "true" if width == 1 else parameters.get("early_stopping", "false")
         self.looked_at = max(2, 1 + len(lane.eos)) * width  # so many that `width` always live on
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
@@ -91,17 +93,25 @@ class Beams:
                 found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
         return sorted(found, key=lambda c: (-c.total, c.token, c.row))
 
-    def advance(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[int]:
+    def advance(
+        self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
+    ) -> list[int]:
         """One position: picks the best continuations and tells what became of each candidate.
 
-        scores [B, V] decide, logprobs [B, V] are the target's own. Returns the tokens that were chosen, those
-        that end a text included. Afterwards `live` is empty if the search is over.
+        scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> the node of
+        children that were proposed before. Returns the tokens that were chosen, those that end a text
+        included. Afterwards `live` is empty if the search is over.
         """
+        born = born or {}
         lane, leaves = self.lane, self.live
         self.length += 1
         last = self.length == lane.budget
         candidates = self._best(scores, logprobs)
-        nodes = [lane.propose(leaves[c.row], c.token, c.logprob, slot=i) for i, c in enumerate(candidates)]
+        nodes = [
+            born.pop((leaves[c.row], c.token), None)
+            or lane.propose(leaves[c.row], c.token, c.logprob, slot=slot)
+            for slot, c in enumerate(candidates)
+        ]
         kept, gone, chosen = [], [], []
         for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
             ends = last or candidate.token in lane.eos
@@ -119,6 +129,9 @@ class Beams:
             if (ends and slot < self.width) or (kept and kept[-1][0] == node):
                 chosen.append(candidate.token)
                 self.logprobs[node] = candidate.logprob
+        for node in born.values():
+            lane.verdict(node, "pruned", reason=f"not among the best {len(candidates)}")
+        lane.drop(list(born.values()))
         self.live = [node for node, _ in kept]
         self.totals, self.paid = [c.total for _, c in kept], [c.paid for _, c in kept]
         self._bury(leaves, gone, "no continuation of it is kept")
@@ -128,9 +141,9 @@ class Beams:
         return chosen
 
     def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
-        """Says the sum by which a hypothesis is chosen, and of what it is made if there are penalties."""
-        if self.group:
-            parts = {"sum_logprob": total + paid, "diversity": -paid}
+        """Says the sum by which a hypothesis is chosen, and of what it is made."""
+        if self.added:
+            parts = {"sum_logprob": total + paid, self.added: -paid}
             self.lane.rank(node, "augmented_sum", total, rank, level=self.group, **parts)
         else:
             self.lane.rank(node, "sum_logprob", total, rank)

@@ -61,7 +61,7 @@ def diverse_beam(lane: Lane) -> Iterator[None]:
     """
     penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
     width = lane.parameters["num_beams"] // count
-    groups = [Beams(lane, width, f"group {g + 1}") for g in range(count)]
+    groups = [Beams(lane, width, f"group {g + 1}", "diversity") for g in range(count)]
     while running := [beams for beams in groups if beams.live]:
         leaves = list(dict.fromkeys(node for beams in running for node in beams.live))
         logprobs = lane.distribution(leaves, lane.score(leaves))  # [N, V]

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -149,6 +150,18 @@ SCORER = (
     Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
     Parameter("words", "int", 12, "For length: words that the text should have.", low=1, high=1000),
 )  # fmt: skip
+NOISE = Parameter(
+    "value_noise", "float", 0.0,
+    "Spoils the scorer: values are drawn around the true ones with this deviation, cut off at 0 and 1.",
+    low=0.0, high=100.0,
+)  # fmt: skip
+
+
+def spoiled(value: float, deviation: float, u: float) -> float:
+    """The value at `u`, from 0 to 1, of a normal distribution around `value` that is cut off at 0 and 1."""
+    normal = NormalDist(value, deviation)
+    low, high = normal.cdf(0.0), normal.cdf(1.0)
+    return min(1.0, max(0.0, normal.inv_cdf(low + u * (high - low))))
 
 
 def part(parameters: dict) -> Part:
@@ -197,6 +210,9 @@ class Scorer:
                 self.known[key] = self._ask_head(node, text)
             else:
                 self.known[key] = RULES[self.name][0](text, self.lane.parameters)
+            if deviation := self.lane.parameters.get(NOISE.name):
+                u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
+                self.known[key] = spoiled(self.known[key], deviation, u)
         return self.known[key]
 
     def _ask_head(self, node: int, text: Text) -> float:

@@ -6,8 +6,7 @@ Recursive Speculative Decoding (Jeon et al. 2024), section 3.2, with the stochas
 
 from collections.abc import Iterator
 
-import torch
-
+from decoders.gumbel import perturbed
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_MODEL
@@ -29,12 +28,6 @@ from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
-def below(value: float, scores: torch.Tensor) -> torch.Tensor:
-    """Perturbed scores [V], shifted so that the largest of them is `value` (Kool et al., appendix B.3)."""
-    gap = value - scores + torch.log1p(-(scores - scores.max()).exp())
-    return value - gap.clamp(min=0.0) - torch.log1p((-gap.abs()).exp())
-
-
 def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
     """A tree of at most `width` nodes a level, `depth` levels: on each those of the largest perturbed value,
     siblings in the order of their values. At temperature 0 nothing is perturbed: a plain beam.
@@ -54,8 +47,7 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
                 values = logs
                 if fill != FIXED:
                     draft.q[node] = q
-                    noise = lane.chooser.uniforms(len(q), ("draft", at, rank))
-                    values = below(value[node], logs - (-noise.log()).log())
+                    values = perturbed(lane.chooser, value[node], logs, ("draft", at, rank))
                 best = values.topk(min(width, len(q)))
                 candidates += [
                     (total, float(logs[token]), node, token)

@@ -1,5 +1,9 @@
 """What the experiments share: prompts of several kinds, and counts of drafted tokens. Knows no experiment."""
 
+from collections.abc import Sequence
+
+import torch
+
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace import Trace
@@ -45,6 +49,14 @@ def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int =
     """The trace of one lane, up to `tokens` new tokens."""
     ids = models["target"].encode(prompt)
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens)).run()
+
+
+def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float:
+    """The target's own log-probability of a text, at temperature 1."""
+    model = models["target"].model
+    with torch.inference_mode():
+        logits = model(torch.tensor([[*prompt, *text]], device=model.device)).logits[0, len(prompt) - 1 : -1]
+    return float(logits.float().log_softmax(-1)[range(len(text)), list(text)].sum())
 
 
 def tokens_a_round(traces: list[Trace]) -> float:

@@ -6,6 +6,7 @@ Knows numbers and tokens only.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from statistics import correlation
 
 Z = 1.959964  # of 95 in 100
 BLEU_ORDER = 4
@@ -24,6 +25,19 @@ def sign_test(won: int, lost: int) -> float:
     count = won + lost
     tail = sum(math.comb(count, k) for k in range(max(won, lost), count + 1)) / 2**count
     return min(1.0, 2 * tail)
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """The rank of each value from 1 on; equal ones share the mean of theirs."""
+    order = sorted(values)
+    return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Rank correlation (Spearman 1904); None where all values of one kind are equal."""
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return None
+    return correlation(ranks(one), ranks(other))
 
 
 def grams(tokens: Sequence[int], n: int) -> list[tuple[int, ...]]:

@@ -8,14 +8,12 @@ path's score there is not its own log-probability: how far are the two apart?
 
 import random
 
-import torch
-
 from decoders.lane import Lane, Limits
 from decoders.search.hypotheses import returned
 from decoders.search.lattice import FRONTIERS, Graph
 from decoders.trace import Propose, Trace, Verdict
 from explorer.experiments import Cell, Models, Result
-from explorer.experiments.asked import prompts
+from explorer.experiments.asked import own_logprob, prompts
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
 PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
@@ -46,14 +44,6 @@ def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
     paths = [path for node in last for path in graph.paths(node, MOST)]
     texts = [(tuple(nodes[n][0] for n in path), sum(nodes[n][1] for n in path)) for path in paths]
     return sum(graph.count(node, known) for node in last), texts
-
-
-def own_logprob(models: Models, prompt: list[int], text: Text) -> float:
-    """The model's own log-probability of a text."""
-    model = models["target"].model
-    with torch.inference_mode():
-        logits = model(torch.tensor([[*prompt, *text]], device=model.device)).logits[0, len(prompt) - 1 : -1]
-    return float(logits.float().log_softmax(-1)[range(len(text)), list(text)].sum())
 
 
 def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters) -> Trace:

@@ -8,10 +8,8 @@ nats: what the target finds a token's surprise, of the text as it stands.
 
 from statistics import fmean
 
-import torch
-
 from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.asked import decoded, own_logprob, prompts
 from explorer.experiments.figures import distinct, repetition, self_bleu
 
 PAPERS = ()
@@ -42,15 +40,6 @@ DRAWING = ("sample", "mirostat")
 CURVE = "temperature"
 
 
-def surprise(models: Models, prompt: list[int], text: list[int]) -> float:
-    """The target's mean negative log-probability of the text's tokens in nats, at temperature 1."""
-    model = models["target"].model
-    ids = torch.tensor([[*prompt, *text]], device=model.device)
-    with torch.inference_mode():
-        rows = model(ids).logits[0, len(prompt) - 1 : -1].float().log_softmax(-1)
-    return -float(rows.gather(-1, ids[0, len(prompt) :, None]).mean())
-
-
 def run(models: Models) -> Result:
     """A row a setting; curves of the share of different triples and of the surprise over the temperature."""
     beginnings = prompts("stories", PROMPTS)
@@ -61,7 +50,8 @@ def run(models: Models) -> Result:
         for text in beginnings:
             traces = [decoded(models, name, text, TOKENS, seed, **setting) for seed in range(seeds)]
             groups.append([trace.output() for trace in traces])
-            surprises += [surprise(models, trace.prompt, trace.output()) for trace in traces]
+            told = [(trace.prompt, trace.output()) for trace in traces]
+            surprises += [-own_logprob(models, given, out) / len(out) for given, out in told]
         two, three = (fmean([distinct(group, n) for group in groups]) for n in (2, 3))
         alike = fmean([self_bleu(group) for group in groups]) if seeds > 1 else None
         again = fmean([repetition(text) for group in groups for text in group])

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from decoders.chooser import Random
+from decoders.gumbel import below
 from decoders.lane import Lane, Limits
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import drafted
-from decoders.speculative.stochastic_beam import below, stochastic_beam
+from decoders.speculative.stochastic_beam import stochastic_beam
 from decoders.tables import TableModel, exact_law
 from tests.decoders.lossless import random_table, shape_of, statistics
 

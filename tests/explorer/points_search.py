@@ -156,6 +156,23 @@ def drafts_at_the_cost_of_one(superposed, beam):
     assert tokens[0] == len(superposed.output()) - 1 and tokens[1] > 2.5 * tokens[0]
 
 
+def draws_that_never_repeat(drawn, beam):
+    """Four texts each; those that were drawn part earlier."""
+    texts, beams = ([tuple(text) for text, _ in returned(trace)] for trace in (drawn, beam))
+    assert len(set(texts)) == len(texts) == len(beams) == 4
+    assert shared(drawn) < shared(beam)
+
+
+def a_value_finds_its_word(guided, spoiled, plain):
+    assert "happy" in guided.text() and "happy" not in plain.text()
+    assert total(plain) > total(guided) and total(plain) > total(spoiled)
+
+
+def trying_finds_the_word(tried, greedy):
+    visits = [e for step in tried.steps for e in step.of(Score) if e.name == "visits"]
+    assert max(e.total for e in visits) >= 24 and "ran" in tried.text() and "ran" not in greedy.text()
+
+
 def the_shortest_of_many(alone, race):
     """Its own sample number 0 is the lone one, so the race takes no longer."""
     assert len(race.output()) <= len(alone.output()) and forwards(race) == len(race.output())
@@ -205,6 +222,9 @@ SHOWS = {
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,
     "An answer out of the text": answers_with_a_span,
+    "Four texts, none of them twice": draws_that_never_repeat,
+    "Beams that want a word": a_value_finds_its_word,
+    "Tried many times before each token": trying_finds_the_word,
     "Many texts in one graph": merges,
     "Three drafts for one": drafts_at_the_cost_of_one,
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from explorer.experiments.figures import bleu, distinct, repetition, self_bleu, sign_test, wilson
+from explorer.experiments.figures import bleu, distinct, repetition, self_bleu, sign_test, spearman, wilson
 
 
 def test_wilson_s_interval():
@@ -15,6 +15,13 @@ def test_the_sign_test():
     assert sign_test(0, 0) == sign_test(3, 3) == 1.0
     assert sign_test(5, 0) == sign_test(0, 5) == pytest.approx(2 / 32)
     assert sign_test(8, 2) == pytest.approx(2 * (45 + 10 + 1) / 1024)
+
+
+def test_rank_correlation_by_hand():
+    assert spearman([1, 2, 3, 4], [10, 20, 30, 99]) == pytest.approx(1.0)
+    assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
+    assert spearman([1, 2, 3, 4], [1, 1, 2, 2]) == pytest.approx(2 / 5**0.5)  # ranks 1.5 1.5 3.5 3.5
+    assert spearman([1, 2], [5, 5]) is None
 
 
 def test_what_is_said_again():

@@ -35,3 +35,15 @@ def test_numbers_are_those_of_the_newest_events():
         best = max(e.total for e in scores if e.name == "text_value")
         assert marks["q1"]["text"].startswith(f"{best:.2f} rollout ")
         assert any(op.get("say", "").endswith(f"the best has {best:.2f}.") for op in ops[-2])
+
+
+def test_a_search_without_finished_texts_tells_means():
+    model = TableModel(lambda text: [0.2, 0.4, 0.25, 0.15], 4, frozenset({0}), words=WORDS)
+    given = {"scorer": "keyword", "keywords": "c", "simulations": 12, "width": 3}
+    trace = Lane("value_mcts", [1], {"target": model}, given, 0, Limits(max_new_tokens=3)).run()
+    marks, ops = fold(VisitTree, [s.events for s in trace.steps], [1], WORDS)
+    visits = {e.node: e for s in trace.steps for e in s.of(Score) if e.name == "visits"}
+    tried = [m for m in of_kind(marks, "node") if m["node"] in visits]
+    assert tried and all(m["note"].startswith(f"×{visits[m['node']].total} ") for m in tried)
+    assert any("their mean" in line for m in tried for line in m["hover"])
+    assert any(op.get("say", "").endswith("beginnings tried.") for each in ops for op in each)

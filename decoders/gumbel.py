@@ -1,0 +1,21 @@
+"""Gumbel noise on log-probabilities: the largest of the noisy ones is a draw, the k largest are k draws
+without replacement (Kool, van Hoof and Welling 2019).
+"""
+
+import torch
+
+from decoders.chooser import Chooser, Tag
+
+
+def below(value: float, scores: torch.Tensor) -> torch.Tensor:
+    """Perturbed scores [V], shifted so that the largest of them is `value` (Kool et al., appendix B.3)."""
+    gap = value - scores + torch.log1p(-(scores - scores.max()).exp())
+    return value - gap.clamp(min=0.0) - torch.log1p((-gap.abs()).exp())
+
+
+def perturbed(chooser: Chooser, value: float, logprobs: torch.Tensor, tag: Tag) -> torch.Tensor:
+    """Log-probabilities [V] (float64) of a node's children with noise of their own, the largest of which is
+    the node's own perturbed `value`: what was drawn above stays true below.
+    """
+    noise = chooser.uniforms(len(logprobs), tag).to(logprobs.device)
+    return below(value, logprobs - (-noise.log()).log())

@@ -1,0 +1,75 @@
+"""Value-guided beam search: what a scorer thinks of a beginning counts beside its likelihood.
+
+Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022). Knows one lane; the scorers
+are in values.py, the bookkeeping in beams.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.search import values
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+
+
+@strategy(
+    name="value_beam",
+    title="Value-guided beam search",
+    family="search",
+    parameters=(
+        *values.SCORER,
+        values.NOISE,
+        Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
+        Parameter("candidates", "int", 10, "Likeliest tokens of each that are scored.", low=1, high=64),
+        Parameter("likelihood_weight", "float", 0.1, "1: likelihood alone; 0: the scorer alone.", 0.0, 1.0),
+        replace(LENGTH_PENALTY, default=0.0),
+        EARLY_STOPPING,
+    ),
+    together=values.unusable,
+    suits=values.unscored,
+    papers=("language-model-decoding-as-likelihood-utility-alignment",),
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
+    parts=lambda parameters: [
+        Part("frontier", "beams", "The num_beams best live texts; their likeliest continuations compete."),
+        values.part(parameters),
+    ],
+)  # fmt: skip
+def value_beam(lane: Lane) -> Iterator[None]:
+    """A beam search that ranks texts by likelihood and by what a scorer thinks of them.
+
+    1. One forward scores all live texts; the `candidates` likeliest tokens of each are looked at.
+    2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from
+       `c log p(s) + (1 - c) V(s)`, c the likelihood_weight.
+    3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones.
+
+    With c = 1 it is a beam search over the likeliest tokens. Noise on the values shows how good a scorer has
+    to be before it helps.
+    """
+    scorer, c = values.Scorer(lane), lane.parameters["likelihood_weight"]
+    beams = Beams(lane, lane.parameters["num_beams"], added="value")
+    begin = (1 - c) * scorer.score(lane.tip, whole=False)
+    beams.totals, beams.paid = [begin], [-begin]
+    while beams.live:
+        leaves = beams.live
+        logprobs = lane.distribution(leaves, lane.score(leaves))  # [B, V]
+        scores, born = torch.full_like(logprobs, -torch.inf, dtype=torch.float64), {}
+        top = logprobs.topk(min(lane.parameters["candidates"], logprobs.shape[-1]), dim=-1)
+        last = beams.length + 1 == lane.budget
+        for row, (leaf, tokens) in enumerate(zip(leaves, top.indices.tolist(), strict=True)):
+            likely = beams.totals[row] + beams.paid[row]  # log p of the beginning
+            for slot, token in enumerate(tokens):
+                logprob = float(logprobs[row, token])
+                node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
+                value = scorer.score(node, whole=last or token in lane.eos)
+                scores[row, token] = c * (likely + logprob) + (1 - c) * value - beams.totals[row]
+        beams.advance(scores, logprobs.double(), born)
+        rank_live([beams])
+        if beams.live:
+            settle(lane, [beams])
+        else:
+            conclude(lane, [beams])
+        yield

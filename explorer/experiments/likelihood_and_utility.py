@@ -1,0 +1,128 @@
+"""Is the likely text the useful one, and how good must a value be to help?
+
+Language Model Decoding as Likelihood-Utility Alignment (2022) in small. First: beams, stochastic beams and
+samples give candidates for each problem; how do their log-probabilities and what they are worth go together
+(rank correlation within a problem), and what are the likeliest, all of them on average, and the best worth?
+Longest story asks for as many words as possible. Then a ladder: an oracle that knows the beginnings of the
+right answer is spoiled by noise, and guides beams and a tree search. Where do they stop being better than
+beam search, which asks nobody?
+"""
+
+from collections.abc import Callable
+from statistics import fmean
+
+from decoders.lane import Lane, Limits
+from decoders.search import values
+from decoders.search.hypotheses import returned
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import own_logprob, prompts
+from explorer.experiments.figures import spearman
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.own_tests import pass_rate
+
+PAPERS = ("language-model-decoding-as-likelihood-utility-alignment",)
+COUNT, EACH, TOKENS = 20, 6, 48  # problems of a task, candidates of each way
+CLOSED = ("count", "word_problem", "translate", "json")
+STORIES, LONGEST = 6, "longest story"
+LADDER, LADDER_COUNT = ("count", "translate"), 12
+NOISE = (0.0, 0.25, 0.5, 1.0, 4.0)
+GUIDED: dict[str, tuple[str, dict]] = {
+    "guided beams": ("value_beam", {"num_beams": 3, "candidates": 6}),
+    "guided tree search": ("value_mcts", {"simulations": 12, "width": 6}),
+}
+
+
+def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
+    """Different texts for a prompt, of beams, stochastic beams and samples, with their log-probabilities."""
+    target = models["target"]
+    ids, limits = target.encode(prompt), Limits(TOKENS)
+    beams = {"num_beams": EACH, "num_return_sequences": EACH}
+    ways = [("beam", beams, 0), ("stochastic_beam", {"num_beams": EACH}, 0)]
+    traces = [Lane(name, ids, models, given, seed, limits).run() for name, given, seed in ways]
+    texts = {tuple(text) for trace in traces for text, _ in returned(trace)}
+    texts |= {tuple(Lane("sample", ids, models, {}, seed, limits).run().output()) for seed in range(EACH)}
+    return [(said(models, text), own_logprob(models, ids, text)) for text in sorted(texts)]
+
+
+def said(models: Models, tokens: tuple[int, ...]) -> str:
+    """What some tokens say, without an end of text."""
+    target = models["target"]
+    plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
+    return plain.decode("utf-8", "replace")
+
+
+def aligned(
+    models: Models, name: str, prompt_of: list[str], worth: Callable[[int, str], float]
+) -> list[Cell]:
+    """A row: rank correlation, and what the likeliest candidate, the mean one and the best are worth."""
+    correlations, likeliest, mean, best = [], [], [], []
+    for at, prompt in enumerate(prompt_of):
+        found = candidates(models, prompt)
+        useful = [worth(at, text) for text, _ in found]
+        logprobs = [logprob for _, logprob in found]
+        correlation = spearman(logprobs, useful)
+        if correlation is not None:
+            correlations.append(correlation)
+        likeliest.append(useful[logprobs.index(max(logprobs))])
+        mean.append(fmean(useful))
+        best.append(max(useful))
+    known = fmean(correlations) if correlations else None
+    return [name, known, len(correlations), fmean(likeliest), fmean(mean), fmean(best)]
+
+
+def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool:
+    """Whether one lane answers a problem, its scorer asking an oracle."""
+    values.give_tests(lambda prompt, written: float(problem.answer.strip().startswith(written.strip())))
+    trace = Lane(strategy, models["target"].encode(problem.prompt), models, given, 0, Limits(TOKENS)).run()
+    return TASKS[problem.task].check(problem, said(models, tuple(trace.output()))).right
+
+
+def run(models: Models) -> Result:
+    """A row a task, and one for each way and deviation of the noise."""
+    rows: list[list[Cell]] = []
+    for task in CLOSED:
+        asked = problems(task, COUNT, HELD_OUT_SEED)
+
+        def right(at: int, text: str, task=task, asked=asked) -> float:
+            return float(TASKS[task].check(asked[at], text).right)
+
+        rows.append(aligned(models, task, [problem.prompt for problem in asked], right))
+    rows.append(
+        aligned(models, LONGEST, prompts("stories", STORIES), lambda _, text: float(len(text.split())))
+    )
+    asked = [problem for task in LADDER for problem in problems(task, LADDER_COUNT, HELD_OUT_SEED)]
+    plain = fmean([solved(models, "beam", {"num_beams": 3, "length_penalty": 0.0}, p) for p in asked])
+    lines = [Line("beam search", [[deviation, plain] for deviation in NOISE])]
+    for name, (strategy, given) in GUIDED.items():
+        shares = [
+            fmean(
+                [
+                    solved(models, strategy, given | {"scorer": "tests", "value_noise": noise}, p)
+                    for p in asked
+                ]
+            )
+            for noise in NOISE
+        ]
+        lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
+    values.give_tests(pass_rate)
+    closest, farthest = (pick(rows, key=lambda r: r[1]) for pick in (max, min))
+    says = [
+        f"Likely and useful go together most for {closest[0]} (rank correlation {closest[1]:.2f}), least for "
+        f"{farthest[0]} ({farthest[1]:.2f}).",
+        *(f"{r[0]}: the likeliest candidate is worth {r[3]:.2f}, the best {r[5]:.2f}." for r in rows),
+        *(crossing(line, plain) for line in lines[1:]),
+    ]
+    columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
+    chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
+    return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
+
+
+def crossing(line: Line, plain: float) -> str:
+    """How far a way's value may be spoiled before beam search, which has `plain`, is as good."""
+    lost = [noise for noise, share in line.points if share <= plain]
+    first, last = line.points[0][1], line.points[-1][1]
+    until = f"no longer from a deviation of {lost[0]:g}" if lost else "at every deviation tried"
+    return (
+        f"{line.label}: {first:.0%} right with a perfect oracle, {last:.0%} with the most noise; better than "
+        f"beam search's {plain:.0%} {until}."
+    )
