@@ -64,6 +64,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
         "parameters": {"noise": "none", "epsilon": 0.7},
     },
+    "coupling": {"max_new_tokens": 16, "parameters": {"message": "abacad"}},
     "first_finish": {
         "prompt": "The dog was tired. Mom said it was time to sleep.",
         "max_new_tokens": 40,

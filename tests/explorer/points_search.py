@@ -199,7 +199,17 @@ def surprise_is_as_asked(low, high):
     assert few < 2.0 < many
 
 
+def letters_are_read(whole, squeezed):
+    """All letters where each is a sign; with two in one sign, the rarer of them is lost."""
+    read = [[e for s in t.steps for e in s.of(Score) if e.name == "letter"] for t in (whole, squeezed)]
+    assert [len(letters) for letters in read] == [6, 6]
+    assert all(e.parts["right"] for e in read[0])
+    lost = [e for e in read[1] if not e.parts["right"]]
+    assert lost and any(e.level == "b → a" for e in lost)
+
+
 SHOWS = {
+    "A word between the lines": letters_are_read,
     "Whoever ends first": the_shortest_of_many,
     "Steps that are checked": false_steps_are_not_gone_on_with,
     "Pieces that must be good enough": pieces_are_drawn_again,

@@ -58,6 +58,7 @@ def short(monkeypatch):
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
         "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
+        "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():

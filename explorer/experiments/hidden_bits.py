@@ -1,0 +1,132 @@
+"""How many bits can ordinary text hide?
+
+A source of eight letters is squeezed into a budget of R bits a letter, by four encoders: the greedy search, all
+maps, the greedy one spread between two maps, and blocks of neighbours (uniform quantisation). H(T) is what is
+sent, I(X;T) what that says of the letter, and I(X;Y) what one token drawn from the target's own row says of
+it, coupled greedily, on average over rows of stories. Then letters are hidden in texts: how many are right once
+the rows have offered twice H(T)? And are the first tokens of many messages drawn from the model's own row?
+"""
+
+import math
+from statistics import fmean
+
+import torch
+
+from decoders.lane import Lane, Limits
+from decoders.sampling.bottleneck import coupled, encoder, entropy, information, joint_of
+from decoders.trace import Distribution, Score, Trace
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import prompts
+from explorer.experiments.figures import wilson
+
+PAPERS = ("minimum-entropy-coupling-with-bottleneck",)
+WEIGHTS = [30, 22, 15, 11, 8, 6, 5, 3]
+BUDGETS = [x / 4 for x in range(1, 12)]
+ENCODERS = ("greedy", "exact", "between", "blocks")
+TEXTS, SEEDS, TOKENS, DRAWS = 6, 4, 20, 20_000
+
+
+def blocks(p: torch.Tensor, bits: float) -> torch.Tensor:
+    """As many blocks of neighbours, equal in number, as the budget has room for."""
+    count = int(2**bits)
+    return joint_of(p, [tuple(x.tolist()) for x in torch.arange(len(p)).tensor_split(count) if len(x)])
+
+
+def encoded(p: torch.Tensor, bits: float, name: str) -> torch.Tensor:
+    """The joint law [X, T] of an encoder."""
+    return blocks(p, bits) if name == "blocks" else encoder(p, bits, name)
+
+
+def said_by_a_token(joint: torch.Tensor, q: torch.Tensor) -> float:
+    """I(X; Y) in bits where T is coupled with a row q [V]."""
+    sent = joint.sum(0)
+    table = coupled(sent.tolist(), q.tolist()).joint()
+    return information(joint / sent @ table)
+
+
+def rows(models: Models) -> list[torch.Tensor]:
+    """The target's rows [V] after the prompts of stories."""
+    target, found = models["target"], []
+    for prompt in prompts("stories", TEXTS):
+        ids = torch.tensor([target.encode(prompt)], device=target.model.device)
+        with torch.inference_mode():
+            found.append(target.model(ids).logits[0, -1].double().softmax(-1).cpu())
+    return found
+
+
+def read(trace: Trace) -> list[bool]:
+    """Whether each letter of a text is right, of those for which the rows offered more than twice H(T): by
+    the belief at the token where they had.
+    """
+    found, offered, budget, open_letter = [], 0.0, 0.0, False
+    for step in trace.steps:
+        beliefs = [e for e in step.of(Score) if e.name == "belief"]
+        if len(beliefs) == 2:  # a letter begins with this token
+            offered, open_letter = 0.0, True
+            budget = -sum(p * math.log2(p) for p in beliefs[0].parts.values() if p > 0)
+        offered += sum(e.entropy for e in step.of(Distribution)) / math.log(2)
+        if beliefs and open_letter and offered > 2 * budget:
+            found.append(beliefs[-1].total == max(beliefs[-1].parts.values()))
+            open_letter = False
+    return found
+
+
+def letters(models: Models) -> list[bool]:
+    """Whether letters that were drawn are read, over prompts and seeds; only ever surer ones end a letter."""
+    target, found = models["target"], []
+    settings = {"weights": WEIGHTS, "confidence": 0.9999}
+    for prompt in prompts("stories", TEXTS):
+        for seed in range(SEEDS):
+            lane = Lane("coupling", target.encode(prompt), models, settings, seed, Limits(TOKENS))
+            found += read(lane.run())
+    return found
+
+
+def chi_square(q: torch.Tensor) -> float:
+    """The p-value of the first tokens of many messages, their letters equally frequent, against the row."""
+    count, draws = len(WEIGHTS), torch.Generator().manual_seed(0)
+    table = coupled([1 / count] * count, q.tolist())
+    sent = torch.randint(count, (DRAWS,), generator=draws).bincount(minlength=count)
+    seen = torch.zeros(len(q), dtype=torch.long)
+    for t, times in enumerate(sent.tolist()):
+        tokens = torch.multinomial(table.row(t), times, replacement=True, generator=draws)
+        seen += tokens.bincount(minlength=len(q))
+    common = [y for y in range(len(q)) if DRAWS * float(q[y]) >= 5]
+    pairs = [(int(seen[y]), DRAWS * float(q[y])) for y in common]
+    rest = DRAWS - sum(n for _, n in pairs), DRAWS - sum(e for _, e in pairs)
+    chi = sum((n - e) ** 2 / e for n, e in [*pairs, rest] if e > 0)
+    return float(torch.special.gammaincc(torch.tensor(len(pairs) / 2), torch.tensor(chi / 2)))
+
+
+def run(models: Models) -> Result:
+    """A row a budget; H(T) as stairs."""
+    p = torch.tensor(WEIGHTS, dtype=torch.float64) / sum(WEIGHTS)
+    laws = rows(models)
+    table, best = [], 0
+    for bits in BUDGETS:
+        joints = [encoded(p, bits, name) for name in ENCODERS]
+        sent = [entropy(joint.sum(0)) for joint in joints]
+        says = [information(joint) for joint in joints]
+        drawn = [fmean([said_by_a_token(joint, q) for q in laws]) for joint in joints]
+        best += sent[0] >= sent[-1] - 1e-9
+        table.append([bits, *sent, says[2], *drawn])
+    plain = fmean([said_by_a_token(torch.diag(p), q) for q in laws])
+    hidden, chance = letters(models), [chi_square(q) for q in laws]
+    low, high = wilson(sum(hidden), len(hidden)) if hidden else (0.0, 1.0)
+    columns = ["R", *(f"H(T) {name}" for name in ENCODERS), "I(X;T) between",
+               *(f"I(X;Y) {name}" for name in ENCODERS)]  # fmt: skip
+    right = f"{sum(hidden)} of {len(hidden)}"
+    says = [
+        f"The greedy search sends at least as many bits as blocks do at {best} of {len(BUDGETS)} budgets.",
+        f"Without a budget a letter has {entropy(p):.2f} bits and a token says {plain:.2f} of them; drawn "
+        "without a coupling it says none.",
+        f"{right} letters ({low:.0%} to {high:.0%}) are right once the rows have offered twice their bits.",
+        f"First tokens of {DRAWS:,} messages against the model's row: p of chi-square "
+        f"{', '.join(f'{x:.2f}' for x in chance)}.",
+    ]
+    lines = [
+        Line(f"H(T) {name}", [[row[0], row[1 + at]] for row in table]) for at, name in enumerate(ENCODERS)
+    ]
+    lines += [Line("I(X;Y) greedy", [[row[0], row[6]] for row in table])]
+    chart = Chart("What a budget lets through", "budget R, bits a letter", "bits a letter", lines)
+    return Result(columns, table, says, chart)
