@@ -33,7 +33,8 @@ class Coupling:
             "left": 8, "right": 8, "axis": None, "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "the token that was drawn, and the sign that is meant"],
-                ["cell:prompt", "▪", "soft", "mass of a cell; belief before and after; q: mass of the token"],
+                ["cell:prompt", "▪", "soft",
+                 "mass of a cell; was, is: belief before, after; q: mass of the token"],
             ],
         }  # fmt: skip
 
@@ -66,10 +67,10 @@ class Coupling:
     def _heading(self, shown: list[int], drawn: int) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
         ops: list[Op] = [scroll_row(self.tables, "tables", self.y, self.y + HEADER)]
-        names = [(f"{self.tables}", SIGN, "soft"), ("before", BEFORE, "soft")]
+        names = [(f"{self.tables}", SIGN, "soft"), ("was", BEFORE, "soft")]
         for at, node in enumerate(shown):
             names.append((self.nodes.text(node), (TOKENS + at * WIDE, WIDE), role(node == drawn)))
-        names.append(("after", (TOKENS + len(shown) * WIDE, AFTER), "soft"))
+        names.append(("is", (TOKENS + len(shown) * WIDE, AFTER), "soft"))
         for at, (text, (x, w), look) in enumerate(names):
             place = {"panel": "tables", "x": x + w / 2, "y": round(self.y + HEADER / 2, 3), "w": w}
             words = {"text": text, "role": look, "bold": look == "ink", "align": "center", "priority": 0}
@@ -82,17 +83,17 @@ class Coupling:
         before, later = self.belief.get(sign, 0.0), after.parts[sign]
         hover = [f"sign {sign}: belief {probability(before)}, then {probability(later)}"]
         ops = [self._cell(key, SIGN, y, sign, 0.0, meant, hover)]
-        ops.append(self._cell(key + "b", BEFORE, y, probability(before), before, False, hover))
+        ops.append(self._cell(key + "b", BEFORE, y, short(before), before, False, hover))
         for at, column in enumerate(columns):
             mass, here = column.parts.get(sign, 0.0), column.node == drawn
             said = f"{self.nodes.text(column.node)} for {sign}: {probability(mass)}"
             words = [f"{said} of {probability(column.total)}", *hover]
             place = (TOKENS + at * WIDE, WIDE)
-            text = probability(mass) if mass >= 0.0005 else ""
+            text = short(mass) if mass else ""
             mark = self._cell(f"{key}.{at}", place, y, text, mass, meant and here, words)
             ops.append(mark | {"node": column.node})
         end = (TOKENS + len(columns) * WIDE, AFTER)
-        return [*ops, self._cell(key + "a", end, y, probability(later), later, False, hover)]
+        return [*ops, self._cell(key + "a", end, y, short(later), later, False, hover)]
 
     def _margin(self, row: int, columns: list, drawn: int) -> list[Op]:
         """The model's own row: what the columns add up to."""
@@ -101,7 +102,7 @@ class Coupling:
         ops = [self._cell(key, SIGN, y, "q", 0.0, False, hover)]
         for at, column in enumerate(columns):
             place = (TOKENS + at * WIDE, WIDE)
-            text = probability(column.total)
+            text = short(column.total)
             ops.append(self._cell(f"{key}{at}", place, y, text, 0.0, False, hover) | {"fill": "outline"})
         return ops
 
@@ -119,3 +120,8 @@ class Coupling:
 def role(drawn: bool) -> str:
     """The drawn token stands out."""
     return "ink" if drawn else "soft"
+
+
+def short(p: float) -> str:
+    """Two places: `.28`, `.00`, `1`."""
+    return "1" if p > 0.995 else f"{p:.2f}".removeprefix("0")

@@ -25,7 +25,7 @@ def entropy(law: torch.Tensor) -> float:
 
 def information(joint: torch.Tensor) -> float:
     """I(X; Y) in bits of a joint law [X, Y]."""
-    return entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint)
+    return max(0.0, entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint))
 
 
 # ---- the encoder -------------------------------------------------------------------------------------------

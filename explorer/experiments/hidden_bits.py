@@ -1,10 +1,11 @@
 """How many bits can ordinary text hide?
 
-A source of eight letters is squeezed into a budget of R bits a letter, by four encoders: the greedy search, all
-maps, the greedy one spread between two maps, and blocks of neighbours (uniform quantisation). H(T) is what is
-sent, I(X;T) what that says of the letter, and I(X;Y) what one token drawn from the target's own row says of
-it, coupled greedily, on average over rows of stories. Then letters are hidden in texts: how many are right once
-the rows have offered twice H(T)? And are the first tokens of many messages drawn from the model's own row?
+A source of eight letters is squeezed into a budget of R bits a letter, by four encoders: the greedy search,
+all maps, the greedy one spread between two maps, and blocks of neighbours (uniform quantisation). H(T) is
+what is sent, I(X;T) what that says of the letter, and I(X;Y) what one token drawn from the target's own row
+says of it, coupled greedily, on average over rows of stories. Then letters are hidden in texts: how many
+are right once the rows have offered twice H(T)? And are the first tokens of many messages drawn from the
+model's own row?
 """
 
 import math

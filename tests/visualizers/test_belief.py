@@ -8,8 +8,7 @@ from decoders.trace import Score
 from tests.decoders.lossless import random_table
 from tests.visualizers.folding import fold, of_kind
 from visualizers.belief import Belief, bits
-from visualizers.coupling import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling
-from visualizers.scene import probability
+from visualizers.coupling import AFTER, BEFORE, SIGN, TOKENS, WIDE, Coupling, short
 
 WORDS = ["<i>", "b", "c", "d", "e", "f", "g", "h", "i"]
 GIVEN = {"message": "abca", "weights": [4, 2, 1], "confidence": 0.9}
@@ -88,7 +87,7 @@ def test_every_token_of_the_message_is_a_table_of_its_cells():
         column = [m for m in cells if m.get("node") == node]
         assert {m["x"] for m in column} == {round(TOKENS + (at + 0.5) * WIDE, 3)}
         wanted = [told.parts.get(sign, 0.0) for sign in ("a", "b", "c")]
-        assert [m["text"] for m in column] == [probability(x) if x >= 0.0005 else "" for x in wanted]
+        assert [m["text"] for m in column] == [short(x) if x else "" for x in wanted]
     filled = [m for m in cells if m["state"] == "chosen"]
     assert len(filled) == 2 * tables and BEFORE[0] >= sum(SIGN) and AFTER > 0
 
