@@ -7,7 +7,8 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
-SCORING = {"reward", "acceptance", "judge", "outlook"}  # kinds of heads that score and do not draft
+# kinds of heads that say something of a place and do not draft
+SCORING = {"reward", "acceptance", "autodeco", "judge", "outlook"}
 
 
 def shipped() -> list[str]:

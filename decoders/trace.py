@@ -26,6 +26,7 @@ CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 DRAWER = "explorer.replay:show"
 MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
 
+GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
 STATUSES = (
     "accepted", "rejected", "never reached", "resampled", "bonus", "pruned", "merged", "finished", "forced",

@@ -34,6 +34,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 24,
         "parameters": {"tau": 1.5},
     },
+    "autodeco": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 24},
     "ead": {"max_new_tokens": 30, "parameters": {"stay": 3}},
     "aggressive": {
         "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "

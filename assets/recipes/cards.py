@@ -6,6 +6,7 @@ Knows Markdown and where the texts come from; measures nothing.
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from corpus import STORY_MIX
@@ -54,6 +55,21 @@ FORETOLD = (
     "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
     "bins of the chances, on average.\n"
 )
+TEMPERED = (
+    "What the temperature head is trained to lower, in nats a token on held-out text: cross-entropy weighted "
+    "by the model's own probabilities, places where its likeliest token is right counted for 0.4. `best "
+    "single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
+    "true, weights by them make one half the best temperature everywhere: little is left to win.\n"
+)
+NUCLEI = (
+    "Means on the same text: temperature and top-p that the heads say, how many tokens are left to draw "
+    "from, and `covered`, how often the next token of the text is among them.\n"
+)
+DRAWN = (
+    "Drawn with the same random numbers in every column; in percent of held-out problems. `default`: "
+    "temperature and top-p 1; `best fixed`: of {settings} pairs the one that solves most of these very "
+    "problems, which is temperature {temperature:g} with top-p {top_p:g}.\n"
+)
 A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
@@ -87,9 +103,12 @@ def sections(folder: Path, facts: dict) -> list[str]:
         pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
         told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
         told = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else told
+        told = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else told
         found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
     if rollbacks := left(folder, "rollbacks.json"):
         found.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
+    if tempered := left(folder, "temperatures.json"):
+        found += autodeco(tempered)
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
@@ -118,6 +137,16 @@ def accepted(draft: str, found: dict[str, dict[str, float]]) -> str:
     return f"## Acceptance of `{draft}` against `{TARGET}`\n{told}\n{table(rows)}\n"
 
 
+def autodeco(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """What heads that set temperature and top-p win, and what they set, as sections."""
+    chosen = ", ".join(f"{group} {t:g}" for group, t in found["chosen"].items())
+    losses, nuclei = (table(found[part], "{:.3f}".format) for part in ("losses", "nuclei"))
+    return [
+        f"## Temperatures against a single one\n{TEMPERED.format(chosen=chosen)}\n{losses}\n",
+        f"## What the heads say\n{NUCLEI}\n{nuclei}\n",
+    ]
+
+
 def guesses(drafter: str, found: dict[str, dict[str, dict]]) -> str:
     """The numbers of one head or early exit."""
     rows = {}
@@ -128,12 +157,19 @@ def guesses(drafter: str, found: dict[str, dict[str, dict]]) -> str:
     return f"### {drafter}\n{table(rows)}\n\n"
 
 
-def table(rows: dict[str, dict[str, float]]) -> str:
-    """Shares in percent as a table in Markdown, a row each; what a row lacks stays empty."""
+def percent(share: float) -> str:
+    """A share as a whole number."""
+    return f"{100 * share:.0f}"
+
+
+def table(rows: dict[str, dict[str, float]], form: Callable[[float], str] = percent) -> str:
+    """Shares in percent (or numbers in another form) as a table in Markdown, a row each; what a row lacks
+    stays empty.
+    """
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
     lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
     for name, row in rows.items():
-        cells = (f"{100 * row[c]:.0f}" if c in row else "" for c in columns)
+        cells = (form(row[c]) if c in row else "" for c in columns)
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -12,6 +12,7 @@ import cards
 import llama_tiny_seq2seq
 import measure_acceptance
 import measure_acceptance_head
+import measure_autodeco
 import measure_diffusion
 import measure_drafts
 import measure_judge
@@ -43,6 +44,7 @@ MEASURES = {
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
     "llama-tiny-acceptance": measure_acceptance_head.measure,
+    "llama-tiny-autodeco": measure_autodeco.measure,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),

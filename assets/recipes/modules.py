@@ -76,6 +76,7 @@ def train_scorer(
     million_tokens: float,
     work: Path,
     batch: int,
+    rates: tuple[float, float] = training.RATES,
 ) -> Curve:
     """Trains a head that scores, in place, on `loss(rows, truths)`: `batch` rows with their truths, drawn by
     chance from `told`; those of `held` are never fed.
@@ -94,7 +95,7 @@ def train_scorer(
         head.train()
         return total / len(held[0])
 
-    return training.train(head, loss, feed, validate, million_tokens, work)
+    return training.train(head, loss, feed, validate, million_tokens, work, rates=rates)
 
 
 def ship_scorer(

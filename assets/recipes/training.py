@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
 SAVE_SECONDS = 180.0
+RATES = (6e-3, 3e-3)  # learning rates of Muon and of AdamW
 CURVE = ["million_tokens", "training_loss", "held_out_loss"]  # columns of most loss.csv
 Curve = list[tuple[float, ...]]  # (million tokens, training losses, held-out losses): mostly one of each
 Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
@@ -85,9 +86,7 @@ def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
     return deep
 
 
-def optimizers(
-    model: torch.nn.Module, rates: tuple[float, float] = (6e-3, 3e-3)
-) -> list[torch.optim.Optimizer]:
+def optimizers(model: torch.nn.Module, rates: tuple[float, float] = RATES) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the layers, AdamW for embeddings and norms. rates: of the two."""
     tables = {p for m in model.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()}
     tables |= {p for n, p in model.named_parameters() if "embed" in n}
@@ -157,6 +156,7 @@ def train(
     million_tokens: float,
     work: Path,
     before: float = 0.0,
+    rates: tuple[float, float] = RATES,
 ) -> Curve:
     """Trains `model` in place on `loss(rows, labels)` of the rows that `feed(tokens seen)` gives.
 
@@ -173,7 +173,7 @@ def train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         return rows.numel(), [value.item()]
 
-    return go_on(model, optimizers(model), step, lambda: [validate()], million_tokens, work, before)
+    return go_on(model, optimizers(model, rates), step, lambda: [validate()], million_tokens, work, before)
 
 
 def go_on(

@@ -5,6 +5,7 @@
 from torch import nn
 
 from decoders.heads.acceptance import Acceptance
+from decoders.heads.autodeco import AutoDeco
 from decoders.heads.eagle import Eagle
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
@@ -19,6 +20,7 @@ __all__ = [
     "KINDS",
     "SCORERS",
     "Acceptance",
+    "AutoDeco",
     "DraftModule",
     "Eagle",
     "Entries",
@@ -34,4 +36,6 @@ __all__ = [
 ]
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
-SCORERS: dict[str, type[nn.Module]] = {module.kind: module for module in (Reward, Acceptance, Judge, Outlook)}
+SCORERS: dict[str, type[nn.Module]] = {
+    module.kind: module for module in (Reward, Acceptance, AutoDeco, Judge, Outlook)
+}

@@ -84,6 +84,14 @@ def hotter_is_less_likely(*traces):
     assert cool > plain > hot
 
 
+def heads_set_a_temperature_for_each_token(learned, plain):
+    scores = [e for step in learned.steps for e in step.of(Score) if e.level == "gauge"]
+    hot, kept = ([e.total for e in scores if e.name == name] for name in ("temperature", "top_p"))
+    assert len(hot) == len(kept) == len(learned.output()) and max(hot) > min(hot)
+    assert sum(hot) / len(hot) < 1 and sum(kept) / len(kept) < 1
+    assert learned.output() != plain.output() and forwards(learned) == len(learned.output())
+
+
 def tail_is_less_likely(cut, whole):
     assert total(cut) / len(cut.output()) > total(whole) / len(whole.output())
 
@@ -222,6 +230,7 @@ SHOWS = {
     "The small model where it is sure": shares_of_the_target,
     "A look ahead where it is unsure": looks_ahead_where_unsure,
     "Three temperatures": hotter_is_less_likely,
+    "A temperature for every token": heads_set_a_temperature_for_each_token,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,
     "Where the sky is green": a_stronger_contrast_gains_more,

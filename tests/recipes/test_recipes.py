@@ -66,6 +66,7 @@ TOYS = {
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
+    "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
     "llama-tiny-seq2seq": (
@@ -77,6 +78,7 @@ TOYS = {
 
 SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-acceptance": "llama-tiny-draft-distilled",
+    "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-judge": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
 }
@@ -266,6 +268,15 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_reward": dict(SCORED=("sum", "chain"), PROBLEMS=2, SAMPLES=2),
         "measure_acceptance_head": dict(NEW_TOKENS=4, DRAFTED=3),
         "measure_outlook": dict(NEW_TOKENS=4, KINDS=("stories",)),
+        "measure_autodeco": dict(
+            ROWS=1,
+            SAMPLED=1,
+            ASKED=("sum",),
+            PROBLEMS=2,
+            NEW_TOKENS=4,
+            TEMPERATURES=(1.0,),
+            TOP_PS=(0.5, 1.0),
+        ),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     for name, constants in small.items():
@@ -282,6 +293,9 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert {"copy", "correct (stories)"} <= solved["llama-tiny-seq2seq"].keys()
     for name, card in cards.items():
         assert f"`assets/recipes/{name.replace('-', '_')}.py`" in card and "(loss" in card, name
+    tempered = json.loads((folders["llama-tiny-autodeco"] / "temperatures.json").read_text())
+    assert all(row["best single T"] <= row["T 1"] for row in tempered["losses"].values())
+    assert "## What the heads say" in cards["llama-tiny-autodeco"]
     assert "T5 architecture" in cards["llama-tiny-seq2seq"] and "Mixtral" in cards["llama-tiny-moe"]
     assert "### exit 1" in cards["llama-tiny"] and "### medusa" in cards["llama-tiny-heads"]
     drafts = [f"## Acceptance of `{draft}`" for draft in ("llama-tiny-draft", "llama-tiny-draft-distilled")]

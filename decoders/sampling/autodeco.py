@@ -1,0 +1,118 @@
+"""AutoDeco: two small trained heads say, before every token, with which temperature and top-p it is drawn.
+
+Knows one lane; the heads and what they learn by are in heads/autodeco.py. The End of Manual Decoding: Towards
+Truly End-to-End Language Models (2025).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from transformers.generation.logits_process import TopPLogitsWarper
+
+from decoders.distributions import entropies, probabilities
+from decoders.heads.autodeco import HIGHEST, AutoDeco
+from decoders.lane import Lane
+from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import drawn
+from decoders.trace import GAUGE
+
+BOTH, TEMPERATURE, TOP_P, NEITHER = "both", "temperature", "top_p", "neither"
+NO_HEADS = (
+    "No temperature and top-p heads come with the project for the target {!r}: every token is drawn with "
+    "temperature {:g} and top_p {:g}."
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """With what the next token is drawn."""
+
+    temperature: float
+    top_p: float
+
+
+def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Settings:
+    """What the heads say behind the lane's tip, whose row is `logits` [1, V]; what they are not asked is as
+    the parameters say.
+    """
+    given = lane.parameters
+    if heads is None or given["predict"] == NEITHER:
+        return Settings(given["temperature"], given["top_p"])
+    t, p = heads.scores(lane.scorers["target"].hidden(lane.tip), logits[0])
+    return Settings(
+        given["temperature"] if given["predict"] == TOP_P else t,
+        given["top_p"] if given["predict"] == TEMPERATURE else p,
+    )
+
+
+def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor:
+    """The row [1, V] at that temperature, and of it the fewest likeliest tokens with that mass; told."""
+    t, p = settings.temperature, settings.top_p
+    heated = logits if t == 1.0 else logits / t
+    lane.distribution([lane.tip], heated, "processed", f"temperature {t:.2f}")
+    left = heated if p == 1.0 else TopPLogitsWarper(p)(None, heated)
+    lane.distribution([lane.tip], left, "processed", f"top_p {p:.2f}")
+    return left
+
+
+def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Settings) -> int:
+    """Draws the next token; its node. At temperature 0 the likeliest. target [V]: log-probabilities."""
+    if settings.temperature == 0.0:
+        token = int(logits[0].argmax())
+        return lane.propose(lane.tip, token, float(target[token]))
+    left = shaped(lane, logits, settings)
+    law = probabilities(left)[0]
+    node = drawn(lane, law, left[0].log_softmax(-1))
+    numbers = {"entropy": float(entropies(target)), "kept": float((law > 0).sum())}
+    lane.rank(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
+    lane.rank(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
+    return node
+
+
+@strategy(
+    name="autodeco",
+    title="AutoDeco",
+    family="sampling",
+    papers=("the-end-of-manual-decoding",),
+    parameters=(
+        Parameter("predict", "choice", BOTH, "What the heads choose; the other is as typed.",
+                  choices=(BOTH, TEMPERATURE, TOP_P, NEITHER)),
+        Parameter("temperature", "float", 1.0, "Where the heads do not choose it; 0 is greedy.", 0.0, 100.0),
+        Parameter("top_p", "float", 1.0, "Where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0),
+    ),
+    views=("gauges", "sampler", "entropy", "dependencies", "text"),
+    badge=lambda parameters: (
+        "equal to generate"
+        if parameters["temperature"] == 0.0 and parameters["predict"] in (TOP_P, NEITHER)
+        else "sampled"
+    ),
+    parts=lambda parameters: [
+        Part("heads", "temperature and top-p", "Two trained networks read the state before each token."),
+        Part("truncation", "top-p", "The fewest likeliest tokens with the predicted mass are drawn from."),
+    ],
+)  # fmt: skip
+def autodeco(lane: Lane) -> Iterator[None]:
+    """The model says itself how boldly each token is drawn: a temperature and a top-p for every place.
+
+    Two networks of one hidden layer read the model's last state h, from which the next row z comes.
+
+    1. `T = 2 σ(f(h))`, between 0 and 2.
+    2. `P = σ(g(h, T, largest p, entropy, variance, mass of the top 5))`, of `softmax(z / T)`.
+    3. The token is drawn from `softmax(z / T)`, of which the fewest likeliest tokens with mass P are kept.
+
+    The heads learned by the next token's cross-entropy alone, at T, and through a top-p that is soft; each
+    token counts by the probability that the model gives it. The soft top-p fades the token that crosses P
+    too, which the hard one keeps: a P was learned as "stop before". Where no heads fit the model, temperature
+    and top_p are used as typed.
+    """
+    heads = getattr(lane.models["target"], "autodeco", None)
+    if heads is None and lane.parameters["predict"] != NEITHER:
+        given = lane.parameters
+        lane.note(NO_HEADS.format(lane.models["target"].name, given["temperature"], given["top_p"]))
+    while lane.more:
+        logits = lane.score([lane.tip], hidden=heads is not None)  # [1, V]
+        target = lane.distribution([lane.tip], logits)[0]
+        node = taken(lane, logits, target, predicted(lane, heads, logits))
+        lane.commit([node], [float(target[lane.tree.tokens[node]])])
+        yield
