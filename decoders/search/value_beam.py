@@ -1,9 +1,11 @@
-"""Value-guided beam search: what a scorer thinks of a beginning counts beside its likelihood.
+"""Value-guided and conditional beam search: what a scorer thinks of a beginning counts beside its likelihood.
 
-Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022). Knows one lane; the scorers
-are in values.py, the bookkeeping in beams.py.
+Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
+Most of your Model (2024) takes the scorer's value for the chance of an attribute and multiplies. Knows one
+lane; the scorers are in values.py, the bookkeeping in beams.py.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +15,12 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.search import values
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+
+COMBINE = {
+    "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
+    "product": "Ranked by log p + log V: V is the chance that the text will have an attribute.",
+}
+LEAST = 1e-9  # a value of 0 would end every text
 
 
 @strategy(
@@ -24,17 +32,24 @@ from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclud
         values.NOISE,
         Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
         Parameter("candidates", "int", 10, "Likeliest tokens of each that are scored.", low=1, high=64),
-        Parameter("likelihood_weight", "float", 0.1, "1: likelihood alone; 0: the scorer alone.", 0.0, 1.0),
+        Parameter("combine", "choice", "weighed sum", "How likelihood and value make a rank.",
+                  choices=tuple(COMBINE)),
+        Parameter("likelihood_weight", "float", 0.1,
+                  "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.", 0.0, 1.0),
         replace(LENGTH_PENALTY, default=0.0),
         EARLY_STOPPING,
     ),
     together=values.unusable,
     suits=values.unscored,
-    papers=("language-model-decoding-as-likelihood-utility-alignment",),
+    papers=(
+        "language-model-decoding-as-likelihood-utility-alignment",
+        "making-the-most-of-your-model",
+    ),
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
     parts=lambda parameters: [
         Part("frontier", "beams", "The num_beams best live texts; their likeliest continuations compete."),
+        Part("rank", parameters["combine"], COMBINE[parameters["combine"]]),
         values.part(parameters),
     ],
 )  # fmt: skip
@@ -43,21 +58,23 @@ def value_beam(lane: Lane) -> Iterator[None]:
 
     1. One forward scores all live texts; the `candidates` likeliest tokens of each are looked at.
     2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from
-       `c log p(s) + (1 - c) V(s)`, c the likelihood_weight.
+       `c log p(s) + (1 - c) V(s)`, c the likelihood_weight; or, where V is the chance that the finished text
+       will have an attribute a, from the product: `log p(s) + log p(a | s)`. V is asked anew for every
+       beginning and never added up.
     3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones.
 
-    With c = 1 it is a beam search over the likeliest tokens. Noise on the values shows how good a scorer has
-    to be before it helps.
+    With c = 1, or a V that is always the same, it is a beam search over the likeliest tokens. Noise on the
+    values shows how good a scorer has to be before it helps.
     """
-    scorer, c = values.Scorer(lane), lane.parameters["likelihood_weight"]
-    beams = Beams(lane, lane.parameters["num_beams"], added="value")
-    begin = (1 - c) * scorer.score(lane.tip, whole=False)
+    scorer, given = values.Scorer(lane), lane.parameters
+    beams = Beams(lane, given["num_beams"], added="value")
+    begin = ranked(given, 0.0, scorer.score(lane.tip, whole=False))
     beams.totals, beams.paid = [begin], [-begin]
     while beams.live:
         leaves = beams.live
         logprobs = lane.distribution(leaves, lane.score(leaves))  # [B, V]
         scores, born = torch.full_like(logprobs, -torch.inf, dtype=torch.float64), {}
-        top = logprobs.topk(min(lane.parameters["candidates"], logprobs.shape[-1]), dim=-1)
+        top = logprobs.topk(min(given["candidates"], logprobs.shape[-1]), dim=-1)
         last = beams.length + 1 == lane.budget
         for row, (leaf, tokens) in enumerate(zip(leaves, top.indices.tolist(), strict=True)):
             likely = beams.totals[row] + beams.paid[row]  # log p of the beginning
@@ -65,7 +82,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
                 logprob = float(logprobs[row, token])
                 node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
                 value = scorer.score(node, whole=last or token in lane.eos)
-                scores[row, token] = c * (likely + logprob) + (1 - c) * value - beams.totals[row]
+                scores[row, token] = ranked(given, likely + logprob, value) - beams.totals[row]
         beams.advance(scores, logprobs.double(), born)
         rank_live([beams])
         if beams.live:
@@ -73,3 +90,11 @@ def value_beam(lane: Lane) -> Iterator[None]:
         else:
             conclude(lane, [beams])
         yield
+
+
+def ranked(given: dict, logprob: float, value: float) -> float:
+    """What a beginning is ranked by: see COMBINE."""
+    if given["combine"] == "product":
+        return logprob + math.log(max(value, LEAST))
+    c = given["likelihood_weight"]
+    return c * logprob + (1 - c) * value

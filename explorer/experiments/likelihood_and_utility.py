@@ -105,10 +105,8 @@ def run(models: Models) -> Result:
         ]
         lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
     values.give_tests(pass_rate)
-    closest, farthest = (pick(rows, key=lambda r: r[1]) for pick in (max, min))
     says = [
-        f"Likely and useful go together most for {closest[0]} (rank correlation {closest[1]:.2f}), least for "
-        f"{farthest[0]} ({farthest[1]:.2f}).",
+        *(f"{r[0]}: rank correlation of likely and useful {r[1]:.2f}." for r in rows if r[1] is not None),
         *(f"{r[0]}: the likeliest candidate is worth {r[3]:.2f}, the best {r[5]:.2f}." for r in rows),
         *(crossing(line, plain) for line in lines[1:]),
     ]

@@ -71,10 +71,9 @@ def run(models: Models) -> Result:
         shares = [fmean([one[i] for one in ways]) for i in (0, 1, 2) for ways in (plan, rest)]
         rows.append([rollouts, *shares, fmean(ahead), error])
     last = rows[-1]
-    sure = abs(last[7]) / last[8]
     says = [
         f"With {last[0]} rollouts planning's program meets {last[1]:.0%} of the public examples, the best of "
-        f"as many samples {last[2]:.0%}: a lead of {last[7]:.3f}, {sure:.1f} standard errors.",
+        f"as many samples {last[2]:.0%}: a lead of {last[7]:.3f}, with a standard error of {last[8]:.3f}.",
         f"Hidden examples: {last[3]:.0%} against {last[4]:.0%}; tokens read: {last[5]:,.0f} against "
         f"{last[6]:,.0f}.",
     ]

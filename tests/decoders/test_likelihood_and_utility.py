@@ -185,3 +185,33 @@ def test_visits_are_told_and_a_tree_is_kept():
     told = [e for s in trace.steps for e in s.of(Score) if e.name == "visits"]
     assert told and max(e.total for e in trace.steps[0].of(Score)) <= 8
     assert totals["target_forwards"] <= 1 + 8 * totals["steps"]
+
+
+# ---- the product: conditional beam search ------------------------------------------------------------------
+
+
+def test_a_value_that_is_always_the_same_leaves_beam_search():
+    for seed in range(3):
+        model = table(seed)
+        given = {"scorer": "keyword", "keywords": "zebra", "combine": "product", "candidates": 4}
+        found = run(model, "value_beam", (1,), 4, num_beams=3, **given)
+        plain = run(model, "beam", (1,), 4, num_beams=3, length_penalty=0.0, num_return_sequences=3)
+        assert texts(found) == texts(plain)
+
+
+def test_the_mode_given_an_attribute_is_another_text(monkeypatch):
+    """p / chance of the attribute: empty .30/.02, aaaa .25/.05, the cat sat .04/.90, a dog ran .03/.95."""
+    words = ["<end>", "aaaa", "the cat sat", "a dog ran", "other"]
+    first, chance = (0.30, 0.25, 0.04, 0.03, 0.38), (0.02, 0.05, 0.90, 0.95, 0.001)
+    model = TableModel(
+        lambda past: first if len(past) == 1 else (1.0, 0, 0, 0, 0), 5, frozenset({0}), words=words
+    )
+    known = {"": chance[0]} | dict(zip(words[1:], chance[1:], strict=True))
+    monkeypatch.setattr(values, "_given", [lambda prompt, written: known.get(written, 0.001)])
+    given = {"scorer": "tests", "num_beams": 4, "candidates": 5}
+    found = run(model, "value_beam", (1,), 3, combine="product", **given)
+    products = {texts(found)[at]: math.exp(returned(found)[at][1]) for at in range(4)}
+    wanted = {(0,): 0.0060, (1, 0): 0.0125, (2, 0): 0.0360, (3, 0): 0.0285}
+    assert products == pytest.approx(wanted)
+    assert found.output() == [2, 0]
+    assert run(model, "beam", (1,), 3, num_beams=5, length_penalty=0.0).output() != [2, 0]

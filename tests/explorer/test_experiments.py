@@ -2,6 +2,7 @@
 
 import json
 import random
+from itertools import product
 from types import SimpleNamespace
 
 import pytest
@@ -14,14 +15,17 @@ from decoders.trace import Commit, Forward, Note
 from explorer import benchmarks, experiments, family_bench, search_bench
 from explorer.cli import main
 from explorer.experiments import (
+    Line,
     asked,
     cost_and_accuracy,
     entropy_threshold,
     equal_to_greedy,
     evidence,
     information_surplus,
+    likelihood_and_utility,
     many_texts,
     map_of_methods,
+    modes_by_length,
     noisy_instructions,
     spec_bench,
 )
@@ -58,6 +62,14 @@ def short(monkeypatch):
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
         "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
+        "planning_or_filtering": dict(COUNT=2, TOKENS=3, ROLLOUTS=(1, 2)),
+        "decoders_swept": dict(CLOSED=("count",), COUNT=1, STORIES=1, TOKENS=6),
+        "likelihood_and_utility": dict(
+            COUNT=1, EACH=2, TOKENS=3, STORIES=1, LADDER_COUNT=1, NOISE=(0.0, 1.0)
+        ),
+        "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
+        "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "other_machines": dict(TOKENS=4, PROMPTS=1),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
@@ -231,6 +243,32 @@ def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
     assert asked.tokens_a_round([trace]) == 2.0
     assert asked.acceptance([trace]) == pytest.approx(4 / 7)  # the last round drafts one token only
     assert asked.acceptance([]) is None
+
+
+def test_the_likeliest_text_of_each_length_is_brute_force_s():
+    """Four tokens of which the last is the end, every length up to five."""
+
+    def row(text):
+        luck = random.Random(repr(text))
+        weights = torch.tensor([luck.random() ** 2 + 0.01 for _ in range(4)])
+        return (weights / weights.sum()).log()
+
+    for length in range(6):
+        text, logprob, proven = modes_by_length.mode(row, 3, length, 10_000)
+
+        def whole(tokens):
+            return sum(float(row(tokens[:at])[token]) for at, token in enumerate((*tokens, 3)))
+
+        best = max(product(range(3), repeat=length), key=whole)
+        assert proven and text == best and logprob == pytest.approx(whole(best))
+    few = modes_by_length.mode(row, 3, 4, 5)
+    assert not few[2] and few[1] <= modes_by_length.mode(row, 3, 4, 10_000)[1]
+
+
+def test_a_spoiled_oracle_stops_helping_somewhere():
+    line = Line("beams", [[0.0, 0.9], [1.0, 0.6], [2.0, 0.4]])
+    assert "no longer from a deviation of 2." in likelihood_and_utility.crossing(line, 0.5)
+    assert "at every deviation tried." in likelihood_and_utility.crossing(line, 0.3)
 
 
 def test_the_command_lists_and_refuses(capsys):

@@ -1,0 +1,86 @@
+"""How likely is the likeliest text of each length?
+
+A search that proves what it finds (depth first, likeliest tokens first, a beginning is left once it is no
+likelier than the best whole text) looks for the likeliest answer of exactly so many tokens: the end may come
+there and nowhere else. Length 0 is the empty answer. proven: of the problems, those for which the budget of
+forwards was enough; otherwise the best text seen counts. right: the share of these texts that solve their
+problem.
+"""
+
+import math
+from collections.abc import Callable
+from statistics import fmean
+
+import torch
+
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+
+PAPERS = ("making-the-most-of-your-model",)
+ASKED, COUNT, LENGTHS, FORWARDS = ("count", "last", "facts"), 4, range(9), 150
+Row = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabilities [V] of the next token
+
+
+def mode(row: Row, end: int, length: int, most: int) -> tuple[tuple[int, ...], float, bool]:
+    """(tokens, log p, proven) of the likeliest text of exactly `length` tokens before its `end`.
+
+    At most `most` rows are asked for; the text is empty with -inf if none was found by then.
+    """
+    best: tuple[tuple[int, ...], float] = ((), -math.inf)
+    waiting = [((), 0.0)]  # the next to look at stands last
+    asked = 0
+    while waiting:
+        text, logprob = waiting.pop()
+        if logprob <= best[1]:
+            continue
+        if asked == most:
+            return *best, False
+        after, asked = row(text), asked + 1
+        if len(text) == length:
+            whole = logprob + float(after[end])
+            best = (text, whole) if whole > best[1] else best
+            continue
+        near = (after > best[1] - logprob).nonzero()[:, 0].tolist()
+        children = [((*text, token), logprob + float(after[token])) for token in near if token != end]
+        waiting += sorted(children, key=lambda child: child[1])
+    return *best, True
+
+
+def run(models: Models) -> Result:
+    """A row for each task and length."""
+    target, rows, lines, says = models["target"], [], [], []
+    end = min(target.eos)
+    for task in ASKED:
+        points: list[list[float | None]] = []
+        own: list[list[Cell]] = []
+        for length in LENGTHS:
+            found = []
+            for problem in problems(task, COUNT, HELD_OUT_SEED):
+                prompt = target.encode(problem.prompt)
+
+                @torch.inference_mode()
+                def row(text: tuple[int, ...], prompt: list[int] = prompt) -> torch.Tensor:
+                    ids = torch.tensor([[*prompt, *text]], device=target.model.device)
+                    return target.model(ids).logits[0, -1].float().log_softmax(-1)
+
+                text, logprob, proven = mode(row, end, length, FORWARDS)
+                said = b"".join(map(target.bytes_of, text)).decode("utf-8", "replace")
+                found.append((logprob, proven, TASKS[task].check(problem, said).right))
+            known = [logprob for logprob, _, _ in found if math.isfinite(logprob)]
+            mean = fmean(known) if known else None
+            own.append(
+                [task, length, mean, sum(proven for _, proven, _ in found), fmean([r for _, _, r in found])]
+            )
+            points.append([float(length), mean])
+        rows += own
+        lines.append(Line(task, points))
+        seen = [r for r in own if r[2] is not None]
+        if seen:
+            likeliest, empty = max(seen, key=lambda r: r[2]), seen[0]
+            says.append(
+                f"{task}: texts of {likeliest[1]} tokens are the likeliest ({likeliest[2]:.2f} nats), and "
+                f"{likeliest[4]:.0%} of them are right; of {empty[1]} tokens, {empty[2]:.2f}."
+            )
+    columns = ["task", "tokens", "log p of the likeliest", f"proven, of {COUNT}", "right"]
+    chart = Chart("The likeliest answer of each length", "tokens", "nats", lines)
+    return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)

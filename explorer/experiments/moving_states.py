@@ -1,0 +1,69 @@
+"""Can a model learn from a text while it reads it, with its weights untouched?
+
+After each window the cached keys and values take a gradient step that would have made the window likelier
+(hidden state optimisation); what follows is predicted with these. Texts: problems of one task in a row, and
+this project's own README, which is like nothing that the model was trained on. loss: mean -log p in nats a
+token, each predicted before its own gradient is used; step 0 is the plain model.
+"""
+
+from pathlib import Path
+from statistics import fmean
+
+from decoders.moving_states import window_losses
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.tasks import HELD_OUT_SEED, problems
+
+PAPERS = ("making-the-most-of-your-model",)
+TASKS, TEXTS, TOKENS, WINDOW = ("facts", "translate", "json"), 3, 400, 25
+CHARACTERS = 1000  # of a text: no more than 512 tokens
+STEPS = {"sgd": (0.1, 0.3, 1.0, 3.0), "adam": (0.001, 0.003, 0.01, 0.03)}
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def texts(models: Models) -> dict[str, list[list[int]]]:
+    """Kind -> tokens of its texts."""
+    encode = models["target"].encode
+    found = {}
+    for task in TASKS:
+        made = [f"{p.prompt}{p.answer}\n" for p in problems(task, 20 * TEXTS, HELD_OUT_SEED)]
+        found[task] = [encode("".join(made[at::TEXTS])[:CHARACTERS])[:TOKENS] for at in range(TEXTS)]
+    whole = README.read_text("utf-8")
+    pieces = [whole[at * CHARACTERS : (at + 1) * CHARACTERS] for at in range(TEXTS)]
+    found["README"] = [encode(piece)[:TOKENS] for piece in pieces]
+    return found
+
+
+def run(models: Models) -> Result:
+    """A row for each kind of text, rule and step; curves of the best over the windows."""
+    model, rows, lines, says = models["target"].model, [], [], []
+    for kind, some in texts(models).items():
+        plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
+        told = {("—", 0.0): plain}
+        for rule, steps in STEPS.items():
+            for step in steps:
+                told[rule, step] = [window_losses(model, text, WINDOW, step, rule) for text in some]
+        means = {key: fmean([loss for each in found for loss in each]) for key, found in told.items()}
+        for (rule, step), loss in means.items():
+            won = fmean([a < b for one, two in zip(told[rule, step], plain, strict=True)
+                         for a, b in zip(one, two, strict=True)])  # fmt: skip
+            rows.append([kind, rule, step, loss, loss - means["—", 0.0], won if step else None])
+        best = min(means, key=means.__getitem__)
+        says.append(
+            f"{kind}: {means['—', 0.0]:.3f} nats a token without steps, {means[best]:.3f} at best "
+            f"({'no step' if best[0] == '—' else f'{best[0]} {best[1]:g}'})."
+        )
+        if kind == "README":
+            for name, key in (("plain", ("—", 0.0)), ("moved", best)):
+                lines.append(Line(name, by_window(told[key])))
+    columns = ["text", "rule", "step", "loss", "against plain", "tokens that gain"]
+    chart = Chart("The README, window by window", "window", "nats a token", lines)
+    return Result(columns, rows, says, chart)
+
+
+def by_window(losses: list[list[float]]) -> list[list[float]]:
+    """[number, mean loss] of each window, over all texts."""
+    count = min(map(len, losses)) // WINDOW
+    return [
+        [float(at + 1), fmean([loss for one in losses for loss in one[at * WINDOW : (at + 1) * WINDOW]])]
+        for at in range(count)
+    ]
