@@ -16,7 +16,7 @@ class Queue:
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.priority: dict[int, float] = {}  # of all that wait
-        self.since: dict[int, int] = {}  # node -> step in which it joined
+        self.since: dict[int, int] = {}  # node -> step in which it joined; of all that ever waited
         self.listed: dict[int, str] = {}  # node -> id of its cell in the newest column
 
     def head(self) -> dict:
@@ -85,9 +85,16 @@ class Queue:
         hover = [f"number {place} of {count:,}, priority {self.priority[node]:.3f}".replace("-", "−"), text]
         if not new:
             hover[0] += f", waits since step {self.since[node]}"
-        look = {"state": "live" if new else "pruned", "fill": "tint", "text": self.nodes.text(node)}
+        look = {"state": "live" if new else "pruned", "fill": "tint", "text": self._own(node)}
         place = {"x": number, "y": place, "w": 1, "h": 0.86}
         return {"id": self.listed[node], "kind": "cell", "node": node, **place, **look, "hover": hover}
+
+    def _own(self, node: int) -> str:
+        """What a state adds to the one that it follows: one token, or a whole step of text."""
+        path = self.nodes.path(node)
+        before = [at for at, other in enumerate(path[:-1]) if other in self.since]
+        said = "".join(self.nodes.text(n) for n in path[before[-1] + 1 if before else 0 :])
+        return said.rstrip("↵") or said
 
     @staticmethod
     def _label(name: str, x: int, y: int, text: str) -> Op:

@@ -1,7 +1,7 @@
 """Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
 
 A fold over Propose, Score ("span", and "greedy" for the way that greedy decoding takes), Verdict and Commit.
-A row is a beginning, a cell the token that a span ends with, the darker the likelier the span. Beginnings
+A row is a beginning, a cell the token that a span ends with, the stronger its grey the likelier. Beginnings
 that go on in different ways share their first cells; each other way has a row of its own. Knows no strategy.
 """
 
@@ -33,7 +33,7 @@ class SpanMap:
             "legend": [
                 ["cell:chosen", "■", "chosen", "the answer"],
                 ["cell:accepted", "▢", "accepted", "on the way that greedy takes"],
-                ["cell:amount", "▪", "soft", "a span that ends here, the darker the likelier"],
+                ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the likelier"],
             ],
         }  # fmt: skip
 

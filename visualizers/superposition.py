@@ -47,7 +47,7 @@ class Superposition:
             "first": 1, "row": 28, "column": 64, "wide": 78, "left": 52, "right": 8, "overview": "piled",
             "clip": True,
             "legend": [
-                ["cell:amount", "▪", "soft", "a draft's last token; darker: more of the mixture"],
+                ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
                 ["cell:finished", "■", "finished", "a draft that ended"],
                 ["edge:live", "─", "live", "goes on"],
                 ["edge:pruned", "─", "pruned", "given up later"],

@@ -100,3 +100,14 @@ def test_every_column_of_the_queue_is_its_head_after_that_step():
             assert marks[f"m{s.index + 1}"]["text"] == f"+{max(0, len(want) - 5)}"
     taken = [m for m in of_kind(marks, "cell") if m["state"] == "chosen"]
     assert taken and all(m["node"] in opened for m in taken)
+
+
+def test_a_state_of_the_queue_says_all_that_it_adds():
+    """Two steps of two tokens each, the second behind the first; a line's end is left out."""
+    words = ["<end>", " a", " b", "\n"]
+    events = [
+        [Propose(1, 0, 1, -0.1, "target"), Propose(2, 1, 3, -0.1, "target"), Score(2, "priority", -0.5)],
+        [Propose(3, 2, 1, -0.1, "target"), Propose(4, 3, 2, -0.1, "target"), Score(4, "priority", -0.2)],
+    ]
+    marks, _ = fold(Queue, events, [0], words)
+    assert [m["text"] for m in sorted(of_kind(marks, "cell"), key=lambda m: m["x"])] == ["␣a", "␣a␣b"]
