@@ -71,12 +71,12 @@ class Queue:
         for place, node in enumerate(best[:ROWS], 1):
             ops.append(self._cell(node, number, place, len(best)))
         if best:
-            first = self._label(f"b{number}", number, 0, f"{self.priority[best[0]]:.2f}".replace("-", "−"))
+            first = self._label(f"b{number}", number, 0, signed(self.priority[best[0]]))
             more = self._label(f"m{number}", number, ROWS + 1, f"+{max(0, len(best) - ROWS):,}")
             ops += [first | {"role": "ink"}, more]
         said = f"Step {number}: {len(best):,} wait"
-        said += f", first {self.nodes.text(best[0])} with {self.priority[best[0]]:.2f}" if best else ""
-        return [*ops, {"front": [number, ROWS]}, {"say": said.replace("-", "−") + "."}]
+        said += f", first {self.nodes.text(best[0])} with {signed(self.priority[best[0]])}" if best else ""
+        return [*ops, {"front": [number, ROWS]}, {"say": said + "."}]
 
     def _cell(self, node: int, number: int, place: int, count: int) -> Op:
         self.listed[node] = f"n{node}.{number}"
@@ -99,3 +99,8 @@ class Queue:
     @staticmethod
     def _label(name: str, x: int, y: int, text: str) -> Op:
         return {"id": name, "kind": "label", "x": x, "y": y, "text": text, "priority": 3}
+
+
+def signed(value: float) -> str:
+    """Two places and a real minus; never a minus before nothing."""
+    return f"{round(value, 2) or 0.0:.2f}".replace("-", "−")
