@@ -1,7 +1,7 @@
 """llama-tiny-seq2seq: an encoder-decoder of the T5 architecture, six layers that read and three that write
-(width 192), 5.2 M parameters: copies, mends sentences, translates into the toy language and back, writes
-records, answers from fact sheets. It begins with the target's embeddings and layers; from scratch it had not
-learned to look at its source after six million tokens.
+(width 192), 5.2 M parameters: mends sentences, translates into the toy language and back, writes records,
+answers from fact sheets; of copying and of editing lists it has learned little. It begins with the target's
+embeddings and layers; from scratch it had not learned to look at its source after six million tokens.
 """
 
 import json
