@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
 
 
 def too_many_returned(parameters: dict) -> str | None:
@@ -53,9 +53,5 @@ def beam(lane: Lane) -> Iterator[None]:
     while beams.live:
         logprobs = lane.distribution(beams.live, lane.score(beams.live))  # [B, V]
         beams.advance(logprobs, logprobs)
-        rank_live([beams])
-        if beams.live:
-            settle(lane, [beams])
-        else:
-            conclude(lane, [beams])
+        close_step(lane, [beams])
         yield

@@ -202,6 +202,15 @@ def rank_live(groups: list[Beams]) -> None:
         beams.rank(node, total, paid, rank)
 
 
+def close_step(lane: Lane, groups: list[Beams]) -> None:
+    """Ranks the live hypotheses and commits what is sure by now; the best text once the search is over."""
+    rank_live(groups)
+    if any(beams.live for beams in groups):
+        settle(lane, groups)
+    else:
+        conclude(lane, groups)
+
+
 def settle(lane: Lane, groups: list[Beams]) -> None:
     """Commits what all hypotheses share that can still win: the live ones and the best finished one."""
     nodes = [node for beams in groups for node in beams.live]

@@ -12,7 +12,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
 
 
 def uneven_groups(parameters: dict) -> str | None:
@@ -71,9 +71,5 @@ def diverse_beam(lane: Lane) -> Iterator[None]:
             own = logprobs[[row[node] for node in beams.live]]  # [B', V]
             for token in beams.advance(own - penalty * taken, own):
                 taken[token] += 1
-        rank_live(running)
-        if any(beams.live for beams in groups):
-            settle(lane, groups)
-        else:
-            conclude(lane, groups)
+        close_step(lane, groups)
         yield

@@ -14,7 +14,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.shaping import PROCESSORS, SHAPING
-from decoders.search.beams import Beams, conclude, rank_live, settle
+from decoders.search.beams import Beams, close_step
 
 
 @strategy(
@@ -64,11 +64,7 @@ def stochastic_beam(lane: Lane) -> Iterator[None]:
         beams.advance(added_up(lane, beams, law), logprobs.double())
         rows = {node: law[i] for i, node in enumerate(leaves)}
         phi = {n: float(rows[lane.tree.parents[n]][lane.tree.tokens[n]]) for n in beams.live}
-        rank_live([beams])
-        if beams.live:
-            settle(lane, [beams])
-        else:
-            conclude(lane, [beams])
+        close_step(lane, [beams])
         yield
 
 

@@ -14,7 +14,7 @@ import torch
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.search import values
-from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, conclude, rank_live, settle
+from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
 
 COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
@@ -84,11 +84,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
                 value = scorer.score(node, whole=last or token in lane.eos)
                 scores[row, token] = ranked(given, likely + logprob, value) - beams.totals[row]
         beams.advance(scores, logprobs.double(), born)
-        rank_live([beams])
-        if beams.live:
-            settle(lane, [beams])
-        else:
-            conclude(lane, [beams])
+        close_step(lane, [beams])
         yield
 
 
