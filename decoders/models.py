@@ -19,7 +19,7 @@ from transformers.utils import logging
 from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
-from decoders.heads import Acceptance, AutoDeco, DraftModule, Judge, Outlook, Reward, Target, files
+from decoders.heads import Acceptance, Aligned, AutoDeco, DraftModule, Judge, Outlook, Reward, Target, files
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -127,6 +127,11 @@ class LoadedModel:
     def autodeco(self) -> AutoDeco | None:
         """The heads that say with which temperature and top-p its next token is drawn, as `reward`."""
         return next(iter(self._shipped("autodeco").values()), None)
+
+    @cached_property
+    def aligned(self) -> Aligned | None:
+        """A small network behind its last layer whose texts have more of some reward, as `reward`."""
+        return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
         for name in files.shipped_heads(wanted):

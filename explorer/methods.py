@@ -85,6 +85,17 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "exact_extract": {
         "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
     },
+    "transfer_q": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 12,
+        "parameters": {
+            "scorer": "keyword",
+            "keywords": "loved, friend, friends, play, home, kind, happy, family",
+            "candidates": 6,
+            "guidance": 20.0,
+            "rollout_tokens": 12,
+        },
+    },
     "pg_td": {
         "prompt": "Tom had a big dog.",
         "max_new_tokens": 32,

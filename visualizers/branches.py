@@ -1,7 +1,8 @@
 """Branches: what was seen ahead of each candidate where a method stopped to look, and which one it took.
 
 A fold over Propose (source "lookahead"), Score and Commit: a table for each step that looked ahead, a row for
-each ranked candidate. Knows no strategy.
+each ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else
+the mean of the log-probabilities. Knows no strategy.
 """
 
 import math
@@ -9,7 +10,10 @@ import math
 from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
-TOKEN, SEEN, MEAN = (0.5, 4), (4.5, 10), (14.5, 3)  # columns of a table: where one begins, how many it takes
+# Columns of a table: name, where it begins, how many it takes; with a mean, and with a value.
+TOKEN = (0.5, 4)
+MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
+VALUES = {"seen ahead": (4.5, 5.2), "log p": (9.7, 2.6), "value": (12.3, 2.6), "total": (14.9, 2.6)}
 
 
 @view("branches", "Branches")
@@ -20,6 +24,7 @@ class Branches:
         self.nodes = Nodes(header)
         self.y = 0.0
         self.tokens = self.pauses = self.rescued = 0
+        self.looked = False  # whether anything was continued so far
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
@@ -36,7 +41,7 @@ class Branches:
             "legend": [
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:pruned", "▢", "pruned", "not taken, or only looked at"],
-                ["cell:amount", "▪", "soft", "e to the mean log p of the token and what follows"],
+                ["cell:amount", "▪", "soft", "the darker, the likelier or the better"],
             ],
         }  # fmt: skip
 
@@ -51,22 +56,31 @@ class Branches:
                 ahead[event.node] = (home, words + self.nodes.text(event.node))
         scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.rank is not None}
         candidates = [event.node for event in born if event.node in scores]
-        if not ahead or not candidates:
+        valued = any("value" in scores[node].parts for node in candidates)
+        if not candidates or not (ahead or valued):
             return []
         self.pauses += 1
         self.rescued += candidates[0] not in commits
+        nothing = "(ends here)" if ahead else "(not continued)"
         words = dict(ahead.values())  # candidate -> the longest, which comes last
         top = self.y + HEADING
-        ops = self._heading(candidates[0], top)
+        columns = VALUES if valued else MEANS
+        ops = self._heading(candidates[0], columns)
+        best = max(scores[node].total for node in candidates)
         for row, node in enumerate(candidates):
-            ops += self._row(scores[node], words.get(node, ""), node in commits, row, top + row + 0.5)
+            cells = numbers(scores[node], best) if valued else mean_of(scores[node])
+            ops += self._row(scores[node], words.get(node, nothing), cells, columns, node in commits, row)
         self.y = top + len(candidates) + GAP
         lead, rest = f"{self.pauses} of {self.tokens} tokens", "not the likeliest token was taken"
         times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
+        self.looked |= bool(ahead)
+        how, brief = (
+            ("after a look ahead", "after a look") if self.looked else ("by their values", "by value")
+        )
         said = {
             "lead": lead,
-            "heading": f" after a look ahead; {times} {rest}.",
-            "short": f" after a look; {times} not the likeliest.",
+            "heading": f" {how}; {times} {rest}.",
+            "short": f" {brief}; {times} not the likeliest.",
         }
         return [
             *ops,
@@ -75,32 +89,62 @@ class Branches:
             {"say": f"{lead}{said['heading']}"},
         ]
 
-    def _heading(self, first: int, top: float) -> list[Op]:
+    def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
-        ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, top)]
-        names = (f"token {self.nodes.column[first]}", TOKEN), ("seen ahead", SEEN), ("mean", MEAN)
-        for text, (x, wide) in names:
+        ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, self.y + HEADING)]
+        for text, (x, wide) in {f"token {self.nodes.column[first]}": TOKEN, **columns}.items():
             place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}
             look = {"text": text, "role": "ink" if x == TOKEN[0] else "soft", "priority": 0}
             ops.append({"id": f"h{self.pauses}.{x}", "kind": "label", "panel": "tables", **place, **look})
         return ops
 
-    def _row(self, score, seen: str, taken: bool, row: int, y: float) -> list[Op]:
-        """A candidate: the token, what follows it, and its value."""
-        node, said = score.node, self.nodes.text(score.node)
-        value = math.exp(min(0.0, score.total))
-        numbers = f"mean log p {score.total:.2f}, rank {score.rank}".replace("-", "−")
-        hover = [f"{said}: {numbers}" + (", the likeliest" if row == 0 else ""), seen or "nothing ahead"]
+    def _row(
+        self, score, seen: str, cells: dict[str, tuple[str, float]], columns: dict, taken: bool, row: int
+    ) -> list[Op]:
+        """A candidate: the token, what follows it, and its numbers: column -> what it says, how dark."""
+        node, said, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
+        hover = [f"{said}: {hovered(score)}" + (", the likeliest" if row == 0 else ""), seen]
         look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
-        return [
+        ops = [
             self._cell(f"n{node}", TOKEN, y, said, hover) | look | {"node": node},
-            self._cell(f"a{node}", SEEN, y, seen or "(ends here)", hover)
+            self._cell(f"a{node}", columns["seen ahead"], y, seen, hover)
             | {"state": "pruned", "fill": "tint"},
-            self._cell(f"m{node}", MEAN, y, f"{value:.2f}".removeprefix("0"), hover)
-            | {"state": "prompt", "fill": "amount", "weight": round(value / 2, 4)},  # words stay readable
         ]
+        for name, (text, amount) in cells.items():
+            cell = self._cell(f"{name[0]}{node}", columns[name], y, text, hover)
+            shade = {
+                "state": "prompt",
+                "fill": "amount",
+                "weight": round(amount / 2, 4),
+            }  # words stay readable
+            ops.append(cell | shade)
+        return ops
 
     def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
         x, wide = place
         where = {"panel": "tables", "x": x + wide / 2, "y": round(y, 3), "w": wide - 0.08, "h": CELL}
         return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
+
+
+def hovered(score) -> str:
+    """The numbers of a candidate in words."""
+    if "value" not in score.parts:
+        return f"mean log p {score.total:.2f}, rank {score.rank}".replace("-", "−")
+    parts = f"log p {score.parts['logprob']:.2f}, value {score.parts['value']:.3f}"
+    return f"{parts}, total {score.total:.2f}, rank {score.rank}".replace("-", "−")
+
+
+def mean_of(score) -> dict[str, tuple[str, float]]:
+    """The mean log-probability of a candidate and what follows it, as a probability."""
+    value = math.exp(min(0.0, score.total))
+    return {"mean": (f"{value:.2f}".removeprefix("0"), value)}
+
+
+def numbers(score, best: float) -> dict[str, tuple[str, float]]:
+    """log p, value and total of a candidate; `best`: the largest total of all."""
+    logprob, value = score.parts["logprob"], score.parts["value"]
+    return {
+        "log p": (f"{logprob:.2f}".replace("-", "−"), math.exp(min(0.0, logprob))),
+        "value": (f"{value:.2f}", min(1.0, max(0.0, value))),
+        "total": (f"{score.total:.2f}".replace("-", "−"), math.exp(score.total - best)),
+    }

@@ -70,6 +70,12 @@ DRAWN = (
     "temperature and top-p 1; `best fixed`: of {settings} pairs the one that solves most of these very "
     "problems, which is temperature {temperature:g} with top-p {top_p:g}.\n"
 )
+REWARDS = (
+    "Stories of {tokens} tokens behind {prompts} held-out beginnings: the mean reward; by how much it is "
+    "above that of controlled decoding (`cd`), which weighs the target's own continuations, prompt by "
+    "prompt, with twice the standard error of the difference. `direct` is Transfer Q* with this model, "
+    "`args` scores bare beginnings; all three have {shape}.\n"
+)
 A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
@@ -109,6 +115,9 @@ def sections(folder: Path, facts: dict) -> list[str]:
         found.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
     if tempered := left(folder, "temperatures.json"):
         found += autodeco(tempered)
+    if rewards := left(folder, "rewards.json"):
+        told = REWARDS.format(**facts["compared"])
+        found.append(f"## What it does for the reward\n{told}\n{table(rewards, '{:.3f}'.format)}\n")
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")

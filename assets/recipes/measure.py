@@ -12,6 +12,7 @@ import cards
 import llama_tiny_seq2seq
 import measure_acceptance
 import measure_acceptance_head
+import measure_aligned
 import measure_autodeco
 import measure_diffusion
 import measure_drafts
@@ -44,6 +45,7 @@ MEASURES = {
     "llama-tiny-heads": measure_drafts.measure_heads,
     "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
     "llama-tiny-acceptance": measure_acceptance_head.measure,
+    "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),

@@ -5,6 +5,7 @@
 from torch import nn
 
 from decoders.heads.acceptance import Acceptance
+from decoders.heads.aligned import Aligned
 from decoders.heads.autodeco import AutoDeco
 from decoders.heads.eagle import Eagle
 from decoders.heads.judge import Judge
@@ -20,6 +21,7 @@ __all__ = [
     "KINDS",
     "SCORERS",
     "Acceptance",
+    "Aligned",
     "AutoDeco",
     "DraftModule",
     "Eagle",
@@ -37,5 +39,5 @@ __all__ = [
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
 SCORERS: dict[str, type[nn.Module]] = {
-    module.kind: module for module in (Reward, Acceptance, AutoDeco, Judge, Outlook)
+    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook)
 }

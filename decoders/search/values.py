@@ -190,8 +190,10 @@ def unscored(parameters: dict, target: Any) -> str | None:
 class Scorer:
     """Scores texts of one lane; every text is judged once. `calls` counts what was judged."""
 
-    def __init__(self, lane: Lane):
-        self.lane, self.name = lane, lane.parameters["scorer"]
+    def __init__(self, lane: Lane, parameters: dict | None = None):
+        """parameters: those of the scorer, if they are not the lane's own."""
+        self.lane, self.parameters = lane, parameters or lane.parameters
+        self.name = self.parameters["scorer"]
         self.prompt = self._text(lane.tree.path(lane.tip))
         self.known: dict[tuple[tuple[int, ...], bool], float] = {}
         self.calls = 0
@@ -209,8 +211,8 @@ class Scorer:
             if self.name == "reward":
                 self.known[key] = self._ask_head(node, text)
             else:
-                self.known[key] = RULES[self.name][0](text, self.lane.parameters)
-            if deviation := self.lane.parameters.get(NOISE.name):
+                self.known[key] = RULES[self.name][0](text, self.parameters)
+            if deviation := self.parameters.get(NOISE.name):
                 u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
                 self.known[key] = spoiled(self.known[key], deviation, u)
         return self.known[key]

@@ -92,6 +92,16 @@ def heads_set_a_temperature_for_each_token(learned, plain):
     assert learned.output() != plain.output() and forwards(learned) == len(learned.output())
 
 
+def continuations_decide(greedy, transferred, bare):
+    def values(trace):
+        return {round(e.parts["value"], 3) for s in trace.steps for e in s.of(Score) if e.name == "total"}
+
+    sources = [{e.source for step in t.steps for e in step.of(Propose)} for t in (greedy, transferred, bare)]
+    assert ["lookahead" in found for found in sources] == [False, True, False]
+    assert len(values(transferred)) > 1 and transferred.output() != greedy.output()
+    assert forwards(transferred) > 6 * forwards(greedy) and forwards(bare) == len(bare.output())
+
+
 def tail_is_less_likely(cut, whole):
     assert total(cut) / len(cut.output()) > total(whole) / len(whole.output())
 
@@ -231,6 +241,7 @@ SHOWS = {
     "A look ahead where it is unsure": looks_ahead_where_unsure,
     "Three temperatures": hotter_is_less_likely,
     "A temperature for every token": heads_set_a_temperature_for_each_token,
+    "What a friendlier model would make of it": continuations_decide,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,
     "Where the sky is green": a_stronger_contrast_gains_more,

@@ -36,3 +36,17 @@ def test_a_step_without_a_look_draws_nothing_and_counts():
     marks, _ = fold(Branches, [calm, [*pause(2, 2, -0.2, -0.5)]], [0], WORDS)
     assert marks["said"]["lead"] == "1 of 2 tokens"
     assert "0 times not" in marks["said"]["heading"]
+
+
+def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued():
+    weighed = pause(1, 2, 0.3, 1.2)
+    parts = {"logprob": -1.0, "value": 0.5}
+    weighed = [Score(e.node, "total", e.total, parts, e.rank) if isinstance(e, Score) else e for e in weighed]
+    marks, _ = fold(Branches, [weighed], [0], WORDS)
+    assert [marks[f"{cell}2"]["text"] for cell in "lvt"] == ["−1.00", "0.50", "1.20"]
+    assert marks["t2"]["weight"] == 0.5 > marks["t1"]["weight"] and marks["a2"]["text"] == "␣<b>"
+    assert marks["n1"]["hover"][0] == "␣a: log p −1.00, value 0.500, total 0.30, rank 2, the likeliest"
+    bare = [e for e in weighed if getattr(e, "source", "") != "lookahead"]
+    marks, _ = fold(Branches, [bare], [0], WORDS)
+    assert marks["a1"]["text"] == "(not continued)"
+    assert marks["said"]["heading"] == " by their values; 1 time not the likeliest token was taken."
