@@ -15,7 +15,7 @@ from explorer.tasks import HELD_OUT_SEED, Problem, problems
 BLOCK = 32  # tokens decoded together; blocks are filled from left to right
 TOKENS_A_STEP = (1, 2, 4, 8)
 INDEPENDENT = ("copy", "reverse", "replace", "translate", "upper")
-DEPENDENT = ("shuffle", "latin", "sudoku", "column_sum", "json", "sort")
+DEPENDENT = ("shuffle", "latin", "column_sum", "json", "sort")
 END, MASK_ID = 0, 4096
 PROBLEMS = 40
 
