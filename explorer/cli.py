@@ -213,10 +213,13 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
         raise ValueError("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
+    from decoders.search.constraints import give_syntax
     from decoders.search.values import give_tests
+    from explorer.tasks.own_syntax import allowed
     from explorer.tasks.own_tests import pass_rate
 
     give_tests(pass_rate)
+    give_syntax(allowed)
     needs = {role for lane in lanes for role in registry.get(lane["strategy"]).needs}
     models = load_models(options.model, options.draft, tuple(needs), options.device)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)

@@ -66,6 +66,16 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "parameters": {"noise": "none", "epsilon": 0.7},
     },
     "coupling": {"max_new_tokens": 16, "parameters": {"message": "abacad"}},
+    "treecoder": {
+        "prompt": "program for\n3 1 2 -> 3 3 1 1 2 2\n5 9 -> 5 5 9 9\n0 4 1 -> 0 0 4 4 1 1\nis\n",
+        "max_new_tokens": 12,
+        "parameters": {"decoder": "sampling", "constraints": "syntax, tests", "population": 6},
+    },
+    "asap": {
+        "prompt": "Anna from Berlin has a mouse and is 42. As json:\n",
+        "max_new_tokens": 60,
+        "parameters": {"constraints": "json", "samples": 2, "temperature": 1.5},
+    },
     "first_finish": {
         "prompt": "The dog was tired. Mom said it was time to sleep.",
         "max_new_tokens": 40,

@@ -22,7 +22,9 @@ class BeamTree:
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
         parameters = header.parameters
-        self.rows = max(int(parameters.get(k) or 1) for k in ("num_beams", "num_return_sequences"))
+        self.rows = max(
+            int(parameters.get(k) or 1) for k in ("num_beams", "num_return_sequences", "population")
+        )
         self.slots = Slots(self.rows, self.nodes.root, int(parameters.get("num_beam_groups") or 1))
         self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
         self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
@@ -72,6 +74,7 @@ class BeamTree:
                 ["node:pruned", "✕", "pruned", "pruned"],
                 ["node:finished", "■", "finished", "finished, with its score"],
                 ["tick", "\\\\", "pruned", "dropped at once"],
+                ["tick:rejected", "\\\\", "rejected", "ended by a constraint"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
                 ["band:panel", "▬", "line", "a group"],
             ],

@@ -7,6 +7,7 @@ text good is a scorer (values.py).
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from decoders.distributions import probabilities
 from decoders.lane import Lane
@@ -109,8 +110,9 @@ def pg_td(lane: Lane) -> Iterator[None]:
 class Search:
     """The tree of one lane, all texts completed so far, and the verbs of one rollout."""
 
-    def __init__(self, lane: Lane):
-        self.lane, self.given, self.scorer = lane, lane.parameters, Scorer(lane)
+    def __init__(self, lane: Lane, given: dict | None = None, scorer: Any = None):
+        """given: the parameters, the lane's if None; scorer: anything with `score` and `calls`."""
+        self.lane, self.given, self.scorer = lane, given or lane.parameters, scorer or Scorer(lane)
         self.deepest = lane.tree.depths[lane.tip] + lane.left
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> that token's node, to be used again
         self.logprob: dict[int, float] = {}

@@ -194,7 +194,7 @@ class Scorer:
         """parameters: those of the scorer, if they are not the lane's own."""
         self.lane, self.parameters = lane, parameters or lane.parameters
         self.name = self.parameters["scorer"]
-        self.prompt = self._text(lane.tree.path(lane.tip))
+        self.prompt = said(lane, lane.tree.path(lane.tip))
         self.known: dict[tuple[tuple[int, ...], bool], float] = {}
         self.calls = 0
 
@@ -207,7 +207,7 @@ class Scorer:
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
         if key not in self.known:
             self.calls += 1
-            text = Text(self.prompt, self._text(path), whole)
+            text = Text(self.prompt, said(self.lane, path), whole)
             if self.name == "reward":
                 self.known[key] = self._ask_head(node, text)
             else:
@@ -229,13 +229,13 @@ class Scorer:
         tokens = torch.tensor([lane.tree.tokens[n] for n in path[1:]], device=after.device)
         log_p = torch.cat([after.new_zeros(1), after.gather(-1, tokens[:, None])[:, 0]])
         states = torch.stack([lane.scorers["target"].hidden(n) for n in path])
-        said = lane.models["target"].reward.scores(states, log_p)
+        heard = lane.models["target"].reward.scores(states, log_p)
         question = "outcome" if text.whole else "steps" if text.written.endswith("\n") else "prefix"
-        return float(said[question][-1])
+        return float(heard[question][-1])
 
-    def _text(self, nodes: list[int]) -> str:
-        """What these nodes say, without ends of text."""
-        lane = self.lane
-        tokens = [lane.tree.tokens[n] for n in nodes]
-        said = b"".join(lane.models["target"].bytes_of(t) for t in tokens if t not in lane.eos)
-        return said.decode("utf-8", "replace")
+
+def said(lane: Lane, nodes: list[int], *more: int) -> str:
+    """What these nodes say, and then the tokens `more`, without ends of text."""
+    tokens = [*(lane.tree.tokens[n] for n in nodes), *more]
+    words = b"".join(lane.models["target"].bytes_of(t) for t in tokens if t not in lane.eos)
+    return words.decode("utf-8", "replace")

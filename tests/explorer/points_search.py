@@ -3,8 +3,9 @@
 import math
 
 from decoders.search.hypotheses import returned
-from decoders.search.values import Text, arithmetic
+from decoders.search.values import Text, arithmetic, is_json
 from decoders.trace import Note, Propose, Score, Trace
+from explorer.tasks.own_tests import pass_rate
 from tests.explorer.points import forwards, statuses, total
 
 
@@ -226,7 +227,23 @@ def letters_are_read(whole, squeezed):
     assert lost and any(e.level == "b → a" for e in lost)
 
 
+def tests_are_passed(greedy, *searched):
+    """No search passes fewer of the prompt's own examples than greedy, and one passes all of them."""
+    prompt = b"".join(greedy.vocabulary[t] for t in greedy.prompt).decode()
+    rates = [pass_rate(prompt, t.text().removesuffix("<|endoftext|>")) for t in (greedy, *searched)]
+    assert min(rates[1:]) >= rates[0] and max(rates[1:]) == 1.0
+    assert all("rejected" in statuses(trace) for trace in searched)
+
+
+def is_json_and_learned(asap, sampled):
+    """What it wrote is JSON, and it has met dead ends for it."""
+    assert is_json(Text("", asap.text().removesuffix("<|endoftext|>"), True), {})
+    assert "rejected" in statuses(asap) and forwards(asap) >= len(asap.output())
+
+
 SHOWS = {
+    "Programs that pass their tests": tests_are_passed,
+    "JSON without a bent law": is_json_and_learned,
     "A word between the lines": letters_are_read,
     "Whoever ends first": the_shortest_of_many,
     "Steps that are checked": false_steps_are_not_gone_on_with,

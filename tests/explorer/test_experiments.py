@@ -27,6 +27,7 @@ from explorer.experiments import (
     map_of_methods,
     modes_by_length,
     noisy_instructions,
+    program_search,
     spec_bench,
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
@@ -70,6 +71,7 @@ def short(monkeypatch):
         "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
         "other_machines": dict(TOKENS=4, PROMPTS=1),
+        "program_search": dict(VALIDATION=2, TEST=1, TOKENS=2, RANDOM=2, RUNGS=(1,), ROLLOUTS=1),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
@@ -307,3 +309,21 @@ def test_what_a_search_costs_beside_the_model(models):
         inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
         whole = trace.costs.totals()["seconds"]
         assert 0 < inside < whole and inside * (1 + search_bench.outside(trace)) == pytest.approx(whole)
+
+
+def test_the_search_for_a_configuration_is_the_same_again_and_no_default_beats_it(monkeypatch):
+    """Luck by configuration and problem in place of models: defaults and survivors answer all problems."""
+
+    def luck(models, setting, problem):
+        draw = random.Random(repr((sorted(setting.items()), problem)))
+        return draw.random() < 0.3 + 0.1 * (setting["population"] == 8), draw.random()
+
+    monkeypatch.setattr(program_search, "answer", luck)
+    found = [program_search.optimised({}, list(range(16))) for _ in range(2)]
+    assert found[0] == found[1] and len({id(one) for one in found[0]}) == len(found[0])
+    best = found[0][0]
+    assert all(best.right >= one.right for one in found[0] if one.origin != "random")
+    assert all(len(one.found) == 16 for one in found[0])
+    assert sum(one.origin == "random" for one in found[0]) == 3
+    points = [[3.0, 0.1], [1.0, 0.2], [2.0, 0.5]]
+    assert program_search.staircase(points) == [[1.0, 0.2], [2.0, 0.5], [3.0, 0.5]]

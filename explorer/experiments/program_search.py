@@ -1,0 +1,152 @@
+"""Which decoder under which constraints writes the most right programs?
+
+Configurations of TreeCoder - decoder, constraints, population, temperature - are searched on validation
+problems: small list programs, with the examples of their prompts as tests. Every decoder as it comes is
+tried on all of them, of some random configurations the better half goes on, again and again (successive
+halving; the paper uses a Bayesian optimiser). The best one, and every decoder as it comes, then answer
+problems that the search has not seen. right: all examples, shown and hidden; tokens: read by the target, a
+problem.
+"""
+
+import random
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from decoders.search.constraints import give_syntax
+from decoders.search.treecoder import DECODERS
+from decoders.search.values import give_tests
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import decoded
+from explorer.experiments.figures import wilson
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.own_syntax import allowed
+from explorer.tasks.own_tests import pass_rate
+
+PAPERS = ("treecoder",)
+TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 16, 24, 24, 0
+RANDOM, RUNGS = 12, (4, 8)  # random configurations; problems after which the worse half is left out
+CONSTRAINTS = ("", "syntax", "tests", "syntax, tests", "syntax, no comments, tests")
+POPULATIONS, TEMPERATURES, ROLLOUTS = (1, 4, 8), (0.5, 1.0), 8
+Setting = dict[str, str | int | float]
+
+
+@dataclass
+class Tried:
+    """A configuration, and what it did with each problem: (right, tokens read)."""
+
+    setting: Setting
+    origin: str
+    found: list[tuple[bool, float]] = field(default_factory=list)
+
+    @property
+    def right(self) -> float:
+        return fmean(right for right, _ in self.found)
+
+    @property
+    def tokens(self) -> float:
+        return fmean(tokens for _, tokens in self.found)
+
+    def order(self) -> tuple[float, float]:
+        """More right answers first, then fewer tokens."""
+        return -self.right, self.tokens
+
+
+def defaults() -> list[Tried]:
+    """Plain sampling and beam search, and every decoder with syntax and tests."""
+    usual = {"population": 4, "temperature": 1.0}
+    plain = [Tried({"decoder": d, "constraints": "", **usual}, "plain") for d in ("sampling", "beam")]
+    return plain + [Tried({"decoder": d, "constraints": "syntax, tests", **usual}, "as it comes")
+                    for d in DECODERS]  # fmt: skip
+
+
+def drawn(count: int) -> list[Tried]:
+    """Random configurations, the same for the same seed."""
+    rng, found = random.Random(SEED), []
+    for _ in range(count):
+        setting = {
+            "decoder": rng.choice(list(DECODERS)),
+            "constraints": rng.choice(CONSTRAINTS),
+            "population": rng.choice(POPULATIONS),
+            "temperature": rng.choice(TEMPERATURES),
+        }
+        found.append(Tried(setting, "random"))
+    return found
+
+
+def answer(models: Models, setting: Setting, problem: Problem) -> tuple[bool, float]:
+    """Whether a configuration solves a problem, and how many tokens the target read for it."""
+    trace = decoded(models, "treecoder", problem.prompt, TOKENS, rollouts=ROLLOUTS, **setting)
+    ends = models["target"].eos
+    said = b"".join(models["target"].bytes_of(t) for t in trace.output() if t not in ends)
+    right = TASKS[TASK].check(problem, said.decode("utf-8", "replace")).right
+    return right, trace.costs.totals()["target_tokens"]
+
+
+def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
+    """All configurations that have answered all validation problems, best first."""
+    fixed, racing = defaults(), drawn(RANDOM)
+    for tried in fixed:
+        tried.found = [answer(models, tried.setting, problem) for problem in asked]
+    for until in (*RUNGS, len(asked)):
+        for tried in racing:
+            todo = asked[len(tried.found) : until]
+            tried.found += [answer(models, tried.setting, problem) for problem in todo]
+        racing = sorted(racing, key=Tried.order)
+        racing = racing if until >= len(asked) else racing[: (len(racing) + 1) // 2]
+    return sorted([*fixed, *racing], key=Tried.order)
+
+
+def row(tried: Tried, held_out: Tried | None) -> list[Cell]:
+    """One configuration."""
+    named = [tried.setting[key] for key in ("decoder", "constraints", "population", "temperature")]
+    named[1] = named[1] or "none"
+    low, high = wilson(sum(r for r, _ in held_out.found), len(held_out.found)) if held_out else (None, None)
+    after = [held_out.right, low, high, held_out.tokens] if held_out else [None] * 4
+    return [tried.origin, *named, tried.right, tried.tokens, *after]
+
+
+def staircase(points: list[list[float]]) -> list[list[float]]:
+    """The best accuracy that can be had for each cost or less."""
+    best, found = 0.0, []
+    for cost, right in sorted(points):
+        best = max(best, right)
+        found.append([cost, best])
+    return found
+
+
+def run(models: Models) -> Result:
+    """A row a configuration, best first; every configuration's cost and accuracy as a picture."""
+    give_tests(pass_rate)
+    give_syntax(allowed)
+    asked = problems(TASK, VALIDATION + TEST, HELD_OUT_SEED)
+    tried = optimised(models, asked[:VALIDATION])
+    reported = {}
+    for one in tried:
+        if one is tried[0] or one.origin != "random":
+            found = [answer(models, one.setting, problem) for problem in asked[VALIDATION:]]
+            reported[id(one)] = Tried(one.setting, one.origin, found)
+    rows = [row(one, reported.get(id(one))) for one in tried]
+    points = sorted([one.tokens, one.right] for one in tried)
+    held = sorted([one.tokens, one.right] for one in reported.values())
+    best = tried[0]
+    plain = ", ".join(
+        f"{one.setting['decoder']} {one.right:.0%} and {reported[id(one)].right:.0%}"
+        for one in tried
+        if one.origin == "plain"
+    )
+    name = ", ".join(str(value) for value in best.setting.values() if value != "")
+    says = [
+        f"Best on {VALIDATION} validation problems: {name} ({best.origin}), {best.right:.0%} right; no "
+        f"decoder as it comes has more. On {TEST} others: {reported[id(best)].right:.0%}.",
+        f"Without constraints, on the first and on the others: {plain}.",
+        f"{len(DECODERS)} decoders, {len(CONSTRAINTS)} choices of constraints, {len(POPULATIONS)} sizes, "
+        f"{len(TEMPERATURES)} temperatures: {RANDOM} configurations of these were drawn.",
+    ]
+    columns = ["origin", "decoder", "constraints", "population", "temperature", "right", "tokens",
+               "right, test", "from", "to", "tokens, test"]  # fmt: skip
+    lines = [
+        Line("validation: best for its cost", staircase(points)), Line("validation", points),
+        Line("test", held), Line("test: best for its cost", staircase(held)),
+    ]  # fmt: skip
+    chart = Chart("Right programs and what they cost", "tokens read by the target, a problem", "right", lines)
+    return Result(columns, rows, says, chart)

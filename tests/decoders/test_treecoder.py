@@ -1,0 +1,206 @@
+"""TreeCoder and ASAp: plug-ins are the strategies themselves, what a constraint ends is never gone on with,
+and draws under a grammar have the model's law among allowed texts.
+"""
+
+from collections import Counter
+
+import pytest
+
+from decoders.chooser import Exhaustive, Random
+from decoders.lane import Lane, Limits
+from decoders.search import constraints
+from decoders.search.asap import Asap
+from decoders.search.constraints import Gate, named
+from decoders.search.programs import Programs
+from decoders.search.treecoder import DECODERS
+from decoders.search.values import give_tests
+from decoders.tables import TableModel
+from decoders.trace import Forward, Note, Propose, Verdict
+from explorer.tasks import problems
+from explorer.tasks.own_syntax import allowed
+from explorer.tasks.own_tests import pass_rate
+from tests import tiny
+from tests.decoders.lossless import random_table
+
+EXACT = {(0, 0): 9 / 17, (1, 1): 8 / 17}
+TOY = TableModel(
+    lambda past: {(): [0.9, 0.1], (0,): [0.1, 0.9], (1,): [0.2, 0.8]}[tuple(past[1:])], 2, words=["0", "1"]
+)
+
+
+@pytest.fixture(autouse=True)
+def language():
+    """Programs have their own syntax again after each test."""
+    constraints.give_syntax(allowed)
+    give_tests(pass_rate)
+    yield
+    constraints.give_syntax(allowed)
+
+
+def grammar(*words: str) -> None:
+    """Only these texts are allowed."""
+    constraints.give_syntax(lambda prompt, said, whole: said in words if whole else None)
+
+
+def run(model, new_tokens, seed=0, strategy="treecoder", chooser=None, prompt=(0,), **parameters):
+    limits = Limits(max_new_tokens=new_tokens)
+    return Lane(strategy, list(prompt), {"target": model}, parameters, seed, limits, chooser).run()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 1.0])
+def test_without_constraints_one_sample_is_plain_sampling(prompt, seed, temperature):
+    model, given = tiny.make(), {"temperature": temperature}
+    plain = run(model, 12, seed, "sample", prompt=prompt, **given)
+    found = run(model, 12, seed, prompt=prompt, decoder="sampling", population=1, **given)
+    assert found.output() == plain.output()
+
+
+@pytest.mark.parametrize("beams", [1, 3, 4])
+def test_without_constraints_beam_is_beam_search(prompt, beams):
+    for endings in (1.0, 3.0):
+        model = tiny.make(endings=endings)
+        plain = run(model, 12, strategy="beam", prompt=prompt, num_beams=beams)
+        found = run(model, 12, prompt=prompt, decoder="beam", population=beams)
+        assert found.output() == plain.output()
+        work = [t.costs.totals()["target_tokens"] for t in (plain, found)]
+        assert work[0] == work[1]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_what_a_constraint_ends_is_never_gone_on_with(decoder):
+    """No text has a #, and nothing was scored or proposed behind one."""
+    model = TableModel(random_table(4, 5, 0.6), 5, frozenset({0}), words=["<end>", "a", "b", "#", "c"])
+    killed = 0
+    for seed in range(3):
+        given = {"constraints": "no comments", "decoder": decoder, "rollouts": 8}
+        trace = run(model, 6, seed, **given)
+        nodes = trace.nodes()
+        dead = {e.node for s in trace.steps for e in s.of(Verdict) if e.status == "rejected" and e.reason}
+        killed += len(dead)
+        assert dead == {n for n, (_, token) in nodes.items() if token == 3}
+        assert not {parent for parent, _ in nodes.values()} & dead
+        assert 3 not in trace.output() and 1 <= len(trace.output()) <= 6
+        reasons = {e.reason for s in trace.steps for e in s.of(Verdict) if e.node in dead}
+        assert reasons <= {"the constraint no comments gives 0"}
+    assert killed
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_every_decoder_finds_what_only_a_few_texts_are(decoder):
+    """Of sixteen texts two pass; where chance finds none, greedy writes one and a note says so."""
+    grammar("abba", "baab")
+    model = TableModel(lambda past: [0.6, 0.4], 2, words=["a", "b"])
+    right = 0
+    for seed in range(6):
+        given = {"constraints": "syntax", "decoder": decoder, "rollouts": 64, "population": 8}
+        trace = run(model, 4, seed, **given)
+        said = [e.text for s in trace.steps for e in s.of(Note)]
+        passes = trace.text() in ("abba", "baab")
+        right += passes
+        assert passes or said[-1].startswith("No complete text passes the constraints")
+    assert right >= 2
+
+
+def test_phi_is_the_product_and_the_best_is_taken():
+    """Two of three keywords and half of the equations: a third; the text with the highest Phi wins."""
+    model = TableModel(lambda past: [0.25] * 4, 4, words=["1=1", "1=2", " cat ", " dog "])
+    given = {"constraints": "keyword, arithmetic", "keywords": "cat, dog, cow"}
+    lane = Lane("treecoder", [2], {"target": model}, given, limits=Limits(4))
+    gate, node = Gate(lane), lane.tip
+    for token in (0, 2, 3):
+        node = lane.propose(node, token, 0.0)
+    assert gate.phi(node, 2) == pytest.approx(2 / 3)
+    assert gate.phi(node, 1) == pytest.approx(2 / 3 * 0.5)
+    lane.close()
+    given = {"constraints": "keyword", "keywords": "cat, dog", "decoder": "sampling", "population": 16}
+    trace = run(model, 2, 2, **given)
+    assert sorted(trace.output()) == [2, 3]
+
+
+def test_particles_are_drawn_again_from_the_living():
+    """Half of all first tokens die; as many texts go on as before, and copies of one draw for themselves."""
+    constraints.give_syntax(lambda prompt, said, whole: not said.startswith("b"))
+    model = TableModel(lambda past: [0.5, 0.5], 2, words=["a", "b"])
+    trace = run(model, 3, 5, decoder="smc", constraints="syntax", population=8)
+    texts = trace.steps[1].of(Propose)
+    dead = [e for e in trace.steps[0].of(Verdict) if e.status == "rejected"]
+    assert dead and len(texts) == 8 and trace.steps[1].of(Forward)[0].rows <= 8 - len(dead)
+    assert trace.text().startswith("a")
+
+
+def test_naive_masking_bends_the_law_and_asap_mends_it():
+    grammar("00", "11")
+
+    def law(samples: int, dead_end: str) -> dict:
+        given = {"constraints": "syntax", "samples": samples, "dead_end": dead_end}
+        return Exhaustive().law(lambda chooser: tuple(run(TOY, 2, 0, "asap", chooser, **given).output()))
+
+    assert law(1, "go back") == pytest.approx({(0, 0): 0.9, (1, 1): 0.1})
+    far = [abs(law(n, "go back")[0, 0] - EXACT[0, 0]) for n in (1, 2, 4)]
+    assert far[1] < far[0] / 10 and far[2] < 0.06
+    for samples in (1, 2):
+        assert law(samples, "start over") == pytest.approx(EXACT, abs=1e-12)
+
+
+def test_asap_converges_to_the_grammatical_law():
+    """5,000 texts after what can be learned is learned: total variation below .03."""
+    grammar("00", "11")
+    lane = Lane("asap", [0], {"target": TOY}, {"constraints": "syntax"}, limits=Limits(2), chooser=Random(3))
+    programs = Programs(lane, Gate(lane))
+    decoder = Asap(programs, 5200, False)
+    texts = []
+    while decoder.turn():
+        if decoder.last is not None and decoder.number > len(texts):
+            texts.append(tuple(lane.tree.text(decoder.last)[1:]))
+    futures = decoder.futures
+    assert futures.of(programs.root) == pytest.approx(0.17)
+    seen = Counter(texts[-5000:])
+    far = sum(abs(seen[text] / 5000 - p) for text, p in EXACT.items()) / 2
+    assert far < 0.03 and set(seen) == set(EXACT)
+    lane.close()
+
+
+@pytest.mark.parametrize("decoder", ["beam", "sampling", "mcts"])
+def test_programs_pass_the_tests_that_their_prompt_brings(decoder):
+    """Of all programs of two operations, one that gives what the examples say."""
+    prompt = "program for\n3 1 2 -> 3 2 1\n5 9 -> 9 5\n0 4 1 -> 4 1 0\nis\n"
+    constraints.give_syntax(lambda _, said, whole: allowed(prompt, said, whole))
+    give_tests(lambda _, said: pass_rate(prompt, said))
+    words = ["<end>", "\n", "sort", "reverse", "double", "fly", "add ", "1"]
+    model = TableModel(lambda past: [1 / 8] * 8, 8, frozenset({0}), words=words)
+    given = {"constraints": "syntax, tests", "decoder": decoder, "population": 16, "rollouts": 200}
+    trace = run(model, 5, 3, **given)
+    text = trace.text().removesuffix("<end>")
+    assert pass_rate(prompt, text) == 1.0 and allowed(prompt, text, True)
+    reasons = {e.reason for s in trace.steps for e in s.of(Verdict) if e.status == "rejected"}
+    assert "the constraint syntax gives 0" in reasons
+
+
+def test_no_answer_of_a_task_is_refused_and_wrong_ones_are():
+    for task in ("list_program", "python"):
+        for problem in problems(task, 12, 1):
+            text = problem.answer
+            assert all(allowed(problem.prompt, text[:n], False) for n in range(len(text) + 1)), text
+            assert allowed(problem.prompt, text, True)
+    lists, python = problems("list_program", 1, 1)[0].prompt, problems("python", 1, 1)[0].prompt
+    for wrong in ("sorted", "take", "take 33", "add 1\nfly"):
+        assert not allowed(lists, wrong, True)
+    assert allowed(lists, "take ", False) and not allowed(lists, "take x", False)
+    for wrong in ("    return )", "    retur n x", "return 1"):
+        assert not allowed(python, wrong, True)
+    assert not allowed(python, "    return [)", False) and allowed(python, "    return [", False)
+    assert allowed("Once upon a time", "anything", True) is None
+
+
+def test_what_cannot_be_is_said(monkeypatch):
+    assert named({"constraints": "syntax, , tests, syntax"}) == ["syntax", "tests"]
+    for given, said in (
+        ({"constraints": "style"}, "There is no constraint 'style'; choose any of: syntax, no comments"),
+        ({"constraints": "keyword"}, "The constraint keyword needs keywords"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            run(TOY, 2, **given)
+    monkeypatch.setattr(constraints, "_given", [])
+    with pytest.raises(ValueError, match="Nothing is there that knows a syntax"):
+        run(TOY, 2, constraints="syntax")
