@@ -23,8 +23,8 @@ from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate
 
 PAPERS = ("treecoder",)
-TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 16, 24, 24, 0
-RANDOM, RUNGS = 12, (4, 8)  # random configurations; problems after which the worse half is left out
+TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 8, 12, 24, 0
+RANDOM, RUNGS = 8, (2, 4)  # random configurations; problems after which the worse half is left out
 CONSTRAINTS = ("", "syntax", "tests", "syntax, tests", "syntax, no comments, tests")
 POPULATIONS, TEMPERATURES, ROLLOUTS = (1, 4, 8), (0.5, 1.0), 8
 Setting = dict[str, str | int | float]
