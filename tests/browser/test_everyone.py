@@ -32,6 +32,11 @@ BOXES = (
 )
 
 
+# Of lists of many cards that are made alike, the first stand for the rest: the engine takes long over each.
+FEWER = """() => document.querySelectorAll('.experiments, .cards, .papers ul').forEach(
+  (list) => [...list.children].slice(8).forEach((card) => card.remove()))"""
+
+
 def violations(page) -> list[str]:
     """What the accessibility engine finds serious or critical, with the first places."""
     found = (
@@ -52,6 +57,7 @@ def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
     for section in page.evaluate(SECTIONS) if all_sections else ["decode"]:
         page.evaluate("name => decodingExplorer.app.showSection(name)", section)
         page.wait_for_timeout(200)
+        page.evaluate(FEWER)
         assert violations(page) == [], section
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), section
     page.evaluate("decodingExplorer.app.showSection('decode')")
