@@ -105,14 +105,21 @@ def run(models: Models) -> Result:
         ]
         lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
     values.give_tests(pass_rate)
-    says = [
-        *(f"{r[0]}: rank correlation of likely and useful {r[1]:.2f}." for r in rows if r[1] is not None),
-        *(f"{r[0]}: the likeliest candidate is worth {r[3]:.2f}, the best {r[5]:.2f}." for r in rows),
-        *(crossing(line, plain) for line in lines[1:]),
-    ]
+    says = [*summed_up(rows), *(crossing(line, plain) for line in lines[1:])]
     columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
     return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
+
+
+def summed_up(rows: list[list[Cell]]) -> list[str]:
+    """The rows in two sentences."""
+    known = sorted((r for r in rows if r[1] is not None), key=lambda r: -r[1])
+    together = ", ".join(f"{r[0]} {r[1]:.2f}" for r in known)
+    worth = ", ".join(f"{r[0]} {r[3]:.2f} of {r[5]:.2f}" for r in rows)
+    return [
+        *([f"Rank correlation of likely and useful: {together}."] if known else []),
+        f"The likeliest candidate is worth so much of the best one: {worth}.",
+    ]
 
 
 def crossing(line: Line, plain: float) -> str:

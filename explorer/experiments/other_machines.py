@@ -21,7 +21,7 @@ WAYS = {
     "chain of 6": ("speculative", {"num_assistant_tokens": 6}),
     "Sequoia's tree": ("sequoia", {}),
 }
-MANY = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # tokens in a forward
+MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 
 
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
