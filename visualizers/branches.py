@@ -10,6 +10,7 @@ import math
 from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
+SEEN = 7  # rows of a long table that are in sight at once, where a lane is low
 # Columns of a table: name, where it begins, how many it takes; with a mean, and with a value.
 TOKEN = (0.5, 4)
 MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
@@ -41,7 +42,7 @@ class Branches:
             "legend": [
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:pruned", "▢", "pruned", "not taken, or only looked at"],
-                ["cell:amount", "▪", "soft", "the darker, the likelier or the better"],
+                ["cell:amount", "▪", "soft", "stronger grey: likelier or better"],
             ],
         }  # fmt: skip
 
@@ -70,6 +71,8 @@ class Branches:
         for row, node in enumerate(candidates):
             cells = numbers(scores[node], best) if valued else mean_of(scores[node])
             ops += self._row(scores[node], words.get(node, nothing), cells, columns, node in commits, row)
+        taken = next((row + 1 for row, node in enumerate(candidates) if node in commits), 0)
+        front = min(top + len(candidates) + GAP, top + max(SEEN - 1, taken))
         self.y = top + len(candidates) + GAP
         lead, rest = f"{self.pauses} of {self.tokens} tokens", "not the likeliest token was taken"
         times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
@@ -85,7 +88,7 @@ class Branches:
         return [
             *ops,
             {"id": "said", "set": said},
-            {"front": [1, self.y]},
+            {"front": [1, front]},
             {"say": f"{lead}{said['heading']}"},
         ]
 

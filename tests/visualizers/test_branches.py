@@ -2,7 +2,7 @@
 
 from decoders.trace import Commit, Propose, Score
 from tests.visualizers.folding import fold
-from visualizers.branches import Branches
+from visualizers.branches import HEADING, SEEN, Branches
 
 WORDS = ["Once", " a", " b", " <b>", "."]
 
@@ -50,3 +50,14 @@ def test_values_stand_before_their_total_and_a_bare_beginning_is_not_continued()
     marks, _ = fold(Branches, [bare], [0], WORDS)
     assert marks["a1"]["text"] == "(not continued)"
     assert marks["said"]["heading"] == " by their values; 1 time not the likeliest token was taken."
+
+
+def test_of_a_long_table_the_first_rows_are_in_sight_and_the_one_that_was_taken():
+    means = [-1.0 - 0.1 * at for at in range(9)]
+
+    def front(taken: int) -> float:
+        words = [*WORDS, *(f" {at}" for at in range(9))]
+        _, ops = fold(Branches, [pause(1, taken, *means)], [0], words)
+        return next(op["front"][1] for op in ops[0] if "front" in op)
+
+    assert front(1) == HEADING + SEEN - 1 < front(9) < HEADING + len(means) + 1
