@@ -17,8 +17,8 @@ from explorer.experiments.figures import distinct, repetition
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("a-thorough-examination-of-decoding-methods-in",)
-CLOSED, COUNT = ("count", "facts", "translate", "word_problem"), 24
-STORIES, TOKENS = 4, 64
+CLOSED, COUNT = ("count", "facts", "translate", "word_problem"), 16
+STORIES, TOKENS = 3, 64
 
 
 def swept(strategy: str, name: str, values: tuple, **fixed) -> list[tuple[str, dict]]:
