@@ -51,6 +51,13 @@ def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int =
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens)).run()
 
 
+def said(models: Models, tokens: Sequence[int]) -> str:
+    """What some tokens of the target say, without ends of text."""
+    target = models["target"]
+    plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
+    return plain.decode("utf-8", "replace")
+
+
 def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float:
     """The target's own log-probability of a text, at temperature 1."""
     model = models["target"].model

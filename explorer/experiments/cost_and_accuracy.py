@@ -13,6 +13,7 @@ from statistics import fmean
 from decoders.lane import Lane, Limits
 from decoders.search.values import give_tests, unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import said
 from explorer.experiments.figures import sign_test, wilson
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
@@ -66,8 +67,7 @@ def answer(models: Models, strategy: str, parameters: dict, problem: Problem) ->
     lane = Lane(strategy, target.encode(problem.prompt), models, parameters, 0, Limits(TOKENS))
     trace = lane.run()
     told = trace.costs.totals()
-    text = b"".join(target.bytes_of(token) for token in trace.output() if token not in lane.eos)
-    right = TASKS[problem.task].check(problem, text.decode("utf-8", "replace")).right
+    right = TASKS[problem.task].check(problem, said(models, trace.output())).right
     return Answer(right, told["target_forwards"], told["target_tokens"])
 
 

@@ -15,7 +15,7 @@ from decoders.lane import Lane, Limits
 from decoders.search import values
 from decoders.search.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.asked import own_logprob, prompts
+from explorer.experiments.asked import own_logprob, prompts, said
 from explorer.experiments.figures import spearman
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
@@ -44,13 +44,6 @@ def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
     return [(said(models, text), own_logprob(models, ids, text)) for text in sorted(texts)]
 
 
-def said(models: Models, tokens: tuple[int, ...]) -> str:
-    """What some tokens say, without an end of text."""
-    target = models["target"]
-    plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)
-    return plain.decode("utf-8", "replace")
-
-
 def aligned(
     models: Models, name: str, prompt_of: list[str], worth: Callable[[int, str], float]
 ) -> list[Cell]:
@@ -74,7 +67,7 @@ def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool
     """Whether one lane answers a problem, its scorer asking an oracle."""
     values.give_tests(lambda prompt, written: float(problem.answer.strip().startswith(written.strip())))
     trace = Lane(strategy, models["target"].encode(problem.prompt), models, given, 0, Limits(TOKENS)).run()
-    return TASKS[problem.task].check(problem, said(models, tuple(trace.output()))).right
+    return TASKS[problem.task].check(problem, said(models, trace.output())).right
 
 
 def run(models: Models) -> Result:

@@ -14,6 +14,7 @@ from statistics import fmean
 import torch
 
 from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import said
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
 PAPERS = ("making-the-most-of-your-model",)
@@ -64,8 +65,7 @@ def run(models: Models) -> Result:
                     return target.model(ids).logits[0, -1].float().log_softmax(-1)
 
                 text, logprob, proven = mode(row, end, length, FORWARDS)
-                said = b"".join(map(target.bytes_of, text)).decode("utf-8", "replace")
-                found.append((logprob, proven, TASKS[task].check(problem, said).right))
+                found.append((logprob, proven, TASKS[task].check(problem, said(models, text)).right))
             known = [logprob for logprob, _, _ in found if math.isfinite(logprob)]
             mean = fmean(known) if known else None
             own.append(

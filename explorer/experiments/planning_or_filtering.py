@@ -9,10 +9,10 @@ planning's mean lead in public tests, with the standard error over problems.
 import math
 from statistics import fmean, stdev
 
-from decoders.lane import Lane, Limits
 from decoders.search.values import give_tests
 from decoders.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import decoded, said
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 
@@ -27,11 +27,8 @@ def written(
     models: Models, strategy: str, problem: Problem, seed: int, parameters: dict
 ) -> tuple[Trace, str]:
     """One lane on one problem, and its text."""
-    target = models["target"]
-    lane = Lane(strategy, target.encode(problem.prompt), models, parameters, seed, Limits(TOKENS))
-    trace = lane.run()
-    text = b"".join(target.bytes_of(token) for token in trace.output() if token not in lane.eos)
-    return trace, text.decode("utf-8", "replace")
+    trace = decoded(models, strategy, problem.prompt, TOKENS, seed, **parameters)
+    return trace, said(models, trace.output())
 
 
 def graded(problem: Problem, text: str, read: float) -> Graded:
@@ -86,4 +83,4 @@ def run(models: Models) -> Result:
         if r[1] == ROLLOUTS[-1]
     ]
     chart = Chart("Public examples met by the best program", "tokens read", "share", lines)
-    return Result(columns, rows, [said.replace(" -", " −") for said in says], chart)
+    return Result(columns, rows, [one.replace(" -", " −") for one in says], chart)

@@ -16,7 +16,7 @@ from decoders.search.constraints import give_syntax
 from decoders.search.treecoder import DECODERS
 from decoders.search.values import give_tests
 from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.asked import decoded
+from explorer.experiments.asked import decoded, said
 from explorer.experiments.figures import wilson
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_syntax import allowed
@@ -76,9 +76,7 @@ def drawn(count: int) -> list[Tried]:
 def answer(models: Models, setting: Setting, problem: Problem) -> tuple[bool, float]:
     """Whether a configuration solves a problem, and how many tokens the target read for it."""
     trace = decoded(models, "treecoder", problem.prompt, TOKENS, rollouts=ROLLOUTS, **setting)
-    ends = models["target"].eos
-    said = b"".join(models["target"].bytes_of(t) for t in trace.output() if t not in ends)
-    right = TASKS[TASK].check(problem, said.decode("utf-8", "replace")).right
+    right = TASKS[TASK].check(problem, said(models, trace.output())).right
     return right, trace.costs.totals()["target_tokens"]
 
 
