@@ -1,10 +1,12 @@
 // A small chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
 //
-// chart.draw({title: [bold, rest], x: {words, max, [min], whole}, y: {min, max}, bars, lines, dots, guide, note, read}):
+// chart.draw({title: [bold, rest], x: {words, max, [min], whole, [at], [log]}, y: {min, max}, bars, lines, dots, guide, note, read}):
+//   x.at   the places that are read, in order, where these are not all whole ones; x.log: equal ratios stand equally far apart
 //   bars   [{x, parts: [{from, to, [state], [fill], [mark]}], [text]}]   stacked, at whole places; a state's colour, else grey;
 //          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it,
 //          text stands above all
-//   lines  [{lane, index, points: [[x, y or null]], stairs, soft}]   one a lane; equal ones share one label
+//   lines  [{lane, index, points: [[x, y or null, [low, high]]], stairs, soft, marked}]   one a lane; equal ones share one label;
+//          low and high: a whisker; marked: a small mark at every point
 //   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
 //   guide  {x, text}                                                 a dotted vertical
 //   note   the sentence below the chart while nothing is pointed at
@@ -41,6 +43,15 @@ window.ExplorerPage = window.ExplorerPage || {};
     for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9; n += 1) found.push(n * step);
     const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     return found.map((value) => [value, (value === 0 ? "0" : value.toFixed(places)).replace("-", "−")]);
+  }
+
+  // Round values from low to high that stand apart on a logarithmic axis.
+  function ratios(low, high) {
+    const found = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
+      found.push(...[1, 2, 5].map((n) => n * power).filter((value) => value >= low && value <= high));
+    }
+    return found.map((value) => [value, String(Number(value.toPrecision(1)))]);
   }
 
   // Places each label beside its mark, right or left, up or down by whole lines, where it covers no mark and no other label, and
@@ -96,12 +107,16 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (width < 80) return; // hidden: drawn when it comes into view
       this.width = width;
       const numbers = new Set([...(spec.lines || []), ...(spec.dots || [])].map((own) => own.lane));
-      this.right = width - 14 - 13 * numbers.size; // room for "1, 2, 3"
+      this.right = width - 14 - 13 * Math.min(6, numbers.size); // room for "1, 2, 3"
       const { x, y } = spec, span = y.max - y.min || 1;
-      const places = x.min !== undefined; // whole places: half a place around them
-      const low = places ? x.min - 0.5 : 0, high = places ? x.max + 0.5 : x.max || 1;
-      this.px = (value) => LEFT + ((value - low) / (high - low)) * (this.right - LEFT);
-      this.placeOf = (pixels) => low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
+      const edge = x.whole ? 0.5 : 0.04 * (x.max - x.min) || 0.5; // half a place around whole places
+      let low = x.min === undefined ? 0 : x.min - edge, high = x.min === undefined ? x.max || 1 : x.max + edge;
+      if (x.log) [low, high] = [Math.log(x.min / 1.06), Math.log(x.max * 1.06)];
+      this.px = (value) => LEFT + (((x.log ? Math.log(value) : value) - low) / (high - low)) * (this.right - LEFT);
+      this.placeOf = (pixels) => {
+        const value = low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
+        return x.log ? Math.exp(value) : value;
+      };
       this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
       const svg = draw("svg", null, { width, height: HEIGHT, "aria-hidden": "true" });
       this.axes(svg);
@@ -125,7 +140,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         draw("text", svg, { x: LEFT - 6, y: this.py(value) + 4, class: "chart-tick", "text-anchor": "end" }, text);
       }
       draw("line", svg, { x1: LEFT, x2: this.right, y1: bottom, y2: bottom, class: "chart-axis" });
-      for (const [value, text] of ticks(x.min || 0, x.max || 1, this.width < 420 ? 4 : 8, x.whole)) {
+      const marks = x.log ? ratios(x.min / 1.06, x.max * 1.06) : ticks(x.min || 0, x.max || 1, this.width < 420 ? 4 : 8, x.whole);
+      for (const [value, text] of marks) {
         draw("text", svg, { x: this.px(value), y: bottom + 15, class: "chart-tick", "text-anchor": "middle" }, text);
       }
       draw("text", svg, { x: (LEFT + this.right) / 2, y: bottom + 31, class: "chart-tick", "text-anchor": "middle" }, x.words);
@@ -185,10 +201,16 @@ window.ExplorerPage = window.ExplorerPage || {};
           const [x0, y0] = pixels[i - 1] || [x1, y1];
           this.drawn.push([x1, y1], ...[0.25, 0.5, 0.75].map((part) => [x0 + part * (x1 - x0), y0 + part * (y1 - y0)]));
         });
+        const mark = (vx, vy, size) => draw("path", svg, { d: SHAPES[marks[line.index % marks.length]](size), class: "chart-mark",
+          "data-index": line.index, transform: `translate(${this.px(vx)} ${this.py(vy)})` });
+        for (const [vx, , least, most] of points) {
+          if (most === undefined) continue;
+          draw("line", svg, { x1: this.px(vx), x2: this.px(vx), y1: this.py(least), y2: this.py(most), class: "chart-whisker" });
+        }
+        if (line.marked) for (const [vx, vy] of points) mark(vx, vy, 2.4);
         const [ex, ey] = points[points.length - 1], end = [Math.round(this.px(ex)), Math.round(this.py(ey))].join();
         if (line.soft) continue;
-        draw("path", svg, { d: SHAPES[marks[line.index % marks.length]](3.4), class: "chart-mark", "data-index": line.index,
-          transform: `translate(${this.px(ex)} ${this.py(ey)})` });
+        mark(ex, ey, 3.4);
         found.push([this.px(ex), this.py(ey)]);
         if (ends.has(end)) ends.get(end).text += ", " + line.lane;
         else ends.set(end, { at: [this.px(ex), this.py(ey)], gap: 8, text: String(line.lane) });
@@ -230,13 +252,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       const { x, read } = this.spec || {};
       if (!read || !this.px) return;
       const value = Math.max(x.min || 0, Math.min(x.max, this.placeOf(pixels)));
-      this.read(x.whole ? Math.round(value) : value);
+      const near = (found, at) => (Math.abs(at - value) < Math.abs(found - value) ? at : found);
+      this.read(x.at ? x.at.reduce(near) : x.whole ? Math.round(value) : value);
     }
 
     key(event) {
       const { x, read } = this.spec || {}, step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!read || !step) return;
       event.preventDefault();
+      if (x.at) {
+        const now = x.at.indexOf(this.at), next = now < 0 ? (step > 0 ? 0 : x.at.length - 1) : now + step;
+        return this.read(x.at[Math.max(0, Math.min(x.at.length - 1, next))]);
+      }
       const by = x.whole ? 1 : x.max / 40, from = this.at ?? (step > 0 ? (x.min || 0) - by : x.max + by);
       this.read(Math.max(x.min || 0, Math.min(x.max, from + step * by)));
     }

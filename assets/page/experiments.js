@@ -17,23 +17,24 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
   }
 
-  // The curves of a chart as page.Chart takes them, read in words.
-  function spec({ title, x, y, lines }) {
+  // The curves of a chart as page.Chart takes them, read in words; values that lie together far from 0 get an axis of their own.
+  function spec({ title, x, y, lines, log }) {
     const points = lines.flatMap((line) => line.points).filter((point) => point[1] !== null);
-    const xs = points.map((point) => point[0]), ys = points.map((point) => point[1]);
-    const read = (at) => x + " " + at + ": " + lines.map((line) => {
+    const xs = [...new Set(points.map((point) => point[0]))].sort((a, b) => a - b), ys = points.flatMap((point) => point.slice(1));
+    const low = Math.min(...ys), high = Math.max(...ys), whole = xs.every(Number.isInteger) && xs.length > xs[xs.length - 1] - xs[0];
+    const read = (at) => x + " " + said(at, Number.isInteger(at)) + ": " + lines.flatMap((line) => {
       const near = line.points.find((point) => point[0] === at);
-      return line.label + " " + (near && near[1] !== null ? said(near[1]) : "—");
+      if (!near || near[1] === null) return [];
+      return [line.label + " " + said(near[1]) + (near.length > 2 ? " (" + said(near[2]) + " to " + said(near[3]) + ")" : "")];
     }).join(", ") + ".";
-    return { title: [title, "(" + y + ")"], x: { words: x, min: Math.min(...xs), max: Math.max(...xs), whole: true },
-      y: { min: 0, max: Math.max(...ys) * 1.05 }, read,
-      lines: lines.map((line, index) => ({ lane: index + 1, index, points: line.points })) };
+    return { title: [title, "(" + y + ")"], x: { words: x, min: xs[0], max: xs[xs.length - 1], whole, log, at: xs },
+      y: { min: low < 0 || low > 0.4 * high ? low - 0.08 * (high - low) : 0, max: high + 0.05 * Math.abs(high) }, read,
+      lines: lines.map((line, index) => ({ lane: index + 1, index, points: line.points, marked: line.points.length < 13 })) };
   }
 
   class Experiments {
     constructor(app) {
       this.app = app;
-      this.charts = [];
       this.list = h("div", { class: "experiments" }, h("p", { class: "soft" }, "Reading what is stored …"));
       this.element = h("section", { class: "section", "aria-label": "Experiments" }, this.list);
     }
@@ -49,23 +50,26 @@ window.ExplorerPage = window.ExplorerPage || {};
         }
         this.list.replaceChildren(...answer.experiments.map((found) => this.card(found)));
       }
-      for (const [chart, drawn] of this.charts) chart.draw(drawn);
     }
 
     card(found) {
       const parts = [table(found)]; // chart beside table where there is room
+      let draw = () => {};
       if (found.chart) {
-        const chart = new page.Chart(this.app.data.palette);
-        this.charts.push([chart, spec(found.chart)]);
+        const chart = new page.Chart(this.app.data.palette), drawn = spec(found.chart);
+        draw = () => chart.draw(drawn);
         const key = found.chart.lines.map((line, index) =>
           h("li", {}, page.laneKey(this.app.data.palette, index), " " + (index + 1) + " " + line.label));
         parts.unshift(h("div", { class: "experiment-chart" }, chart.element, h("ul", { class: "experiment-key" }, ...key)));
       }
       const models = Object.entries(found.models).map(([role, name]) => role + " " + name).join(", ");
-      return h("article", { class: "experiment", "aria-label": found.title }, h("h3", {}, found.title), h("p", {}, found.asks),
-        h("div", { class: "experiment-body" }, ...parts),
+      const card = h("details", { class: "experiment", "aria-label": found.title },
+        h("summary", {}, h("h3", {}, found.title), h("span", { class: "experiment-first" }, found.says[0])),
+        h("p", {}, found.asks), h("div", { class: "experiment-body" }, ...parts),
         h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
         h("p", { class: "soft" }, "Asked of " + models + ". Again: ", h("code", {}, "python -m explorer experiment " + found.name)));
+      card.addEventListener("toggle", () => card.open && draw());
+      return card;
     }
   }
 

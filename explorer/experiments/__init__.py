@@ -27,7 +27,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Line:
-    """A curve of a chart: places and values, None where there is none."""
+    """A curve of a chart: places and values, None where there is none; after a value may stand its interval."""
 
     label: str
     points: list[list[float | None]]
@@ -35,12 +35,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over one x axis."""
+    """Curves over one x axis; with `log` equal ratios of x stand equally far apart."""
 
     title: str
     x: str
     y: str
     lines: list[Line]
+    log: bool = False
 
 
 @dataclass(frozen=True)

@@ -96,20 +96,21 @@ def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]
 
 
 def run(models: Models) -> Result:
-    """A row a setting, over all tasks; a curve for each family with several settings."""
+    """A row a setting, over all tasks; a curve for each family with several settings, and greedy."""
     give_tests(pass_rate)
     plain: dict[str, list[Answer]] = {}
     rows, lines = [], []
     columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]
     at = {column: i for i, column in enumerate(columns)}
+    drawn = [at[column] for column in ("tokens read", "right", "from", "to")]
     for family, settings in SETTINGS.items():
         for name, strategy, setting in settings:
             found = {task: answers(models, strategy, setting, task) for task in SCORERS}
             found = {task: graded for task, graded in found.items() if graded}
             plain = plain or found
             rows.append(row(name, found, plain))
-        if len(settings) > 1:
-            points = [[r[at["tokens read"]], r[at["right"]]] for r in rows[-len(settings) :]]
+        if len(settings) > 1 or family == "greedy":
+            points = [[r[i] for i in drawn] for r in rows[-len(settings) :]]
             lines.append(Line(family, sorted(points)))
     says, whole = [], [r for r in rows if None not in r]
     for times in (2, 8, 32):
@@ -120,5 +121,5 @@ def run(models: Models) -> Result:
             f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}); greedy "
             f"{rows[0][at['right']]:.0%}, p {best[at['p']]:.2f}."
         )
-    title = "Right answers and what they cost"
-    return Result(columns, rows, says, Chart(title, "tokens read by the target, a problem", "right", lines))
+    title, costs = "Right answers and what they cost", "tokens read by the target, a problem"
+    return Result(columns, rows, says, Chart(title, costs, "right", lines, log=True))

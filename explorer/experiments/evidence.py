@@ -116,7 +116,7 @@ def run(models: Models) -> Result:
             plain = plain or [begins(said(t), i.right) for t, i in zip(traces, items, strict=True)]
             rows.append(row(kind, alpha, items, traces, plain))
         mine = rows[-len(ALPHAS) :]
-        lines.append(Line(kind, [[r[1], r[2]] for r in mine]))
+        lines.append(Line(kind, [r[1:5] for r in mine]))
         best = max(mine[1:], key=lambda r: r[2])
         verb = "rises" if best[2] > mine[0][2] else "does not rise"
         says.append(

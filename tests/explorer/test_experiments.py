@@ -88,7 +88,7 @@ def test_an_experiment_answers_with_a_table_and_sentences(name, models, short):
     assert found["says"] and all(said.endswith(".") for said in found["says"])
     assert found["models"] == {role: model.name for role, model in models.items()}
     for line in (found["chart"] or {"lines": []})["lines"]:
-        assert len(line["points"]) > 1
+        assert line["points"]
     assert all(column in experiments.table(found) for column in found["columns"])
     known = {paper["slug"]: paper for paper in papers()}
     for slug in experiment.papers:
