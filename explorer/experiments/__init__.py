@@ -27,7 +27,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Line:
-    """A curve of a chart: places and values, None where there is none; after a value may stand its interval."""
+    """A curve of a chart: places and values, None where there is none; an interval may follow a value."""
 
     label: str
     points: list[list[float | None]]
