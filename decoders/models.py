@@ -19,7 +19,18 @@ from transformers.utils import logging
 from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
-from decoders.heads import Acceptance, Aligned, AutoDeco, DraftModule, Judge, Outlook, Reward, Target, files
+from decoders.heads import (
+    Acceptance,
+    Aligned,
+    AutoDeco,
+    DraftModule,
+    Judge,
+    Outlook,
+    Ranker,
+    Reward,
+    Target,
+    files,
+)
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -122,6 +133,11 @@ class LoadedModel:
     def outlook(self) -> Outlook | None:
         """The head that foretells how a window of drafted tokens will fare, as `reward`."""
         return next(iter(self._shipped("outlook").values()), None)
+
+    @cached_property
+    def ranker(self) -> Ranker | None:
+        """The head that says how well a continuation fits what stands before it, as `reward`."""
+        return next(iter(self._shipped("ranker").values()), None)
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
 # kinds of heads that say something of a place and do not draft
-SCORING = {"reward", "acceptance", "aligned", "autodeco", "judge", "outlook"}
+SCORING = {"reward", "acceptance", "aligned", "autodeco", "judge", "outlook", "ranker"}
 
 
 def shipped() -> list[str]:

@@ -116,6 +116,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 48,
         "parameters": {"num_beams": 2, "num_rollouts": 3, "min_steps": 3},
     },
+    "rankgen": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 30,
+        "parameters": {"num_samples": 3, "num_beams": 2, "block_length": 10},
+    },
     "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
     "stochastic_beam": {"prompt": "Tom had a big dog.", "max_new_tokens": 12},
     "value_beam": {

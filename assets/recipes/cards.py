@@ -84,6 +84,11 @@ AGAINST = (
     "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
     "round; on stories {greedy:.2f} tokens a target forward greedily, {sampled:.2f} at temperature 1.\n"
 )
+RANKED = (
+    "In percent of pairs, on {ranked} prefixes from held-out stories: how often the text that really stands "
+    "next has the higher score, by the ranker and by the mean log-probability that `{target}` gives it. "
+    "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
+)
 GUESSES = (
     "In percent, along texts that the target writes: `depth k` the best guess k tokens beyond the next one, "
     "the path above being right; `temperature 1` how often a token drawn at depth 1 would be accepted on "
@@ -118,6 +123,9 @@ def sections(folder: Path, facts: dict) -> list[str]:
     if rewards := left(folder, "rewards.json"):
         told = REWARDS.format(**facts["compared"])
         found.append(f"## What it does for the reward\n{told}\n{table(rewards, '{:.3f}'.format)}\n")
+    if ranks := left(folder, "ranks.json"):
+        told = RANKED.format(ranked=facts["ranked"], target=TARGET)
+        found.append(f"## What stands next, against …\n{told}\n{table(ranks)}\n")
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")

@@ -18,6 +18,7 @@ import measure_diffusion
 import measure_drafts
 import measure_judge
 import measure_outlook
+import measure_ranker
 import measure_reward
 import measure_tasks
 import training
@@ -49,6 +50,7 @@ MEASURES = {
     "llama-tiny-autodeco": measure_autodeco.measure,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
+    "llama-tiny-ranker": measure_ranker.measure,
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }

@@ -14,6 +14,7 @@ from decoders.heads.layers import Entries
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
 from decoders.heads.outlook import Outlook
+from decoders.heads.ranker import Ranker
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
 
@@ -30,6 +31,7 @@ __all__ = [
     "Kangaroo",
     "Medusa",
     "Outlook",
+    "Ranker",
     "Reward",
     "Taps",
     "Target",
@@ -39,5 +41,5 @@ __all__ = [
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
 SCORERS: dict[str, type[nn.Module]] = {
-    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook)
+    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Ranker)
 }

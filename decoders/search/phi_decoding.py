@@ -16,7 +16,7 @@ from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.next_token import pick
 from decoders.search import foresight
 from decoders.search.foresight import mean
-from decoders.search.steps import ENDS, step_ends
+from decoders.search.steps import ENDS, shared, step_ends
 
 
 @dataclass(eq=False)
@@ -349,13 +349,3 @@ class Search:
             self.lane.verdict(node, "pruned", reason=reason)
             del self.alive[node]
         self.lane.drop(dead)
-
-
-def shared(paths: list[list[int]]) -> list[int]:
-    """The nodes with which all paths begin."""
-    found = []
-    for level in zip(*paths, strict=False):
-        if len(set(level)) > 1:
-            break
-        found.append(level[0])
-    return found

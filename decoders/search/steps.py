@@ -11,3 +11,13 @@ def step_ends(lane: Lane, nodes: list[int], step: str) -> bool:
     marks = pieces[-1].rstrip(b"\"' \n")[-1:]
     ends = b"\n" in pieces[-1] or (marks != b"" and marks in ENDS[step])
     return ends and bool(b"".join(pieces).strip())
+
+
+def shared(paths: list[list[int]]) -> list[int]:
+    """The nodes with which all paths begin."""
+    found = []
+    for level in zip(*paths, strict=False):
+        if len(set(level)) > 1:
+            break
+        found.append(level[0])
+    return found

@@ -66,6 +66,25 @@ def pieces_are_drawn_again(sampled, cards):
     assert forwards(cards) > forwards(sampled)
 
 
+def rounds(trace: Trace) -> list[list[Score]]:
+    """The scores of each round's texts, best first."""
+    found = [[e for e in step.of(Score) if e.name == "reward"] for step in trace.steps]
+    return [scores for scores in found if scores]
+
+
+def what_fits_goes_on(ranked, sampled):
+    found = rounds(ranked)
+    assert [len(scores) for scores in found] == [8] * 4
+    assert max(e.total for e in found[-1]) > max(e.total for e in found[0])
+    assert forwards(ranked) > forwards(sampled) and "pruned" in statuses(ranked)
+
+
+def the_best_of_many_is_right(best, greedy):
+    assert truth(greedy) < 1 == truth(best)
+    (scores,) = rounds(best)
+    assert len(scores) == 12 and scores[0].total > scores[-1].total
+
+
 def shares_of_the_target(low, high, greedy):
     def share(trace):
         sources = [e.source for step in trace.steps for e in step.of(Propose)]
@@ -248,6 +267,8 @@ SHOWS = {
     "Whoever ends first": the_shortest_of_many,
     "Steps that are checked": false_steps_are_not_gone_on_with,
     "Pieces that must be good enough": pieces_are_drawn_again,
+    "What fits behind the prompt": what_fits_goes_on,
+    "The best of twelve answers": the_best_of_many_is_right,
     "A look ahead": looks_ahead,
     "Planned for two words": plans_no_worse_than_greedy,
     "As surprising as asked": surprise_is_as_asked,

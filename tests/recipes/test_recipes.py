@@ -69,6 +69,7 @@ TOYS = {
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ANSWERS=9, ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
+    "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, LEAST=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
@@ -83,6 +84,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-judge": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
+    "llama-tiny-ranker": "llama-tiny",
 }
 HEADS = {"llama-tiny-heads", "llama-tiny-reward", *SCORERS}
 
@@ -270,6 +272,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
         "measure_reward": dict(SCORED=("sum", "chain"), PROBLEMS=2, SAMPLES=2),
         "measure_acceptance_head": dict(NEW_TOKENS=4, DRAFTED=3),
         "measure_outlook": dict(NEW_TOKENS=4, KINDS=("stories",)),
+        "measure_ranker": dict(CUTS=20),
         "measure_aligned": dict(PROMPTS=2, NEW_TOKENS=2),
         "measure_autodeco": dict(
             ROWS=1,
