@@ -14,12 +14,12 @@ class OtherPrompt:
     own, and so keys and values of its own: what hangs below the prompt is copied when it is first asked for.
     """
 
-    def __init__(self, lane: Lane, start: list[int], counts_as: str = "target"):
-        """The target reads it; its forwards are told, and paid, as those of the role `counts_as`. Raises
-        OutOfSlots if it does not fit.
+    def __init__(self, lane: Lane, start: list[int], counts_as: str = "target", model: str = "target"):
+        """The model of the role `model` reads it; its forwards are told, and paid, as those of the role
+        `counts_as`. Raises OutOfSlots if it does not fit.
         """
         self.lane, self.counts_as, self.tree = lane, counts_as, Tree(start)
-        self.scorer = lane.models["target"].engine.attach(self.tree)
+        self.scorer = lane.models[model].engine.attach(self.tree)
         self.node_of = {lane.tree.trunk - 1: len(start) - 1}  # node of the lane's tree -> node of this one
 
     @property
@@ -62,17 +62,17 @@ class OtherPrompt:
         self.scorer.close()
 
 
-def read_instead(lane: Lane, view: str, start: list[int]) -> bool:
-    """Lets `lane.score(nodes, role=view)` be what the target says behind `start` in place of the prompt.
-    False, and the lane ends with a sentence, if that and the text to come do not fit its context.
+def read_instead(lane: Lane, view: str, start: list[int], model: str = "target") -> bool:
+    """Lets `lane.score(nodes, role=view)` be what a model says behind `start` in place of the prompt. False,
+    and the lane ends with a sentence, if that and the text to come do not fit its context.
     """
     given = lane.tree.tokens[len(lane.trace.prompt) : lane.tree.trunk]
-    context = lane.models["target"].context
+    context = lane.models[model].context
     if (over := len(start) + len(given) + lane.left - context) > 0:
         lane.ended_by = (
             f"The second prompt has {len(start):,} tokens, and with {lane.left:,} new ones the model cannot "
             f"read it: its context is {context:,}. Shorten it, or ask for fewer tokens, by {over:,}."
         )
         return False
-    lane.scorers[view] = OtherPrompt(lane, [*start, *given])
+    lane.scorers[view] = OtherPrompt(lane, [*start, *given], model, model)
     return True

@@ -46,6 +46,11 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "max_new_tokens": 16,
         "parameters": {"guidance_scale": 3.0},
     },
+    "lm_guidance": {
+        "prompt": "Anna was a little fish. She lived in the big blue sea.",
+        "max_new_tokens": 16,
+        "parameters": {"condition_weight": 2.0, "unconditional_weight": 1.5},
+    },
     "contrastive_decoding": {
         "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a red ball. Mia has a",
         "max_new_tokens": 16,

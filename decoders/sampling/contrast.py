@@ -63,5 +63,5 @@ def ratio(alpha: float) -> Contrast:
 
 
 def styled(condition: float, unconditional: float) -> Contrast:
-    """Guidance of a language model q: `log q + a log p_c - b log p_u`; the views are q, p_c and p_u."""
-    return Contrast((1.0, condition, -unconditional))
+    """Guidance of a language model q: `log q + a log p_c - b log p_u`; the views are p_c, p_u and q."""
+    return Contrast((condition, -unconditional, 1.0))

@@ -5,7 +5,7 @@ the prompt), "unwanted" (`level` says which view that is) and "combined". Knows 
 where the second row comes from.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
@@ -44,10 +44,12 @@ def token_by_token(lane: Lane, contrast: Contrast, second: Second) -> Iterator[N
 
 
 def take(
-    lane: Lane, contrast: Contrast, wanted: torch.Tensor, others: list[tuple[str, torch.Tensor]]
+    lane: Lane, contrast: Contrast, wanted: torch.Tensor, others: list[tuple[str, torch.Tensor]],
+    added: Sequence[tuple[str, torch.Tensor]] = (),
 ) -> int | None:
     """Tells all rows [1, V] after the lane's tip, combines them, commits the token and returns its node; None
-    if the lane has ended. Without `others` the token comes from the wanted row alone.
+    if the lane has ended. Without `others` the token comes from the wanted row alone. `added`: rows of the
+    draft that are wanted, too; their weights come last.
     """
     tip = lane.tip
     target = lane.distribution([tip], wanted)[0]
@@ -55,14 +57,16 @@ def take(
         return next_token(lane, wanted, target, target)
     for title, row in others:
         lane.distribution([tip], row, "unwanted", title)
-    combined = contrast.combine([wanted, *(row for _, row in others)])
+    for title, row in added:
+        lane.distribution([tip], row, "draft", title)
+    combined = contrast.combine([wanted, *(row for _, row in (*others, *added))])
     offered = lane.distribution([tip], combined, "combined")[0]
     if undecided(combined):
         lane.note(UNDECIDED)
     node = next_token(lane, combined, offered, target)
     if node is not None:
         token = lane.tree.tokens[node]
-        parts = {title: float(log_softmax(row)[0, token]) for title, row in others}
+        parts = {title: float(log_softmax(row)[0, token]) for title, row in (*others, *added)}
         lane.rank(node, CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts)
     return node
 

@@ -94,7 +94,7 @@ def test_three_views_by_hand():
     q, p_c, p_u = (
         torch.tensor([p]).double().log() for p in ([0.5, 0.4, 0.1], [0.2, 0.5, 0.3], [0.4, 0.2, 0.4])
     )
-    found = styled(1.0, 0.6).combine([q, p_c, p_u])[0].tolist()
+    found = styled(1.0, 0.6).combine([p_c, p_u, q])[0].tolist()
     assert found == pytest.approx([-1.7528, -0.6438, -2.9568], abs=5e-5)
 
 

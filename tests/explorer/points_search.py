@@ -282,6 +282,7 @@ SHOWS = {
     "What a friendlier model would make of it": continuations_decide,
     "Without the tail": tail_is_less_likely,
     "More of the prompt": a_stronger_contrast_gains_more,
+    "One model's matter, another's manner": a_stronger_contrast_gains_more,
     "Where the sky is green": a_stronger_contrast_gains_more,
     "Not without the instruction": a_stronger_contrast_gains_more,
     "Expert against amateur": an_amateur_opens_the_loop,
