@@ -64,6 +64,7 @@ def parser() -> Parser:
     experiment.add_argument("name", nargs="?", metavar="NAME", help="without one they are listed")
     experiment.add_argument("--json", action="store_true", help="as one JSON object")
     experiment.add_argument("--store", action="store_true", help="keep the answer for the page")
+    experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
     experiment.add_argument("--model", default=TARGET, metavar="M")
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
 

@@ -67,7 +67,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("summary", {}, h("h3", {}, found.title), h("span", { class: "experiment-first" }, found.says[0])),
         h("p", {}, found.asks), h("div", { class: "experiment-body" }, ...parts),
         h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
-        h("p", { class: "soft" }, "Asked of " + models + ". Again: ", h("code", {}, "python -m explorer experiment " + found.name)));
+        h("p", { class: "soft" }, "Asked of " + models + ". Again: ",
+          h("code", {}, "python -m explorer experiment " + found.name + (found.corpus ? " --corpus FOLDER" : ""))));
       card.addEventListener("toggle", () => card.open && draw());
       return card;
     }

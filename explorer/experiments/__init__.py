@@ -3,7 +3,8 @@ a curve. `python -m explorer experiment NAME` runs one; what the shipped models 
 assets/experiments and is shown on the page.
 
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
-that it repeats, `run(models)` gives a `Result`. Knows none of them by name.
+that it repeats, `run(models)` gives a `Result`. If it reads stories it says `READS_CORPUS = True`, and it is
+`run(models, corpus)`. Knows none of them by name.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
     from decoders.models import LoadedModel
@@ -61,8 +64,9 @@ class Experiment:
     name: str
     title: str
     asks: str
-    run: Callable[[Models], Result]
+    run: Callable[..., Result]
     papers: tuple[str, ...] = field(default=())
+    reads_corpus: bool = False
 
 
 @cache
@@ -75,7 +79,8 @@ def experiments() -> dict[str, Experiment]:
             continue  # what several share
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
-        found[name] = Experiment(name, title.rstrip("."), " ".join(asks.split()), one.run, one.PAPERS)
+        asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
+        found[name] = Experiment(name, title.rstrip("."), asks, one.run, one.PAPERS, reads)
     return found
 
 
@@ -87,11 +92,19 @@ def find(name: str) -> Experiment:
     return known[name.replace("_", "-")]
 
 
-def answered(experiment: Experiment, models: Models) -> dict:
-    """Runs it: what it found, with its name, question, and the models that were asked."""
+def answered(experiment: Experiment, models: Models, corpus: Path | None = None) -> dict:
+    """Runs it: what it found, with its name, question, and the models that were asked. Raises ValueError with
+    one sentence if it reads stories and there is no folder of them.
+    """
     told = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
+    if experiment.reads_corpus:
+        if corpus is None:
+            raise ValueError(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
+        check_corpus(corpus)
+        told["corpus"] = True
+    found = experiment.run(models, corpus) if experiment.reads_corpus else experiment.run(models)
     names = {role: model.name for role, model in models.items()}
-    return told | {"models": names, **asdict(experiment.run(models))}
+    return told | {"models": names, **asdict(found)}
 
 
 def stored() -> list[dict]:
@@ -136,7 +149,8 @@ def command(options: argparse.Namespace) -> None:
             print(f"{experiment.name:24} {experiment.title}")
         return
     experiment = find(options.name)
-    found = answered(experiment, load_models(options.model, options.draft, ("target", "draft"), "auto"))
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    found = answered(experiment, models, options.corpus)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{experiment.name}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")

@@ -45,10 +45,10 @@ class Item:
     usual: str | None = None
 
 
-def unusual(kind: str) -> list[Item]:
-    """Things of a colour that they do not have."""
+def unusual(kind: str, count: int) -> list[Item]:
+    """Things of a colour that they do not have; the same may come twice."""
     rng, found = random.Random(f"{kind} {HELD_OUT_SEED}"), []
-    for _ in range(COUNT):
+    for _ in range(count):
         x = rng.choice(sorted(USUAL))
         c = rng.choice([colour for colour in COLOURS if colour != USUAL[x]])
         evidence, question = (part.format(x=x, c=c) for part in FORMS[kind])
@@ -56,9 +56,9 @@ def unusual(kind: str) -> list[Item]:
     return found
 
 
-def sheets() -> list[Item]:
+def sheets(count: int) -> list[Item]:
     """Questions on held-out fact sheets."""
-    made = problems("facts", COUNT, HELD_OUT_SEED)
+    made = problems("facts", count, HELD_OUT_SEED)
     return [Item(p.prompt, p.prompt.split("\n")[0], p.answer.strip()) for p in made]
 
 
@@ -69,6 +69,11 @@ def words(text: str) -> list[str]:
 def begins(text: str, wanted: str | None) -> bool:
     """Whether a text begins with these words."""
     return wanted is not None and words(text)[: len(words(wanted))] == words(wanted)
+
+
+def overlap(text: str, evidence: str) -> float:
+    """The share of a text's words that stand in the evidence."""
+    return sum(word in words(evidence) for word in words(text)) / max(1, len(words(text)))
 
 
 def weighed(models: Models, item: Item, alpha: float) -> Trace:
@@ -93,23 +98,21 @@ def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: 
     texts = [said(trace) for trace in traces]
     right = [begins(text, item.right) for text, item in zip(texts, items, strict=True)]
     usual = [begins(text, item.usual) for text, item in zip(texts, items, strict=True)]
-    overlap = [
-        sum(word in words(item.evidence) for word in words(text)) / max(1, len(words(text)))
-        for text, item in zip(texts, items, strict=True)
-    ]
+    shared = [overlap(text, item.evidence) for text, item in zip(texts, items, strict=True)]
     forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
     cost = forwards / sum(len(t.output()) for t in traces)
     won = sum(a and not b for a, b in zip(right, plain, strict=True))
     lost = sum(b and not a for a, b in zip(right, plain, strict=True))
     count = len(items)
     share = [sum(right) / count, *wilson(sum(right), count), sum(usual) / count]
-    return [kind, alpha, *share, sum(overlap) / count, gain(traces), cost, won, lost, sign_test(won, lost)]
+    return [kind, alpha, *share, sum(shared) / count, gain(traces), cost, won, lost, sign_test(won, lost)]
 
 
 def run(models: Models) -> Result:
     """A row for each kind of prompt and alpha, and a curve for each kind."""
     rows, lines, says = [], [], []
-    for kind, items in {**{kind: unusual(kind) for kind in FORMS}, "fact sheets": sheets()}.items():
+    prompts = {kind: unusual(kind, COUNT) for kind in FORMS} | {"fact sheets": sheets(COUNT)}
+    for kind, items in prompts.items():
         plain: list[bool] = []
         for alpha in ALPHAS:
             traces = [weighed(models, item, alpha) for item in items]

@@ -1,6 +1,7 @@
 """Experiments: each answers with a table that its own columns describe; counts are those of the traces."""
 
 import json
+import math
 import random
 from itertools import product
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.search import values
 from decoders.tables import TableModel
-from decoders.trace import Commit, Forward, Note
+from decoders.trace import Commit, Forward, Note, Score
 from explorer import benchmarks, experiments, family_bench, search_bench
 from explorer.cli import main
 from explorer.experiments import (
@@ -21,6 +22,9 @@ from explorer.experiments import (
     entropy_threshold,
     equal_to_greedy,
     evidence,
+    faithful_answers,
+    guided_descriptions,
+    hyperfitting,
     information_surplus,
     likelihood_and_utility,
     many_texts,
@@ -32,6 +36,7 @@ from explorer.experiments import (
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
 from explorer.papers import papers
+from explorer.shipped import script
 from explorer.tasks import problems
 
 NAMES = list(experiments.experiments())
@@ -60,6 +65,11 @@ def short(monkeypatch):
         "entropy_threshold": dict(COUNT=3),
         "cost_and_accuracy": dict(COUNT=1, TOKENS=3),
         "evidence": dict(COUNT=2, TOKENS=3),
+        "faithful_answers": dict(COUNT=3, SEEDS=2, TOKENS=3),
+        "guided_descriptions": dict(COUNT=6, EACH=1, AMONG=3, GAMMAS=(1.0, 2.0), TOKENS=4, BATCH=4),
+        "hyperfitting": dict(
+            SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=2, EVERY=1, BATCH=2
+        ),
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
         "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
@@ -79,11 +89,24 @@ def short(monkeypatch):
             monkeypatch.setattr(module, constant, value)
 
 
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A folder with a few made stories in every file that is read."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "stories").mkdir()
+    made = script("corpus")
+    for name in made.STORY_MIX:
+        acts = "It was glad. It ran. It sat. It ate. It slept. Then it woke."
+        told = [f"{name} {n} had a cat. {acts}" for n in range(3)]
+        (folder / "stories" / f"{name}.txt").write_text(f"\n{made.END}\n".join(told), "utf-8")
+    return folder
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_an_experiment_answers_with_a_table_and_sentences(name, models, short):
+def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, corpus):
     experiment = experiments.find(name)
     assert experiment.asks.endswith((".", "?")) and experiment.title
-    found = json.loads(json.dumps(experiments.answered(experiment, models)))
+    found = json.loads(json.dumps(experiments.answered(experiment, models, corpus)))
     assert found["rows"] and all(len(row) == len(found["columns"]) for row in found["rows"])
     assert found["says"] and all(said.endswith(".") for said in found["says"])
     assert found["models"] == {role: model.name for role, model in models.items()}
@@ -129,10 +152,10 @@ def test_the_graph_of_a_lattice_is_read_from_its_trace(models):
 
 def test_unusual_prompts_never_say_what_is_usual_and_hold_their_own_answer():
     for kind in evidence.FORMS:
-        for item in evidence.unusual(kind):
+        for item in evidence.unusual(kind, 60):
             assert item.right != item.usual and item.right in evidence.words(item.evidence)
             assert item.usual not in evidence.words(item.prompt) and item.prompt.startswith(item.evidence)
-    assert all(item.right in item.evidence for item in evidence.sheets())
+    assert all(item.right in item.evidence for item in evidence.sheets(60))
 
 
 def test_what_an_alpha_wins_and_loses_by_hand(models):
@@ -149,6 +172,109 @@ def test_what_an_alpha_wins_and_loses_by_hand(models):
     assert row[:3] == ["k", 0.5, pytest.approx(2 / 3)] and row[5] == pytest.approx(1 / 3)
     assert row[6] == pytest.approx((0 + 1 / 2 + 1) / 3) and row[8] == 2.0  # two forwards a token
     assert row[-3:-1] == [2, 1]
+
+
+def test_no_question_is_one_that_the_model_answers_without_the_document(models, short):
+    for kind, questions in faithful_answers.asked(models).items():
+        assert len(questions) == faithful_answers.COUNT, kind
+        for item, belief in questions:
+            assert item.prompt.startswith(item.evidence) and evidence.words(item.right) != belief
+            blind = item.prompt.removeprefix(item.evidence)
+            assert item.right not in blind and belief == evidence.words(
+                asked.decoded(models, "greedy", blind, faithful_answers.TOKENS).text().split("<|")[0]
+            )
+
+
+def test_how_far_drawn_answers_are_ahead_by_hand(models):
+    """Two questions, two answers each: none, then all and half of them right."""
+    questions = [(evidence.Item("?", "It is green.", "green"), ["blue"]) for _ in range(2)]
+    made = asked.decoded(models, "context_aware", "It is green.\nIt is", 2, alpha=0.5)
+
+    def trace(text: str):
+        return SimpleNamespace(text=lambda: text, steps=made.steps, costs=made.costs, output=made.output)
+
+    answers = [[trace(" green"), trace("Green.")], [trace(" blue<|end|>"), trace(" green")]]
+    cells, right = faithful_answers.row(0.5, questions, answers, [0.0, 0.0])
+    assert right == [1.0, 0.5] and cells[:2] == [0.5, 0.75] and cells[4] == 0.25
+    assert cells[2] == pytest.approx(0.75 - 1.959964 * 0.25) and cells[3] == 1.0
+    assert cells[5] == 0.75 and cells[7] == 2.0 and cells[-2:] == [0.75, pytest.approx(0.25)]
+    again, _ = faithful_answers.row(0.0, questions, answers, [])
+    assert again[-2:] == [0.0, 0.0]
+
+
+def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, short):
+    item = evidence.Item("It is green.\nIt is", "It is green.", "green")
+    one, two = (faithful_answers.drawn(models, item, number, 0.0) for number in (0, 1))
+    assert [t.seed for t in one] == [0, 1] and [t.seed for t in two] == [2, 3]
+    half = faithful_answers.drawn(models, item, 1, 0.5)
+    draws = [[e.total for s in t.steps for e in s.of(Score) if e.name == "draw"][0] for t in (*two, *half)]
+    assert draws[:2] == draws[2:] and len(set(draws)) == 2
+
+
+def test_a_copy_learns_its_sequences_by_heart_and_the_target_stays(models, corpus, monkeypatch):
+    """Four sequences that a random model cannot know."""
+    for constant, value in dict(SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=60, BATCH=2,
+                                EVERY=120, RATE=1e-2).items():  # fmt: skip
+        monkeypatch.setattr(hyperfitting, constant, value)
+    data, model = hyperfitting.texts(models["target"], corpus), models["target"].model
+    assert data.learned.shape == (4, 24) and data.unseen.shape == (2, 24)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    copy, (first, last) = hyperfitting.trained(model, data, 0)
+    assert (first.updates, last.updates) == (0, 120) and last.training < 0.1 < first.training
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    assert hyperfitting.told(first, last)[0].startswith("After 120 updates the copy knows its sequences by ")
+    assert hyperfitting.written(copy, data.learned[:, :16]) == data.learned[:, 16:].tolist()
+
+
+def test_leads_and_varieties_by_hand():
+    assert hyperfitting.variety([1, 2, 1, 3]) == 0.75
+    lead, error, p = hyperfitting.ahead([0.5, 0.75, 1.0], [0.25, 0.5, 1.0])
+    assert (lead, error, p) == (pytest.approx(1 / 6), pytest.approx(1 / 12), 0.5)
+    tops = torch.tensor([[1, 2, 3, 4]])
+    said = hyperfitting.reordered(tops, tops.where(tops < 4, 0), torch.tensor([[0, 2, 0, 0]]))
+    assert "change 50% of" in said and said.endswith("has changed 25%.")
+
+
+def test_an_experiment_that_reads_stories_asks_for_them(models, tmp_path):
+    found = experiments.find("hyperfitting")
+    with pytest.raises(ValueError, match="reads stories; name their folder with --corpus FOLDER"):
+        experiments.answered(found, models)
+    with pytest.raises(ValueError, match="has no folder 'stories'"):
+        experiments.answered(found, models, tmp_path)
+
+
+def test_sentences_filled_in_many_at_a_time_are_those_of_the_strategy(models):
+    """Texts of different lengths, some of which end early."""
+    story = "Mia had a hat. It was red. She sat down. Then Tom came. He had a dog. They ran."
+    gaps = guided_descriptions.gaps([story, "A cat. " + story])
+    assert [gap.story for gap in gaps] == [0] * 2 + [1] * 3 and len({gap.prompt for gap in gaps}) == 5
+    assert gaps[0].begin == "Mia had a hat." and gaps[0].middle == "It was red."
+    assert gaps[0].end == "She sat down. Then Tom came."
+    for gamma in (1.0, 2.5):
+        found = guided_descriptions.filled(models["target"], gaps, gamma)
+        for gap, text in zip(gaps, found, strict=True):
+            given = {"guidance_scale": gamma, "negative_prompt": gap.begin}
+            trace = asked.decoded(models, "guidance", gap.prompt, guided_descriptions.TOKENS, **given)
+            assert text == asked.said(models, trace.output()).strip()
+
+
+def test_an_end_is_found_by_the_words_it_shares():
+    """By hand: of six words of all ends two are `dog`; half of the weight is the text's own counts."""
+    made = guided_descriptions.Counter(["the", "dog", "ran", "a", "dog", "sat"])
+    found = guided_descriptions.likelihood(["dog", "ran"], ["the", "dog"], made)
+    assert found == pytest.approx(math.log(1 + 6 / 2 * 1 / 2))
+    ends = ["The dog ran.", "A cat sat."]
+    assert guided_descriptions.hit("The dog", ends, made + guided_descriptions.Counter(["cat"])) == 1.0
+    assert guided_descriptions.hit("Nothing", ends, made) == 0.0  # a tie finds nothing
+    assert guided_descriptions.shared("The dog ran", "the cat") == pytest.approx(2 / 5)
+
+
+def test_the_ends_to_choose_from_are_of_other_stories(monkeypatch):
+    monkeypatch.setattr(guided_descriptions, "AMONG", 4)
+    gaps = [guided_descriptions.Gap("B", f"end {n}", "m", n // 2) for n in range(10)]
+    for gap, ends in zip(gaps, guided_descriptions.candidates(gaps), strict=True):
+        assert ends[0] == gap.end and len(set(ends)) == 4
+        assert not {e for e in ends[1:] if int(e.split()[1]) // 2 == gap.story}
 
 
 def test_an_instruction_gets_a_line_of_its_own():

@@ -1,0 +1,43 @@
+"""Keeps a text from citing another: no run of it longer than a limit stands in a given set of texts.
+
+Carlsson et al. (2024), The Hyperfitting Phenomenon, section on citations. Knows token ids only. A processor
+as transformers' `generate` takes them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import torch
+from transformers import LogitsProcessor
+
+
+class CitationBlocker(LogitsProcessor):
+    """Forbids each token that would complete an (m + 1)-gram of the texts; runs of m tokens may stand."""
+
+    def __init__(self, texts: Iterable[Sequence[int]], m: int):
+        self.m = m
+        self.after: dict[tuple[int, ...], set[int]] = defaultdict(set)  # m tokens -> what the texts say next
+        for text in texts:
+            for at in range(len(text) - m):
+                self.after[tuple(text[at : at + m])].add(text[at + m])
+
+    def forbidden(self, text: Sequence[int]) -> set[int]:
+        """The tokens that must not come next."""
+        return self.after.get(tuple(text[len(text) - self.m :]), set()) if len(text) >= self.m else set()
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Scores [N, V] behind texts [N, T], -inf where a token is forbidden."""
+        scores = scores.clone()
+        for row, text in enumerate(input_ids.tolist()):
+            scores[row, list(self.forbidden(text))] = -torch.inf
+        return scores
+
+
+def longest_citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> int:
+    """The length of the longest run of `text` that stands in one of the texts."""
+    own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # strings are searched fast
+    best = 0
+    for at in range(len(own)):
+        while at + best < len(own) and any(own[at : at + best + 1] in other for other in held):
+            best += 1
+    return best

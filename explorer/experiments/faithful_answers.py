@@ -1,0 +1,105 @@
+"""Does a wavering model keep to its document?
+
+Answers are drawn (temperature 1, of the 50 likeliest tokens those with nine tenths of the mass) where what
+the model would say by itself is wrong: to questions on fact sheets that it answers otherwise without the
+sheet, and on lands where the sky is green. Context-aware decoding takes off alpha times what it would say
+behind an empty document. right: the whole answer is the document's, with an interval of 95 in 100; its own:
+it is what the model says greedily without the document; overlap: the share of the answer's words that stand
+in the document; ahead: of alpha 0 in right answers, with the standard error over questions.
+"""
+
+import math
+from itertools import islice
+from statistics import fmean, stdev
+
+from decoders.trace import Trace
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.asked import decoded
+from explorer.experiments.evidence import Item, gain, overlap, said, sheets, unusual, words
+from explorer.experiments.figures import Z
+
+PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
+COUNT, SEEDS, TOKENS = 240, 4, 5  # questions, and answers to each
+ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is; the study's, and one more
+DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
+
+
+def own(models: Models, item: Item) -> list[str]:
+    """What the model says behind an empty document, in words."""
+    return words(said(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
+
+
+def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
+    """Kind -> questions to which the document's answer is not the model's own, and that own answer."""
+    lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # each once
+    found = {}
+    for kind, items in {"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items():
+        pairs = ((item, own(models, item)) for item in items)
+        differing = (pair for pair in pairs if pair[1] != words(pair[0].right))
+        found[kind] = list(islice(differing, COUNT))
+    return found
+
+
+def drawn(models: Models, item: Item, number: int, alpha: float) -> list[Trace]:
+    """The answers to question `number`; all alphas share their luck, no two questions do."""
+    given = {"alpha": alpha, "context": item.evidence, **DRAWN}
+    seeds = range(number * SEEDS, (number + 1) * SEEDS)
+    return [decoded(models, "context_aware", item.prompt, TOKENS, seed, **given) for seed in seeds]
+
+
+def error(values: list[float]) -> float:
+    """The standard error of a mean."""
+    return stdev(values) / math.sqrt(len(values))
+
+
+def row(
+    alpha: float, questions: list[tuple[Item, list[str]]], answers: list[list[Trace]], plain: list[float]
+) -> tuple[list[Cell], list[float]]:
+    """What one alpha has done, and the share of right answers to each question; `plain`: that of alpha 0."""
+    pairs = list(zip(questions, answers, strict=True))
+    texts = [(item, belief, said(trace)) for (item, belief), traces in pairs for trace in traces]
+    right = [fmean(words(said(t)) == words(item.right) for t in traces) for (item, _), traces in pairs]
+    leads = [one - other for one, other in zip(right, plain or right, strict=True)]
+    share, half = fmean(right), Z * error(right)
+    beliefs = fmean(words(text) == belief for _, belief, text in texts)
+    shared = fmean(overlap(text, item.evidence) for item, _, text in texts)
+    traces = [trace for some in answers for trace in some]
+    cost = sum(t.costs.totals()["target_forwards"] for t in traces) / sum(len(t.output()) for t in traces)
+    interval = [max(0.0, share - half), min(1.0, share + half)]
+    cells = [alpha, share, *interval, beliefs, shared, gain(traces), cost, fmean(leads), error(leads)]
+    return cells, right
+
+
+def run(models: Models) -> Result:
+    """A row for each kind of question and alpha; curves of right answers over alpha."""
+    rows, lines, says = [], [], []
+    for kind, questions in asked(models).items():
+        mine, plain = [], []
+        for alpha in ALPHAS:
+            answers = [drawn(models, item, at, alpha) for at, (item, _) in enumerate(questions)]
+            cells, right = row(alpha, questions, answers, plain)
+            plain = plain or right
+            mine.append(cells)
+        rows += [[kind, len(questions), *cells] for cells in mine]
+        lines.append(Line(kind, [cells[:4] for cells in mine]))
+        says.append(told(f"{len(questions)} {kind}", mine))
+    columns = [
+        "document", "questions", "alpha", "right", "from", "to", "its own", "overlap", "gained bits",
+        "forwards a token", "ahead", "± error",
+    ]  # fmt: skip
+    return Result(
+        columns, rows, says, Chart("Drawn answers that are the document's", "alpha", "right", lines)
+    )
+
+
+def told(who: str, rows: list[list[Cell]]) -> str:
+    """What happens from alpha 0 to one half."""
+    first, half = rows[0], next(row for row in rows if row[0] == 0.5)
+    lead, spread = half[-2:]
+    verb = "rise" if lead > 2 * spread else "fall" if lead < -2 * spread else "do not surely change"
+    ahead = f"{lead:+.3f}".replace("-", "−")
+    return (
+        f"{who}: right answers {verb}, from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
+        f"{spread:.3f}), and the model's own answers go from {first[4]:.1%} to {half[4]:.1%}, for "
+        f"{half[7]:.1f} forwards a token."
+    )

@@ -1,0 +1,160 @@
+"""Does guidance make a text more specific to its condition?
+
+The target fills in the sentence between the beginning and the end of an unseen story, a form that it learned
+from a few stories, among many that have no end in front: the end is the condition, and the second view has
+the beginning alone. Greedy text at guidance_scale gamma; 1 is the model as it is. found: how often the
+story's own end is the likeliest of 100 by p(end's words | sentence), under word counts of the sentence,
+smoothed by those of all ends (Jelinek and Mercer; Ponte and Croft 1998); overlap: F1 of the words with the
+sentence that stood there; more, less: change from gamma 1, with the standard error over sentences. The
+stories are held out from training, so this experiment takes `--corpus FOLDER`.
+"""
+
+import math
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import torch
+
+from decoders.models import LoadedModel
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.evidence import words
+from explorer.experiments.faithful_answers import error
+from explorer.shipped import script
+
+PAPERS = ()
+READS_CORPUS = True
+COUNT, EACH, AMONG = 300, 3, 100  # sentences, of one story at most, and ends to choose from
+GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0)
+TOKENS, BATCH = 24, 30
+SMOOTH = 0.5  # weight of the counts of all ends
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A story with a sentence left out."""
+
+    begin: str
+    end: str
+    middle: str
+    story: int
+
+    @property
+    def prompt(self) -> str:
+        """As the target has read it in training, see `told` of assets/recipes/corpus.py."""
+        return f"Begin: {self.begin}\nEnd: {self.end}\nMiddle:"
+
+
+def gaps(stories: list[str]) -> list[Gap]:
+    """Up to COUNT gaps, up to EACH in a story, cut as in training."""
+    draw, found = random.Random(0), []
+    for number, story in enumerate(stories):
+        sentences = re.split(r"(?<=[.!?]) ", story[:600])[:-1]  # the last one may be cut
+        places = range(1, len(sentences) - 2)
+        for at in sorted(draw.sample(places, min(EACH, len(places)))):
+            parts = " ".join(sentences[:at]), " ".join(sentences[at + 1 : at + 3]), sentences[at]
+            found.append(Gap(*parts, number))
+    return found[:COUNT]
+
+
+def padded(target: LoadedModel, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Token ids and mask [N, T], with the texts at the right."""
+    rows = [target.encode(text) for text in texts]
+    longest = max(map(len, rows))
+    ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    return ids.to(target.model.device), mask.to(target.model.device)
+
+
+def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
+    """The sentences that the target writes under guidance, as the strategy `guidance` does one by one."""
+    ids, mask = padded(target, [gap.prompt for gap in some])
+    without, shown = padded(target, [gap.begin for gap in some])
+    out = target.model.generate(
+        input_ids=ids, attention_mask=mask, guidance_scale=gamma, negative_prompt_ids=without,
+        negative_prompt_attention_mask=shown, do_sample=False, max_new_tokens=TOKENS, pad_token_id=0,
+    )  # fmt: skip
+    told = out[:, ids.shape[1] :].tolist()
+    ends = [next((i for i, token in enumerate(row) if token in target.eos), len(row)) for row in told]
+    return [target.tokenizer.decode(row[:end]).strip() for row, end in zip(told, ends, strict=True)]
+
+
+def candidates(some: list[Gap]) -> list[list[str]]:
+    """For each gap AMONG ends, its own first, the others of other stories."""
+    draw, found = random.Random(1), []
+    for gap in some:
+        others = sorted({other.end for other in some if other.story != gap.story})
+        found.append([gap.end, *draw.sample(others, min(AMONG - 1, len(others)))])
+    return found
+
+
+def likelihood(text: list[str], end: list[str], usual: Counter[str]) -> float:
+    """log p(words of `end` | text), but for what is the same for all texts: words that the text does not have
+    count 0.
+    """
+    counts, total = Counter(text), usual.total()
+    gained = (1 - SMOOTH) / SMOOTH / max(1, len(text)) * total
+    return sum(math.log1p(gained * counts[word] / usual[word]) for word in end)
+
+
+def hit(text: str, ends: list[str], usual: Counter[str]) -> float:
+    """1 if no other end is as likely as the first, else 0."""
+    own, *others = (likelihood(words(text), words(end), usual) for end in ends)
+    return float(all(own > other for other in others))
+
+
+def shared(text: str, reference: str) -> float:
+    """F1 of the words of two texts."""
+    one, two = Counter(words(text)), Counter(words(reference))
+    both = one.total() + two.total()
+    return 2 * (one & two).total() / both if both else 0.0
+
+
+def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[list[Cell], list[list[float]]]:
+    """What the texts for some gaps are worth, and each one's hit and overlap; `plain`: those of gamma 1."""
+    usual = Counter(word for gap in some for word in words(gap.end))
+    found = [hit(text, ends, usual) for text, ends in zip(texts, candidates(some), strict=True)]
+    overlaps = [shared(text, gap.middle) for text, gap in zip(texts, some, strict=True)]
+    more, less = (
+        [a - b for a, b in zip(now, then, strict=True)]
+        for now, then in zip((found, overlaps), plain or (found, overlaps), strict=True)
+    )
+    length = fmean(len(words(text)) for text in texts)
+    cells = [fmean(found), fmean(more), error(more), fmean(overlaps), fmean(less), error(less), length]
+    return cells, [found, overlaps]
+
+
+def run(models: Models, corpus: Path) -> Result:
+    """A row for each gamma and one for the stories themselves; the trade as a curve."""
+    target, (_, held) = models["target"], script("corpus").read_stories(corpus)
+    some, plain, rows = gaps(held), [], []
+    for gamma in GAMMAS:
+        parts = [some[at : at + BATCH] for at in range(0, len(some), BATCH)]
+        cells, each = row([text for part in parts for text in filled(target, part, gamma)], some, plain)
+        plain = plain or each
+        rows.append([f"{gamma:g}", *cells])
+    own, _ = row([gap.middle for gap in some], some, plain)
+    columns = ["gamma", "found", "more", "± more", "overlap", "less", "± less", "words"]
+    line = Line("gamma 1 to 3", [[r[1], r[4]] for r in rows])
+    says = [told(next(r for r in rows if r[0] == "2"), rows[0], len(some))]
+    says.append(
+        f"At gamma {max(rows, key=lambda r: r[1])[0]} most ends are found, {max(r[1] for r in rows):.0%}; of "
+        f"the sentences that stood in the stories {own[0]:.0%} find their end."
+    )
+    chart = Chart("What is gained and what is given up", "ends found", "overlap with the story", [line])
+    return Result(columns, [*rows, ["the story's own", *own]], says, chart)
+
+
+def told(two: list[Cell], one: list[Cell], count: int) -> str:
+    """What gamma 2 does."""
+    surer = "rises" if two[2] > 2 * two[3] else "does not surely rise"
+    falls = "falls" if two[5] < -2 * two[6] else "does not surely fall"
+    more, less = (f"{value:+.3f}".replace("-", "−") for value in (two[2], two[5]))
+    return (
+        f"From gamma 1 to 2 the share of ends found {surer}, {one[1]:.1%} to {two[1]:.1%} ({more} ± "
+        f"{two[3]:.3f}), and the overlap with the stories' own sentences {falls}, {one[4]:.3f} to "
+        f"{two[4]:.3f} ({less} ± {two[6]:.3f}), over {count} sentences."
+    )
