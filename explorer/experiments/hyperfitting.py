@@ -26,10 +26,10 @@ from explorer.shipped import script
 
 PAPERS = ()
 READS_CORPUS = True
-SEQUENCES, LENGTH = 192, 96  # learned by heart, and tokens of each
+SEQUENCES, LENGTH = 200, 48  # learned by heart, and tokens of each
 CONTEXTS, READ, WRITTEN = 32, 32, 96  # of greedy texts
-EPOCHS, BATCH, RATE = 16, 8, 3e-4  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
-EVERY = 48  # updates between two looks
+EPOCHS, BATCH, RATE = 12, 8, 1e-3  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
+EVERY = 60  # updates between two looks
 CITED = 5  # tokens in a row that the blocker lets pass
 KNOWN_BY_HEART, SHARP = 0.1, 1 / 3  # nats; share of the entropy that may be left
 
