@@ -32,6 +32,11 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     return torch.cat(found)
 
 
+def next_loss(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Mean loss in nats of the next tokens of rows [B, T]. logits [B, T, V]."""
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), rows[:, 1:].flatten())
+
+
 def fit(
     parameters: Iterable[torch.nn.Parameter],
     loss: Callable[[torch.Tensor], torch.Tensor],

@@ -83,6 +83,7 @@ def short(monkeypatch):
         "other_machines": dict(TOKENS=4, PROMPTS=1),
         "program_search": dict(VALIDATION=2, TEST=1, TOKENS=2, RANDOM=2, RUNGS=(1,), ROLLOUTS=1),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
+        "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():

@@ -1,0 +1,193 @@
+"""What does an oracle win that chooses the layers' blocks for each token?
+
+The target's first layers get a small feed-forward block beside each big one and are trained with routes
+drawn by chance, so that all work; the published model has twelve layers, trained so from the start. An oracle
+then tries every route for each token of unseen text, the
+tokens before it having taken all big blocks, and keeps the one with the lowest loss: it has seen the answer.
+So the same choice is made by the loss of a wrong token (one from elsewhere in the texts), and by what was
+best for the token before; the true loss of these routes is told, and that of the one route that is best
+for all tokens together. A router that knows the state alone is trained for several budgets: cross-entropy,
+and the square of how far the mean share of big blocks is from its budget. Losses are nats a token.
+"""
+
+import re
+
+import torch
+from torch.nn import functional as F
+
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.duo_model import Duo, Router, bits, by_chance
+from explorer.experiments.small_models import fit, next_loss, own_text
+
+PAPERS = ("duo-llm",)
+LAYERS, SMALLER = 6, 16  # the shipped target was trained to be left after six
+TEXTS, HELD_OUT, LENGTH = 464, 16, 128
+STEPS, ROUTER_STEPS, BATCH = 200, 60, 8
+RATE, ROUTER_RATE = 1e-3, 0.02
+SHARPEST = 10.0  # the softmax of a router at the end of its training; it begins at 1
+HOLDS = 100.0  # weight of the budget: at 1 a share is off by about half of what the loss gains along it
+ROUTES = 16  # whose logits are held at a time
+KINDS = ("oracle", "by a wrong token", "by the token before")
+SPENT, LURED = "oracle: % big, layer by layer", "by a wrong token: % big, layer by layer"
+COLUMNS = ["big blocks", "routes", "oracle", "one route", *KINDS[1:], "random", "router", "router's share"]
+COLUMNS += [SPENT, LURED]
+
+
+def trained(models: Models, rows: torch.Tensor) -> Duo:
+    """The model with two blocks a layer, trained with routes by chance."""
+    model = models["target"].model
+    torch.manual_seed(0)
+    duo = Duo(model, min(LAYERS, model.config.num_hidden_layers), SMALLER)
+    fit(duo.parameters(), lambda some: next_loss(duo(some, by_chance), some), rows, STEPS, BATCH, RATE)
+    return duo.requires_grad_(False)
+
+
+def routed(duo: Duo, rows: torch.Tensor, budget: float) -> Router:
+    """A router trained to spend a share `budget` of the big blocks, over all layers together."""
+    router = Router(len(duo.small), duo.inner.config.hidden_size)
+    sharpness = iter(torch.linspace(1.0, SHARPEST, ROUTER_STEPS).tolist())
+
+    def loss(some: torch.Tensor) -> torch.Tensor:
+        shares, sharp = [], next(sharpness)
+
+        def choose(layer: int, state: torch.Tensor) -> torch.Tensor:
+            shares.append(router(layer, state, sharp))
+            return shares[-1]
+
+        logits = duo(some, choose, duo.reference(some))
+        return next_loss(logits, some) + HOLDS * (torch.stack(shares).mean() - budget) ** 2
+
+    fit(router.parameters(), loss, rows, ROUTER_STEPS, BATCH // 2, ROUTER_RATE)
+    return router
+
+
+@torch.no_grad()
+def judged(duo: Duo, router: Router, rows: torch.Tensor) -> tuple[float, float]:
+    """(loss, share of big blocks) where a router decides, without anything in between."""
+    shares = []
+
+    def choose(layer: int, state: torch.Tensor) -> torch.Tensor:
+        shares.append(router(layer, state, SHARPEST).round())
+        return shares[-1]
+
+    logits = duo(rows[:, :-1], choose, duo.reference(rows[:, :-1]))
+    losses = F.cross_entropy(logits.transpose(1, 2), rows[:, 1:], reduction="none")
+    return losses[:, 1:].mean().item(), torch.stack(shares)[:, :, 1:].mean().item()
+
+
+@torch.no_grad()
+def losses(duo: Duo, rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+    """The loss [K, 2^L, B, T - 1] of each of K wanted next tokens [K, B, T - 1] on every route."""
+    found = []
+    for row, tokens in zip(rows, wanted.unbind(1), strict=True):
+        some = []
+        for states in duo.every(row[:-1]).split(ROUTES):
+            logits = duo.said(states)  # [R, T - 1, V]
+            said = logits[:, torch.arange(len(row) - 1), tokens]  # [R, K, T - 1]
+            some.append(logits.logsumexp(-1)[:, None] - said)
+        found.append(torch.cat(some).transpose(0, 1))
+    return torch.stack(found, 2)
+
+
+def picked(true: torch.Tensor, wrong: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The route [B, T - 1] that each choice takes for each token that has one before it. true, wrong
+    [R, B, T]: the losses of the true and of a wrong next token.
+    """
+    best = true.argmin(0)
+    one = true[:, :, 1:].mean((1, 2)).argmin()
+    return {
+        "oracle": best[:, 1:],
+        "one route": one.expand_as(best[:, 1:]),
+        "by a wrong token": wrong.argmin(0)[:, 1:],
+        "by the token before": best[:, :-1],
+    }
+
+
+def cost(losses: torch.Tensor, route: torch.Tensor) -> float:
+    """The mean of losses [R, B, T] on the routes [B, T - 1] of the tokens that have one before them."""
+    return losses[:, :, 1:].gather(0, route[None]).mean().item()
+
+
+def widened(true: torch.Tensor) -> list[tuple[int, float]]:
+    """(routes allowed, the oracle's loss), for routes in an order by chance."""
+    order = torch.randperm(len(true), generator=torch.Generator().manual_seed(0))
+    counts = [2**n for n in range(len(true).bit_length())]
+    return [(n, true[order[:n], :, 1:].amin(0).mean().item()) for n in counts]
+
+
+def by_layer(routes: torch.Tensor, route: torch.Tensor) -> str:
+    """The share of tokens that take the big block, in percent, layer by layer. routes [R, L], route
+    [B, T].
+    """
+    return " ".join(f"{100 * share:.0f}" for share in routes[route.flatten()].float().mean(0).tolist())
+
+
+def run(models: Models) -> Result:
+    """A row for each number of big blocks."""
+    texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
+    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+    duo = trained(models, rows)
+    layers, chance = len(duo.small), torch.Generator().manual_seed(0)
+    wanted = held[:, 1:]
+    others = wanted.flatten()[torch.randperm(wanted.numel(), generator=chance)].view_as(wanted)
+    true, wrong = losses(duo, held, torch.stack([wanted, others]))
+    routes, table, lured = bits(layers), [], []
+    for big in range(layers + 1):
+        group = routes.sum(1) == big
+        choices = picked(true[group], wrong[group])
+        costs = [cost(true[group], route) for route in choices.values()]
+        one, own = (cost(wrong[group], choices[name]) for name in ("one route", "by a wrong token"))
+        lured.append(one - own)
+        routers = judged(duo, routed(duo, rows, big / layers), held) if 0 < big < layers else (None, None)
+        table.append([
+            big, int(group.sum()), *costs, true[group][:, :, 1:].mean().item(), *routers,
+            by_layer(routes[group], choices["oracle"]), by_layer(routes[group], choices["by a wrong token"]),
+        ])  # fmt: skip
+    lines = [Line(COLUMNS[at], [[row[0], row[at]] for row in table]) for at in range(2, 8)]
+    chart = Chart("What a choice of routes wins", "big blocks", "nats a token", lines)
+    return Result(COLUMNS, table, said(table, lured[layers // 2], true), chart)
+
+
+def said(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]:
+    """What follows. lured: what the choice by a wrong token gains for this wrong token on the one route, with
+    half of the blocks big. true [R, B, T].
+    """
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
+    layers, half, best = len(rows) - 1, rows[len(rows) // 2], min(rows, key=lambda row: row["oracle"])
+    beats = next(row["big blocks"] for row in rows if row["oracle"] <= rows[-1]["oracle"])
+    gain, *controls = (half["one route"] - half[name] for name in KINDS)
+    kept = max(0.0, *controls) / gain if gain > 0 else 0.0
+    spread = [part.mean().item() for part in true[:, :, 1:].sort(0).values[[0, len(true) // 2, -1]]]
+    spends = "; ".join(f"{row['big blocks']}: {row[SPENT]} (wrong token: {row[LURED]})" for row in rows[1:-1])
+    says = [
+        f"All blocks big cost {rows[-1]['oracle']:.3f}, all small {rows[0]['oracle']:.3f}. The oracle needs "
+        f"{rows[1]['oracle']:.3f} with one big block, is no worse than all big from {beats} on, and is best "
+        f"with {best['big blocks']}: {best['oracle']:.3f}.",
+        f"But it has seen the answer, and the lowest of many losses is low: with {half['big blocks']} big it "
+        f"gains {gain:.3f} on the one route that is best for all tokens together, and asked for a wrong "
+        f"token it makes that one likelier by {lured:.3f}.",
+        f"Chosen by the wrong token the routes change the true one's loss by {-controls[0]:+.3f} against the "
+        f"one route, chosen by what was best for the token before by {-controls[1]:+.3f}: the controls keep "
+        f"{kept:.0%} of what the oracle seems to win.",
+        f"One route for all gains {half['random'] - half['one route']:.3f} on a route by chance without "
+        "knowing any token: blocks differ in worth.",
+        f"Tokens with a big block in each layer, in percent, by the number of big blocks: {spends}.",
+        "Allowed more routes, in an order by chance, the oracle's loss can only fall: "
+        + ", ".join(f"{loss:.3f} with {n}" for n, loss in widened(true))
+        + ".",
+        f"Of all routes of a token the best costs {spread[0]:.3f} on average, the middle one "
+        f"{spread[1]:.3f}, the worst {spread[2]:.3f}.",
+    ]
+    trained = [row for row in rows if row["router"] is not None]
+    if trained:
+        off = max(abs(row["router's share"] - row["big blocks"] / layers) for row in trained)
+        gains = [
+            f"{row['router'] - row['one route']:+.3f} with {row['big blocks']} "
+            f"(against chance {row['router'] - row['random']:+.3f})"
+            for row in trained
+        ]
+        says.append(
+            f"The routers' shares of big blocks are within {off:.3f} of their budgets. Against the one route "
+            f"they change the loss by {', '.join(gains)}."
+        )
+    return [re.sub(r"-(?=\d)", "−", one) for one in says]
