@@ -6,6 +6,7 @@ learned), so a slot may stand anywhere in the pool; which slots a row may see is
 """
 
 import heapq
+from collections.abc import Callable
 
 import torch
 from transformers.cache_utils import Cache
@@ -60,9 +61,7 @@ class SlotCache(Cache):
             self.free, self.fresh = [], 0
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """Writes keys and values [1, H, N, D] of one layer to `write`, returns those at `read` ([1, H, K, D]
-        each).
-        """
+        """Writes keys and values [1, H, N, D] of one layer to `write`, returns `seen`."""
         if not self.storage:
             self._allocate(key_states)
         store = self.storage[layer_idx]
@@ -73,10 +72,15 @@ class SlotCache(Cache):
             store = self.storage[layer_idx]
         store[0, :, self.write] = key_states[0]
         store[1, :, self.write] = value_states[0]
+        return self.seen(layer_idx)
+
+    def seen(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Keys and values [1, H, K, D] of one layer at `read`."""
+        store = self.storage[layer]
         if isinstance(self.read, slice):
             seen = store[:, :, self.read]
         elif self.read.ndim == 3:
-            at = self.read[layer_idx][None, :, :, None]
+            at = self.read[layer][None, :, :, None]
             seen = store.gather(2, at.expand(2, -1, -1, store.shape[3]))
         else:
             seen = store.index_select(2, self.read)
@@ -123,3 +127,17 @@ class SlotCache(Cache):
 
     def __len__(self) -> int:
         return self.layer_count
+
+
+class ReadOnly(Cache):
+    """The keys and values that something else has left: `seen(layer)` gives both. A forward with it looks at
+    those alone and leaves none of its own.
+    """
+
+    def __init__(self, seen: Callable[[int], tuple[torch.Tensor, torch.Tensor]]):
+        super().__init__(layers=[])
+        self.seen = seen
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
+        """`seen`, whatever is brought."""
+        return self.seen(layer_idx)

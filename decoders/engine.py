@@ -13,7 +13,7 @@ from functools import cached_property
 import torch
 
 from decoders.attention import Tap
-from decoders.cache import OutOfSlots, SlotCache
+from decoders.cache import OutOfSlots, ReadOnly, SlotCache
 from decoders.kept import Batch, Early, Trunk
 from decoders.kv_view import View
 from decoders.lean import lean_forward
@@ -243,6 +243,11 @@ class Scorer:
     def early_state(self, node: int) -> torch.Tensor:
         """The stream [d] after the first layers at a node that nothing but they has read."""
         return self.early[node].stream
+
+    def seen_from(self, node: int) -> ReadOnly:
+        """Keys and values on the path of a node, of the layers that have read it; the next call ends it."""
+        self.sight.look_at([node], self.engine)
+        return ReadOnly(self.cache.seen)
 
     def streams(self, node: int) -> torch.Tensor | None:
         """The residual streams [L + 1, d] of a scored node after 0 to L layers, if `taps` was set then."""

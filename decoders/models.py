@@ -20,6 +20,7 @@ from decoders import hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
 from decoders.heads import (
+    M2R2,
     Acceptance,
     Aligned,
     AutoDeco,
@@ -138,6 +139,11 @@ class LoadedModel:
     def ranker(self) -> Ranker | None:
         """The head that says how well a continuation fits what stands before it, as `reward`."""
         return next(iter(self._shipped("ranker").values()), None)
+
+    @cached_property
+    def m2r2(self) -> M2R2 | None:
+        """The adapters of a fast stream through its first layers, as `reward`."""
+        return next(iter(self._shipped("m2r2").values()), None)
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
-# kinds of heads that say something of a place and do not draft
-SCORING = {"reward", "acceptance", "aligned", "autodeco", "judge", "outlook", "ranker"}
+# kinds of heads that lie alone in a folder of their own, which then is of that kind
+ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "ranker"}
 
 
 def shipped() -> list[str]:
@@ -21,11 +21,11 @@ def shipped() -> list[str]:
 
 def kind(config: dict) -> str:
     """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, or heads on another
-    model (a head that scores has a kind of its own).
+    model (heads in folders of their own have kinds of their own).
     """
     if "modules" in config:
         kinds = {module["kind"] for module in config["modules"].values()}
-        return kinds.pop() if len(kinds) == 1 and kinds <= SCORING else "heads"
+        return kinds.pop() if len(kinds) == 1 and kinds <= ALONE else "heads"
     if config.get("is_encoder_decoder"):
         return "seq2seq"
     return "diffusion" if config.get("mask_token_id") is not None else "causal"

@@ -44,20 +44,25 @@ def check_tokenizer(texts: Texts, source: Path) -> None:
 
 
 def ship(
-    modules: dict[str, DraftModule], model: torch.nn.Module, texts: Texts, curve: training.Curve, source: Path
+    name: str,
+    modules: dict[str, DraftModule],
+    model: torch.nn.Module,
+    texts: Texts,
+    curve: training.Curve,
+    source: Path,
 ) -> None:
     """Writes the modules, their loss curves with pictures, and facts: sizes, losses of all held-out rows."""
-    folder = training.MODELS / NAME
+    folder = training.MODELS / name
     layers = tuple({layer for module in modules.values() for layer in module.reads})
     taps = (take_taps(model, rows.to(model.device), layers) for rows in texts.held.split(BATCH))
     losses = held_out_losses(modules, taps)
     files.save(folder, modules, TARGET, source, texts.tokenizer)
     columns = [f"{name}_{part}_loss" for part in ("training", "held_out") for name in modules]
     saved = training.save_curve(folder, ["million_tokens", *columns], curve)
-    for at, name in enumerate(modules, 1):
+    for at, kind in enumerate(modules, 1):
         own = [(row[0], row[at], row[at + len(modules)]) for row in saved]
-        (folder / f"loss-{name}.svg").write_text(loss_picture(own, f"{NAME}: loss of {name}"), "utf-8")
-    parts = {name: sum(p.numel() for p in module.parameters()) for name, module in modules.items()}
+        (folder / f"loss-{kind}.svg").write_text(loss_picture(own, f"{name}: loss of {kind}"), "utf-8")
+    parts = {kind: sum(p.numel() for p in module.parameters()) for kind, module in modules.items()}
     facts = {
         "parameters": sum(parts.values()),
         "million_tokens": round(curve[-1][0], 2),
@@ -84,4 +89,4 @@ def main(args: Namespace) -> None:
     modules = {module.kind: module.to(model.device) for module in made}
     held = texts.held[:VALIDATION_ROWS]
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
-    ship(modules, model, texts, curve, source)
+    ship(NAME, modules, model, texts, curve, source)

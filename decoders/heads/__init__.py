@@ -11,6 +11,7 @@ from decoders.heads.eagle import Eagle
 from decoders.heads.judge import Judge
 from decoders.heads.kangaroo import Kangaroo
 from decoders.heads.layers import Entries
+from decoders.heads.m2r2 import M2R2
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
 from decoders.heads.outlook import Outlook
@@ -20,6 +21,7 @@ from decoders.heads.taps import Taps, Target, take_taps
 
 __all__ = [
     "KINDS",
+    "M2R2",
     "SCORERS",
     "Acceptance",
     "Aligned",
@@ -39,7 +41,7 @@ __all__ = [
     "take_taps",
 ]
 
-KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo)}
+KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2)}
 SCORERS: dict[str, type[nn.Module]] = {
     module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Ranker)
 }

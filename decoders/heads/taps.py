@@ -24,6 +24,7 @@ class Target:
     heads: int
     intermediate: int
     theta: float  # base of the rotary positions
+    model: torch.nn.Module | None = None  # whose they are
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> "Target":
@@ -44,6 +45,7 @@ class Target:
             heads=config.num_attention_heads,
             intermediate=config.intermediate_size,
             theta=(getattr(config, "rope_parameters", None) or {}).get("rope_theta", 10000.0),
+            model=model,
         )
 
     @property

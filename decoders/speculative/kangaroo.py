@@ -12,10 +12,9 @@ from decoders.heads import Entries, Kangaroo, Target
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.layerskip import exit_of
-from decoders.speculative.parts import FIXED, SAMPLED, VIEWS, Draft, Drafter, Verifier, badge, described
-from decoders.speculative.rounds import law, rounds
-from decoders.speculative.self_draft import parts_problem
-from decoders.speculative.shapes import likeliest, open_ends, sampled
+from decoders.speculative.parts import VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.rounds import rounds
+from decoders.speculative.self_draft import doubly_exited, parts_problem
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
@@ -72,37 +71,12 @@ class Shallow:
 
 def chain(parameters: dict) -> Drafter:
     """Drafts until the adapter is unsure: the token in doubt stays, none follows it."""
-    temperature, most = parameters["temperature"], parameters["num_assistant_tokens"]
-    running: dict[int, Shallow] = {}
 
-    def propose(lane: Lane) -> Draft:
-        draft = Draft(lane.tip)
-        if lane.tip < lane.tree.trunk or lane.left < 2:
-            return draft
-        shallow = running.get(id(lane))
-        if shallow is None:
-            running.clear()
-            shallow = running[id(lane)] = Shallow(lane, adapter_of(parameters, lane.models["target"]))
-        node, logits = lane.tip, shallow.begin()
-        for rank in range(1, min(most, lane.left - 1) + 1):
-            scores = lane.process(logits.float() if logits.dtype != torch.float64 else logits, [node])
-            lane.distribution([node], scores, view="draft")
-            sure = float(scores.softmax(-1).max())
-            if temperature == 0.0:
-                born = likeliest(lane, draft, [node], scores, [1])
-            else:
-                born = sampled(lane, draft, [node], law(lane, scores), [1], SAMPLED)
-            (node,) = born
-            if not open_ends(lane, born):
-                break
-            shallow.read(node)
-            if sure < parameters["eta"] or rank == min(most, lane.left - 1):
-                break
-            logits = shallow.below(node, rank)
-        return draft
+    def started(lane: Lane) -> Shallow:
+        return Shallow(lane, adapter_of(parameters, lane.models["target"]))
 
-    return Drafter(
-        propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name="chain from an early exit's adapter",
+    return doubly_exited(
+        started, parameters, name="chain from an early exit's adapter",
         says="The target's first layers and an adapter guess, until they are unsure.",
     )  # fmt: skip
 

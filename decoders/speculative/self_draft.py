@@ -6,11 +6,14 @@ Which layers guess is the strategy's choice; which keys and values of the draft 
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import torch
 
 from decoders.lane import Lane
-from decoders.speculative.parts import Draft, Drafter, Shape, Source, drafted
+from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Shape, Source, drafted
+from decoders.speculative.rounds import law
+from decoders.speculative.shapes import likeliest, open_ends, sampled
 from decoders.thin import Layers
 
 
@@ -38,6 +41,57 @@ def self_drafted(
         return draft
 
     return replace(inner, propose=propose)
+
+
+class Exit(Protocol):
+    """What guesses out of the target's first layers for one lane (`kangaroo.Shallow`, `m2r2.Doubled`)."""
+
+    def begin(self) -> torch.Tensor:
+        """Logits [1, V] below the newest token, which the first layers have then read."""
+
+    def read(self, node: int) -> object:
+        """Lets the first layers read a drafted node."""
+
+    def below(self, node: int, rank: int) -> torch.Tensor:
+        """Logits [1, V] below a node that was read, the drafted one number `rank`."""
+
+
+def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, says: str) -> Drafter:
+    """A chain of at most `num_assistant_tokens` guesses out of the first layers; none follows one that got
+    less than `eta`. The first token after a prompt is never drafted, since all layers must read it.
+    """
+    temperature, most = parameters["temperature"], parameters["num_assistant_tokens"]
+    running: dict[int, Exit] = {}
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+        if lane.tip < lane.tree.trunk or lane.left < 2:
+            return draft
+        early = running.get(id(lane))
+        if early is None:
+            running.clear()
+            early = running[id(lane)] = start(lane)
+        node, logits = lane.tip, early.begin()
+        for rank in range(1, min(most, lane.left - 1) + 1):
+            scores = lane.process(logits.float() if logits.dtype != torch.float64 else logits, [node])
+            lane.distribution([node], scores, view="draft")
+            sure = float(scores.softmax(-1).max())
+            if temperature == 0.0:
+                born = likeliest(lane, draft, [node], scores, [1])
+            else:
+                born = sampled(lane, draft, [node], law(lane, scores), [1], SAMPLED)
+            (node,) = born
+            if not open_ends(lane, born):
+                break
+            early.read(node)
+            if sure < parameters["eta"] or rank == min(most, lane.left - 1):
+                break
+            logits = early.below(node, rank)
+        return draft
+
+    return Drafter(
+        propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says
+    )  # fmt: skip
 
 
 def parts_problem(parameters: dict, target) -> str | None:

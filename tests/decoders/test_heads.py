@@ -25,7 +25,7 @@ def small():
 def made(kind: str, model) -> DraftModule:
     """A module with random weights everywhere: nothing is silent."""
     torch.manual_seed(1)
-    module = KINDS[kind](Target.of(model), **({"exit": 1} if kind == "kangaroo" else {}))
+    module = KINDS[kind](Target.of(model), **({"exit": 1} if kind in ("kangaroo", "m2r2") else {}))
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
