@@ -48,6 +48,7 @@ MEASURES = {
     "llama-tiny-acceptance": measure_acceptance_head.measure,
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
+    "llama-tiny-m2r2": measure_drafts.measure_heads,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-ranker": measure_ranker.measure,

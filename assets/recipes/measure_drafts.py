@@ -153,8 +153,9 @@ def measure_heads(folder: Path, corpus: Path) -> None:
 
 
 def keep(folder: Path, found: dict[str, dict[str, dict]]) -> None:
-    """Writes and prints the numbers."""
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    """Writes the numbers, each to four digits, and prints the first of them."""
+    rounded = json.loads(json.dumps(found), parse_float=lambda digits: round(float(digits), 4))
+    (folder / FILE).write_text(json.dumps(rounded) + "\n")
     for group, drafters in found.items():
         for name, said in drafters.items():
             first = "  ".join(f"{ranks[0]:.3f}" for ranks in said["accuracy"])

@@ -87,16 +87,19 @@ def deepened(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
 
 
 def optimizers(model: torch.nn.Module, rates: tuple[float, float] = RATES) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the layers, AdamW for embeddings and norms. rates: of the two."""
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms, where there are any. rates: of
+    the two.
+    """
     tables = {p for m in model.modules() if isinstance(m, torch.nn.Embedding) for p in m.parameters()}
     tables |= {p for n, p in model.named_parameters() if "embed" in n}
     learned = [p for p in model.parameters() if p.requires_grad]
     matrices = [p for p in learned if p.ndim == 2 and p not in tables]
     rest = [p for p in learned if p.ndim != 2 or p in tables]
-    return [
-        torch.optim.Muon(matrices, lr=rates[0], weight_decay=0.01, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0),
-    ]
+    inner = dict(lr=rates[0], weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
+    found = [torch.optim.Muon(matrices, **inner)] if matrices else []
+    return found + (
+        [torch.optim.AdamW(rest, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0)] if rest else []
+    )
 
 
 def rate(progress: float) -> float:

@@ -162,6 +162,11 @@ def doubt_saves_guesses(doubting, sure, greedy):
     assert any(scope and "layers 1-" in scope for scope in scopes)
 
 
+def a_faster_stream_guesses_better(fast, usual, adapter):
+    assert fast.output() == usual.output() == adapter.output()
+    assert fast.costs.totals()["accepted"] > usual.costs.totals()["accepted"]
+
+
 def calibration_pays(calibrated, not_so, greedy):
     def passed(trace):
         return trace.costs.totals()["accepted"] / trace.costs.totals()["proposed"]
@@ -257,6 +262,7 @@ SHOWS = {
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
     "Out of the layers, out of the draft": doubt_saves_guesses,
+    "A second stream runs ahead": a_faster_stream_guesses_better,
     "Layers at the same time": calibration_pays,
     "A window of guesses": same_text_cheaper,
     "Fewer layers, another text": fewer_layers_cost_less_and_say_worse,

@@ -32,6 +32,7 @@ from explorer.experiments import (
     modes_by_length,
     noisy_instructions,
     program_search,
+    reading_once,
     spec_bench,
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
@@ -80,6 +81,8 @@ def short(monkeypatch):
         ),
         "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
+        "residual_speed": dict(COUNT=1, TOKENS=4),
         "other_machines": dict(TOKENS=4, PROMPTS=1),
         "program_search": dict(VALIDATION=2, TEST=1, TOKENS=2, RANDOM=2, RUNGS=(1,), ROLLOUTS=1),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
@@ -455,3 +458,36 @@ def test_the_search_for_a_configuration_is_the_same_again_and_no_default_beats_i
     assert sum(one.origin == "random" for one in found[0]) == 2
     points = [[3.0, 0.1], [1.0, 0.2], [2.0, 0.5]]
     assert program_search.staircase(points) == [[1.0, 0.2], [2.0, 0.5], [3.0, 0.5]]
+
+
+@pytest.mark.parametrize("tokens", [1, 5])
+def test_reading_once_and_again(models, tokens):
+    """Counted layer-tokens are the formula's, and the text is the same without a cache."""
+    prompt = "opposite: big =>"
+    for writer in reading_once.writers(models).values():
+        wrote = writer.write(prompt, tokens)
+        assert writer.write(prompt, tokens, use_cache=False) == wrote
+        n, config = len(writer.tokenizer(prompt)["input_ids"]), writer.model.config
+        apart = bool(config.is_encoder_decoder)
+        reads = config.num_layers if apart else len(writer.layers)
+        writes = config.num_decoder_layers if apart else len(writer.layers)
+        assert writer.work(prompt, tokens) == reading_once.expected(reads, writes, n, len(wrote), apart)
+    apart, decoder = (
+        reading_once.expected(*(9, 9, 500, 1, False)),
+        reading_once.expected(6, 3, 500, 1, True),
+    )
+    assert 0.6 < decoder / apart < 0.75
+
+
+def test_what_is_kept_of_the_source_does_not_grow():
+    """As transformers' own caches hold it."""
+    model, tokenizer = reading_once.reader()
+    ids = torch.tensor([tokenizer("opposite: big =>")["input_ids"]])
+    for m in (1, 4):
+        with torch.inference_mode():
+            past = model(input_ids=ids, decoder_input_ids=torch.full((1, m), 1)).past_key_values
+        parts = [[(layer.keys.numel() + layer.values.numel()) for layer in cache.layers]
+                 for cache in (past.cross_attention_cache, past.self_attention_cache)]  # fmt: skip
+        cross, own = (sum(part) for part in parts)
+        assert cross == reading_once.kept(6, 3, 192, ids.shape[1], 0, apart=True)
+        assert cross + own == reading_once.kept(6, 3, 192, ids.shape[1], m, apart=True)

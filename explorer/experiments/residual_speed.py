@@ -1,0 +1,100 @@
+"""How early is a state what it will become?
+
+Two streams through the target's layers, along texts that it wrote itself: the usual one, and the fast one of
+M2R2's adapters. After each layer: the cosine between the state and the last one, both as the head reads them;
+how often the head says there what it says at the end; and of the fast stream, which layer of the usual one it
+has come nearest to. Without shipped adapters both streams are one.
+"""
+
+from statistics import fmean
+
+import torch
+from torch.nn import functional as F
+
+from decoders.heads import Taps, take_taps
+from decoders.speculative.kangaroo import EITHER
+from decoders.speculative.m2r2 import adapters_of
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import KINDS, decoded, prompts
+from explorer.experiments.figures import wilson
+
+PAPERS = ("m2r2",)
+COUNT, TOKENS = 8, 40
+
+
+def texts(models: Models) -> list[torch.Tensor]:
+    """Prompts [1, T] of every kind with what greedy writes behind them."""
+    target, found = models["target"], []
+    for prompt in (prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
+        wrote = decoded(models, "greedy", prompt, TOKENS).output()
+        found.append(torch.tensor([[*target.encode(prompt), *wrote]], device=target.model.device))
+    return found
+
+
+class Tally:
+    """What one stream's states [N, d] were after one layer, summed over texts."""
+
+    def __init__(self):
+        self.alike, self.right, self.near = [], [], []
+
+    def add(self, state: torch.Tensor, taps: Taps, target, usual: list[torch.Tensor] | None = None) -> None:
+        """state [T, d], without a norm; `usual`: the states after every layer that it is compared with."""
+        read = F.rms_norm(state, (target.width,), target.last_norm, target.eps)
+        self.alike += F.cosine_similarity(read.float(), taps.hidden[0], dim=-1).tolist()
+        self.right += (target.logits(read).argmax(-1) == taps.logits[0].argmax(-1)).tolist()
+        if usual is not None:
+            apart = torch.stack([(state - h).norm(dim=-1) / h.norm(dim=-1) for h in usual])
+            self.near += apart.argmin(0).tolist()
+
+    def row(self) -> list[float]:
+        return [fmean(self.alike), fmean(self.right)]
+
+
+@torch.inference_mode()
+def run(models: Models) -> Result:
+    """A row a layer; the last state of all, which has its norm already, is not a row."""
+    adapters = adapters_of({"adapters": EITHER}, models["target"])
+    target, layers, exit = adapters.target, adapters.target.layers, adapters.settings["exit"]
+    slow, fast = [Tally() for _ in range(layers)], [Tally() for _ in range(exit + 1)]
+    for tokens in texts(models):
+        taps = take_taps(models["target"].model, tokens, tuple(range(layers)))
+        usual = [taps.states[layer][0].to(target.embed.dtype) for layer in range(layers)]
+        for tally, state in zip(slow, usual, strict=True):
+            tally.add(state, taps, target)
+        for tally, state in zip(fast, adapters.along_text(tokens), strict=True):
+            tally.add(state[0], taps, target, usual)
+    table = []
+    for layer, tally in enumerate(slow):
+        beside = [*fast[layer].row(), fmean(fast[layer].near)] if layer <= exit else [None] * 3
+        table.append([layer, *tally.row(), *beside])
+    columns = [
+        "after layers",
+        "usual: cosine",
+        "usual: right",
+        "fast: cosine",
+        "fast: right",
+        "fast: nearest layer",
+    ]
+    (h, a), places = (tally.row() for tally in (slow[exit], fast[exit])), len(fast[exit].right)
+    low, high = wilson(round(a[1] * places), places)
+    level = next((at for at, tally in enumerate(slow) if tally.row()[1] >= a[1]), layers)
+    says = [
+        f"After {exit} of {layers} layers the head says what it says at the end at {h[1]:.0%} of {places:,} "
+        f"places on the usual stream, at {a[1]:.0%} ({low:.0%} to {high:.0%}) on the fast one.",
+        f"The usual stream is as often right after {level} layers.",
+        f"The fast stream is then nearest to the usual one after {fmean(fast[exit].near):.1f} layers, in the "
+        "mean over all places.",
+    ]
+    lines = [
+        Line("usual: right", [[row[0], row[2]] for row in table]),
+        Line("usual: cosine", [[row[0], row[1]] for row in table]),
+        Line("fast: right", [[row[0], row[4]] for row in table[: exit + 1]]),
+        Line("fast: cosine", [[row[0], row[3]] for row in table[: exit + 1]]),
+    ]
+    chart = Chart(
+        "What the last layer will say, layer by layer",
+        "after so many layers",
+        "share of places, cosine",
+        lines,
+    )
+    return Result(columns, table, says, chart)
