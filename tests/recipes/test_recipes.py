@@ -64,6 +64,7 @@ TOYS = {
     ),
     "llama-tiny-diffusion": (("llama-tiny",), {}),
     "llama-tiny-heads": (("llama-tiny",), dict(BATCH=8, OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
+    "llama-tiny-m2r2": (("llama-tiny",), dict(OWN_BATCH=4, EXIT=1, VALIDATION_ROWS=8)),
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
@@ -86,7 +87,8 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-outlook": "llama-tiny",
     "llama-tiny-ranker": "llama-tiny",
 }
-HEADS = {"llama-tiny-heads", "llama-tiny-reward", *SCORERS}
+DRAFTERS = {"llama-tiny-heads": {"medusa", "eagle", "kangaroo"}, "llama-tiny-m2r2": {"m2r2"}}
+HEADS = {*DRAFTERS, "llama-tiny-reward", *SCORERS}
 
 
 def test_no_recipe_is_left_out():
@@ -140,21 +142,22 @@ def test_the_diffusion_model_has_one_more_token_and_says_so(toys):
     assert model.get_input_embeddings().weight.shape[0] == 4097
 
 
-def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_target(toys):
-    folder = toys("llama-tiny-heads")
+@pytest.mark.parametrize("name", DRAFTERS)
+def test_heads_are_shipped_with_curves_pictures_and_facts_and_load_on_their_target(toys, name):
+    folder = toys(name)
     facts = json.loads((folder / "facts.json").read_text())
     with (folder / "loss.csv").open(newline="") as file:
         curve = list(csv.DictReader(file))
     target = load(str(toys("llama-tiny")))
     heads = load_heads(str(folder), target)
-    assert kind(json.loads((folder / "config.json").read_text())) == "heads"
-    assert heads.keys() == facts["held_out_losses"].keys() == {"medusa", "eagle", "kangaroo"}
-    for name, module in heads.items():
-        assert sum(p.numel() for p in module.parameters()) == facts["parameters_of"][name]
-        assert all(0 < float(row[f"{name}_{part}_loss"]) < 25 for row in curve for part in PARTS)
-        assert name in (folder / f"loss-{name}.svg").read_text("utf-8")
+    assert heads.keys() == facts["held_out_losses"].keys() == DRAFTERS[name]
+    assert kind(json.loads((folder / "config.json").read_text())) == ("m2r2" if "m2r2" in heads else "heads")
+    for head, module in heads.items():
+        assert sum(p.numel() for p in module.parameters()) == facts["parameters_of"][head]
+        assert all(0 < float(row[f"{head}_{part}_loss"]) < 25 for row in curve for part in PARTS)
+        assert head in (folder / f"loss-{head}.svg").read_text("utf-8")
     assert facts["check_losses"] == pytest.approx(check.check_losses(folder))
-    assert len(facts["check_losses"]) == 3 * len(check.TEXTS)
+    assert len(facts["check_losses"]) == len(heads) * len(check.TEXTS)
 
 
 def test_the_encoder_decoder_loads_through_transformers(toys):
