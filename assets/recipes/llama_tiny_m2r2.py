@@ -15,7 +15,7 @@ from decoders.heads import M2R2, Target, files
 
 TARGET, NAME = "llama-tiny", "llama-tiny-m2r2"
 MILLION_TOKENS = 1.2  # a quarter of an hour on two cores
-EXIT, RANK = 3, 32
+EXIT, RANK = 3, 64
 
 
 def main(args: Namespace) -> None:

@@ -17,21 +17,21 @@ from decoders.cache import ReadOnly
 from decoders.heads.module import DraftModule, soft_ce
 from decoders.heads.taps import Taps, Target
 
-ALIGNMENT = 0.1  # what the distance to the later states weighs beside the cross-entropy
-
 
 class M2R2(DraftModule):
     """`exit` adapters of rank `rank`, one behind each of the first layers; they start silent, and the fast
-    stream then is the usual one. R = the target's layers / exit.
+    stream then is the usual one. R = the target's layers / exit. alignment: what the distance to the later
+    states weighs in the loss.
     """
 
     kind = "m2r2"
 
-    def __init__(self, target: Target, exit: int = 3, rank: int = 32):
-        super().__init__(target, exit=exit, rank=rank)
+    def __init__(self, target: Target, exit: int = 3, rank: int = 32, alignment: float = 0.0):
+        super().__init__(target, exit=exit, rank=rank, alignment=alignment)
         if not 0 < exit < target.layers:
             raise ValueError(f"The exit must lie after 1 to {target.layers - 1} layers, not {exit}.")
-        self.reads = tuple(round(i * target.layers / exit) for i in range(1, exit))
+        later = (round(i * target.layers / exit) for i in range(1, exit))
+        self.reads = tuple(later) if alignment else ()
         self.inner = nn.ModuleList(nn.Linear(target.width, rank, bias=False) for _ in range(exit))
         self.outer = nn.ModuleList(nn.Linear(rank, target.width, bias=False) for _ in range(exit))
         for linear in self.outer:
@@ -64,9 +64,10 @@ class M2R2(DraftModule):
         return self.stream(tokens, positions, left)
 
     def loss(self, taps: Taps) -> torch.Tensor:
-        """Cross-entropy at the exit under the target's distributions there, plus a tenth of `distance`."""
-        found = self.along_text(taps.tokens)
-        return soft_ce(taps.p, self.target.exit_logits(found[-1])) + ALIGNMENT * self.distance(found, taps)
+        """Cross-entropy at the exit under the target's distributions there, plus `distance` as it weighs."""
+        found, weight = self.along_text(taps.tokens), self.settings["alignment"]
+        said = soft_ce(taps.p, self.target.exit_logits(found[-1]))
+        return said + weight * self.distance(found, taps) if weight else said
 
     def distance(self, found: list[torch.Tensor], taps: Taps) -> torch.Tensor:
         """Mean over 0 < i < exit of |a_i - h_{R i}|^2 / |h_{R i}|^2; 0 if only one layer runs."""

@@ -20,7 +20,7 @@ def with_adapters(seed: int | None = 1, **how):
     """A target with adapters of random weights, or (None) ones that have learned nothing yet."""
     model = deep(layers=LAYERS, **how)
     torch.manual_seed(seed or 0)
-    module = M2R2(Target.of(model.model), EXIT, rank=4).double()
+    module = M2R2(Target.of(model.model), EXIT, rank=4, alignment=0.1).double()
     with torch.no_grad():
         for parameter in module.parameters() if seed is not None else ():
             parameter.add_(torch.randn_like(parameter) * 0.1)
