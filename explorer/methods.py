@@ -7,6 +7,7 @@ folded when it is asked for. Knows declarations and traces, nothing of how a car
 import asyncio
 import inspect
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from decoders.names import DRAFT
@@ -279,14 +280,14 @@ def picture(name: str) -> dict:
     return {"head": head, "deltas": steps}
 
 
-def record(loader: Loader) -> None:
-    """Decodes a short run of every strategy that the loaded models allow."""
+def record(loader: Loader, names: Sequence[str] = ()) -> None:
+    """Decodes a short run of every strategy that the loaded models allow, or of those in `names`."""
     from explorer.lanes import lane_maker
 
     make = lane_maker(loader)
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, strategy in strategies().items():
-        if any(role not in loader.models for role in strategy.needs):
+        if any(role not in loader.models for role in strategy.needs) or (names and name not in names):
             continue
         setup = USUAL | SETUPS.get(name, {})
         models = check_models(setup.get("models"))

@@ -56,10 +56,12 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description="Records the stored runs: the page's first, the methods' pictures."
     )
+    parser.add_argument("methods", nargs="*", help="only the pictures of these (default: everything)")
     parser.add_argument("--model", default=TARGET)
     parser.add_argument("--draft", default=DRAFT)
     options = parser.parse_args()
     loader = Loader(options.model, options.draft, "cpu")
     loader.load()
-    record(loader)
-    methods.record(loader)
+    if not options.methods:
+        record(loader)
+    methods.record(loader, options.methods)
