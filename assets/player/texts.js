@@ -7,7 +7,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   function write(parent, x, y, item, face) {
     const text = player.svg("text", parent, { x: x + (item.dx || 0), y: y + (item.dy || 0), fill: item.color, "font-size": item.size,
-      "text-anchor": item.anchor || "middle", class: face === "mono" ? "dp-mono" : "" });
+      "text-anchor": item.anchor || "middle", class: (face === "mono" ? "dp-mono" : "") + (item.bare ? " dp-bare" : "") });
     if (item.bold) text.setAttribute("font-weight", "700");
     if (item.lead) player.svg("tspan", text, { "font-weight": "700" }).textContent = item.lead;
     text.append(item.text);

@@ -187,7 +187,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
           glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size: 11 });
         }
         const text = cell.text && font >= 9 ? ctx.fit(cell.text, width - 5 - shift, font) : "";
-        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text, color, size: font });
+        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text, color, size: font, bare: true });
       }
       return [{ yaxis: axis, face: "mono", items: texts }, { yaxis: axis, face: "sans", items: glyphs }];
     });
