@@ -11,6 +11,7 @@ from functools import cached_property
 
 import torch
 
+from decoders.cache import ReadOnly
 from decoders.engine import Engine, Work
 from decoders.mixed import Mixed, reads
 from decoders.thin import Blocks, Layers, trial
@@ -129,6 +130,13 @@ class SequenceScorer:
     def early_state(self, node: int) -> torch.Tensor:
         """As `engine.Scorer.early_state`."""
         return self.first[node]
+
+    @torch.inference_mode()
+    def seen_from(self, node: int) -> ReadOnly:
+        """As `engine.Scorer.seen_from`: the whole model reads the path once more."""
+        ids = torch.tensor([self.tree.text(node)], device=self.engine.device)
+        left = self.engine.model(input_ids=ids, use_cache=True).past_key_values
+        return ReadOnly(lambda layer: (left.layers[layer].keys, left.layers[layer].values))
 
     def streams(self, node: int) -> torch.Tensor | None:
         """As `engine.Scorer.streams`."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.engine import Engine
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
@@ -71,11 +70,6 @@ def adapters_of(parameters: dict, target) -> M2R2:
 
 def suits(parameters: dict, target) -> str | None:
     """Why this target cannot draft so, as a sentence; None if it can."""
-    if not isinstance(target.engine, Engine):
-        return (
-            f"M2R2 reads the keys and values of a token's path, which {target.name!r} does not let it; "
-            "choose a target with a tree mask."
-        )
     if problem := parts_problem(parameters, target):
         return problem
     try:

@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from decoders.chooser import Exhaustive
+from decoders.engine import Engine
 from decoders.heads import M2R2, Target, take_taps
 from decoders.heads.module import soft_ce
 from decoders.sequences import SequenceEngine
@@ -188,8 +189,10 @@ def test_without_adapters_it_says_so_or_refuses():
         run("m2r2", model, {"adapters": "shipped"})
 
 
-def test_a_model_without_a_tree_mask_is_refused():
-    model = deep(layers=4)
-    model.__dict__["engine"] = SequenceEngine(model.model)
-    with pytest.raises(ValueError, match="does not let it; choose a target with a tree mask"):
-        run("m2r2", model)
+def test_a_model_without_a_tree_mask_drafts_the_same():
+    found = []
+    for engine in (Engine, SequenceEngine):
+        model = with_adapters()
+        model.__dict__["engine"] = engine(model.model)
+        found.append(run("m2r2", model, {"eta": 0.0}, tokens=12))
+    assert found[0].output() == found[1].output() and found[0].costs.accepted == found[1].costs.accepted
