@@ -85,6 +85,9 @@ def short(monkeypatch):
         "residual_speed": dict(COUNT=1, TOKENS=4),
         "other_machines": dict(TOKENS=4, PROMPTS=1),
         "program_search": dict(VALIDATION=2, TEST=1, TOKENS=2, RANDOM=2, RUNGS=(1,), ROLLOUTS=1),
+        "experts_of_neighbours": dict(
+            ROWS=8, HELD_OUT=4, LENGTH=16, STEPS=3, STABLE=1, EVERY=1, PROMPTS=1, TOKENS=4, IN_A_ROW=(1, 8)
+        ),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
     }.items():

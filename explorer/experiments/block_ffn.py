@@ -1,0 +1,157 @@
+"""BlockFFN: a mixture of experts whose tokens choose how many experts they need, two losses that make
+neighbours choose the same ones, and how many experts a few tokens need together (Song et al. 2025,
+"BlockFFN", section 3; metrics TLS and CLS of section 2).
+
+Knows modules and scores [..., T, E], nothing of texts, of speculation or of what comes out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from decoders.experts import routers
+
+SHARPNESS = 100.0  # of the soft step that says whether an expert is active
+Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts each token needs [L, B, T, E]
+
+
+class BlockFFN(nn.Module):
+    """Experts without gates behind a router of ReLU, which decides which, and RMSNorm, which decides how
+    much. `scores` [..., E]: what the router said of the tokens that were read last.
+    """
+
+    def __init__(self, width: int, experts: int, size: int):
+        super().__init__()
+        self.size, self.scores = size, torch.zeros(0, experts)
+        self.router = nn.Linear(width, experts, bias=False)
+        self.scale = nn.Parameter(torch.ones(experts))
+        self.up = nn.Linear(width, experts * size, bias=False)
+        self.down = nn.Linear(experts * size, width, bias=False)
+
+    def weights(self, scores: torch.Tensor) -> torch.Tensor:
+        """Of each expert [..., E], 0 for those that stay inactive."""
+        active = scores.relu()
+        return self.scale * active * (active.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """All experts are computed; those of weight 0 add nothing."""
+        self.scores = self.router(states)
+        inside = F.silu(self.up(states)).unflatten(-1, (-1, self.size))
+        return self.down((inside * self.weights(self.scores)[..., None]).flatten(-2))
+
+    def skipping(self, states: torch.Tensor) -> torch.Tensor:
+        """The same, each expert computed for the tokens alone that need it."""
+        rows = states.flatten(0, -2)
+        weights = self.weights(self.router(rows))
+        total = torch.zeros_like(rows)
+        for expert in range(weights.shape[-1]):
+            here = weights[:, expert] != 0
+            part = slice(expert * self.size, (expert + 1) * self.size)
+            inside = F.silu(F.linear(rows[here], self.up.weight[part])) * weights[here, expert, None]
+            total[here] += F.linear(inside, self.down.weight[:, part])
+        return total.view_as(states)
+
+
+def mixture(vocabulary: int, width: int, layers: int, experts: int, size: int) -> LlamaForCausalLM:
+    """A small Llama with such experts in every layer, its embedding tied."""
+    config = LlamaConfig(
+        vocab_size=vocabulary, hidden_size=width, intermediate_size=size, num_hidden_layers=layers,
+        num_attention_heads=4, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config)
+    for layer in model.model.layers:
+        layer.mlp = BlockFFN(width, experts, size)
+    return model
+
+
+def scores(model: LlamaForCausalLM) -> torch.Tensor:
+    """[L, B, T, E], of the tokens that were read last."""
+    return torch.stack([layer.mlp.scores for layer in model.model.layers])
+
+
+def locality_loss(said: torch.Tensor) -> torch.Tensor:
+    """How differently consecutive tokens choose: the cross entropy of what is active at one, softly, against
+    what is at the next.
+    """
+    steep = SHARPNESS * said
+    return F.binary_cross_entropy_with_logits(steep[..., :-1, :], steep[..., 1:, :].sigmoid())
+
+
+def chunk_loss(said: torch.Tensor, chunk: int) -> torch.Tensor:
+    """The experts that a chunk of tokens needs, softly: the mean of 1 - prod(1 - p) over experts and chunks,
+    with p a token's shares of its active experts.
+    """
+    active = said.relu()
+    share = active / (active.sum(-1, keepdim=True) + 1e-9)
+    unused = (1 - share.clamp(max=1 - 1e-6)).log().unflatten(-2, (-1, chunk)).sum(-2).exp()
+    return 1 - unused.mean()
+
+
+@dataclass
+class Steered:
+    """The weight of the chunk loss. After `stable` steps it follows the loss, interval by interval: times the
+    quotient of two means, at least 1.025 where the loss rises, and never more than 4 times the start.
+    """
+
+    start: float
+    stable: int
+    every: int
+    seen: list[float] = field(default_factory=list)
+    weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.weight = self.start
+
+    def hear(self, loss: float) -> None:
+        """The chunk loss of one more step."""
+        self.seen.append(loss)
+        if len(self.seen) < max(self.stable, 2 * self.every) or len(self.seen) % self.every:
+            return
+        trend = fmean(self.seen[-self.every :]) / fmean(self.seen[-2 * self.every : -self.every])
+        self.weight = min(self.weight * (max(trend, 1.025) if trend > 1 else trend), 4 * self.start)
+
+
+def unused(active: torch.Tensor, count: int) -> float:
+    """CLS_count: the share of experts that `count` consecutive tokens leave unused together, over all places
+    of active [..., T, E]. CLS_1 is TLS, the share of inactive (token, expert) pairs.
+    """
+    return 1.0 - float(active.unfold(-2, count, 1).any(-1).float().mean())
+
+
+def block_reader(model: LlamaForCausalLM) -> Reader:
+    """Which experts a mixture of this kind activates."""
+
+    @torch.inference_mode()
+    def read(ids: torch.Tensor) -> torch.Tensor:
+        model.model(ids)
+        return scores(model) > 0
+
+    return read
+
+
+def mixtral_reader(model: nn.Module) -> Reader:
+    """Which experts the routers of a Mixtral choose."""
+
+    @torch.inference_mode()
+    def read(ids: torch.Tensor) -> torch.Tensor:
+        found = []
+
+        def see(router, inputs, output) -> None:
+            logits, _, chosen = output
+            active = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, chosen, True)
+            found.append(active.view(*ids.shape, -1).cpu())
+
+        hooks = [router.register_forward_hook(see) for router in routers(model)]
+        try:
+            model.base_model(ids.to(model.device))
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return torch.stack(found)
+
+    return read
