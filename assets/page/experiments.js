@@ -17,6 +17,27 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
   }
 
+  // Who told whom what in one run: a lane for each part, in the order in which they speak, and downwards an arrow a message.
+  function exchange(found) {
+    const lanes = [...new Set(found.messages.flatMap((m) => [m.sender, m.receiver]))];
+    const placed = (element, rows, from, to) => {
+      Object.assign(element.style, { gridRow: rows, gridColumn: from + " / " + to });
+      return element;
+    };
+    const heads = lanes.map((name, at) => placed(h("div", { class: "exchange-lane", "aria-hidden": "true" }, name),
+      "1 / span " + (found.messages.length + 1), 2 * at + 1, 2 * at + 3)); // its line is in the middle of two columns
+    const arrows = found.messages.map((m, at) => {
+      const ends = [m.sender, m.receiver].map((name) => 2 * lanes.indexOf(name) + 2), back = ends[1] < ends[0];
+      const words = m.sender + " to " + m.receiver + " after " + m.seconds.toFixed(2) + " s: " + m.says;
+      return placed(h("div", { class: "exchange-arrow" + (back ? " back" : ""), role: "listitem", title: words, "aria-label": words },
+        h("span", {}, m.says)), String(at + 2), Math.min(...ends), Math.max(...ends));
+    });
+    const grid = h("div", { class: "exchange", role: "list" }, ...heads, ...arrows);
+    grid.style.gridTemplateColumns = "repeat(" + 2 * lanes.length + ", minmax(60px, 1fr))";
+    return h("div", { class: "exchange-frame", tabindex: "0", role: "region", "aria-label": "Messages: " + found.title },
+      h("p", { class: "soft" }, "One run, message by message; what goes back to the left is dashed."), grid);
+  }
+
   // The curves of a chart as page.Chart takes them, read in words; values that lie together far from 0 get an axis of their own.
   function spec({ title, x, y, lines, log }) {
     const points = lines.flatMap((line) => line.points).filter((point) => point[1] !== null);
@@ -66,6 +87,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const card = h("details", { class: "experiment", "aria-label": found.title },
         h("summary", {}, h("h3", {}, found.title), h("span", { class: "experiment-first" }, found.says[0])),
         h("p", {}, found.asks), h("div", { class: "experiment-body" }, ...parts),
+        (found.messages || []).length ? exchange(found) : null,
         h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
         h("p", { class: "soft" }, "Asked of " + models + ". Again: ",
           h("code", {}, "python -m explorer experiment " + found.name + (found.corpus ? " --corpus FOLDER" : ""))));

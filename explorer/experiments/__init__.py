@@ -48,13 +48,26 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Told:
+    """A message between the parts of a run, `seconds` after it began."""
+
+    sender: str
+    receiver: str
+    says: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Result:
-    """What an experiment found. `says`: sentences of what follows from it, with measured numbers."""
+    """What an experiment found. `says`: sentences of what follows from it, with measured numbers; `messages`:
+    one run of parts that speak to each other, if there is one.
+    """
 
     columns: list[str]
     rows: list[list[Cell]]
     says: list[str]
     chart: Chart | None = None
+    messages: list[Told] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,156 @@
+"""Does feedback help a model that cannot reflect?
+
+A generator and a checker speak in rounds, as flows. On list programs and Python functions the checker runs
+the tests that stand in the prompt; on chains of sums it checks every step. A model this small cannot think
+about what it is told, so feedback acts through the next prompt alone: the first test that failed is put last,
+or the chain goes on behind its last right step. The rival draws again from the same prompt, with the same
+seeds and the same checker. Both keep the best so far and stop once all is passed. right: hidden tests too;
+ahead: of the rival, with the standard error over problems; tokens: read by the target in all calls.
+"""
+
+import math
+from collections.abc import Callable
+from itertools import takewhile
+from statistics import fmean, stdev
+
+from explorer.experiments import Cell, Chart, Line, Models, Result, Told
+from explorer.experiments.figures import wilson
+from explorer.flows import Ask, Content, Flow, Log, Message, checker, circular, decoding, ran
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.own_tests import pass_rate
+from explorer.tasks.problem import lines
+
+PAPERS = ("flows",)
+COUNT, ROUNDS = 60, (1, 2, 4, 8)
+AGAIN, FEEDBACK = "drawn again", "with feedback"
+WIDE = 100  # characters of a message that are shown
+LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> tokens of an answer at most
+Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written behind it)
+Found = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: right, tokens read
+
+
+def tested(asked: str, prompt: str, text: str) -> Content:
+    """Runs the tests of a prompt; of the next prompt the first one that failed is the last."""
+    head, tests, tail = parted(asked)
+    failed = [test for test in tests if not pass_rate(head + test + tail, text)]
+    order = [test for test in tests if test not in failed[:1]] + failed[:1]
+    passed = 1 - len(failed) / len(tests)
+    return {"whole": text, "passed": passed, "prompt": head + "".join(order) + tail}
+
+
+def parted(prompt: str) -> tuple[str, list[str], str]:
+    """(what stands before the tests of a prompt, the tests, what stands after them), each line whole."""
+    rows = prompt.splitlines(keepends=True)
+    marks = [" == " in row if prompt.startswith("#") else "->" in row for row in rows]
+    first, last = marks.index(True), len(rows) - marks[::-1].index(True)
+    return "".join(rows[:first]), rows[first:last], "".join(rows[last:])
+
+
+def validated(problem: Problem) -> Critic:
+    """Checks the steps of a chain; the next prompt holds those before the first wrong one."""
+
+    def check(asked: str, prompt: str, text: str) -> Content:
+        whole = prompt.removeprefix(asked) + text
+        grade = TASKS[problem.task].check(problem, whole)
+        kept = [line for line, _ in takewhile(lambda step: step[1], grade.steps)]
+        share = 1.0 if grade.right else len(kept) / (1 + len(lines(problem.answer)))
+        return {"whole": whole, "passed": share, "prompt": asked + "".join(f"{line}\n" for line in kept)}
+
+    return check
+
+
+def keeper() -> Flow:
+    """Remembers the best that was ever written; of equals the first."""
+
+    def work(content: Content, state: Content, ask: Ask) -> Content:
+        if content["passed"] > state.get("best_passed", -1.0):
+            state |= {"best": content["whole"], "best_passed": content["passed"]}
+        return dict(state)
+
+    return Flow("keeper", ("whole", "passed"), ("best", "best_passed"), work)
+
+
+def wired(models: Models, problem: Problem, way: str) -> Flow:
+    """Generator, checker and keeper in a circle."""
+    check = validated(problem) if problem.task == "chain" else tested
+
+    def speak(asked: str, prompt: str, text: str) -> Content:
+        found = check(asked, prompt, text)
+        return found if way == FEEDBACK else found | {"prompt": asked}
+
+    generator = decoding("generator", models, "sample", LENGTHS[problem.task])
+    critic = checker("checker", ("asked", "prompt", "text"), ("whole", "passed", "prompt"), speak)
+    parts = (generator, critic, keeper())
+    return circular(way, parts, max(ROUNDS), lambda said: said["best_passed"] == 1.0)
+
+
+def logged(models: Models, problem: Problem, way: str) -> list[Message]:
+    """All messages about one problem."""
+    log = Log()
+    ran(wired(models, problem, way), {"asked": problem.prompt, "prompt": problem.prompt}, log)
+    return log.messages
+
+
+def solved(problem: Problem, messages: list[Message]) -> Found:
+    """How one problem went."""
+    costs = [m.content["cost"] for m in messages if m.sender == "generator"]
+    kept = [m.content["best"] for m in messages if m.sender == "keeper"]
+    right = [TASKS[problem.task].check(problem, best).right for best in kept]
+    return [(right[min(r, len(right)) - 1], sum(costs[:r])) for r in ROUNDS]
+
+
+def picture(heard: list[list[Message]]) -> list[Told]:
+    """The shortest of these runs in which all was passed, but not at once."""
+    heard = [messages for messages in heard if 1 < messages[-1].content["rounds"] < max(ROUNDS)]
+    shortest = min(heard, key=len, default=[])
+    return [Told(m.sender, m.receiver, in_short(m.content), round(m.time, 3)) for m in shortest]
+
+
+def in_short(content: Content) -> str:
+    """What is new in a message, numbers first, cut short."""
+    new = [(key, value) for key, value in content.items() if key not in ("asked", "best")]
+    words = [f"{key} {value:g}" for key, value in new if not isinstance(value, str)]
+    words += [f"{key} {value.strip()}" for key, value in new if isinstance(value, str)]
+    said = "; ".join(words).replace("\n", "↵")
+    return said[:WIDE] + "…" * (len(said) > WIDE)
+
+
+def row(task: str, way: str, at: int, found: list[Found], rival: list[Found]) -> list[Cell]:
+    """What a way has solved after some rounds, what it cost, and how far it is ahead."""
+    right = [one[at][0] for one in found]
+    ahead = [float(a[at][0]) - float(b[at][0]) for a, b in zip(found, rival, strict=True)]
+    error = stdev(ahead) / math.sqrt(len(ahead))
+    share = [fmean(right), *wilson(sum(right), len(right)), fmean(one[at][1] for one in found)]
+    return [task, way, ROUNDS[at], *share, fmean(ahead), error]
+
+
+def run(models: Models) -> Result:
+    """A row for each task, way and number of rounds; curves over the rounds."""
+    rows: list[list[Cell]] = []
+    heard: list[list[Message]] = []
+    for task in LENGTHS:
+        asked = problems(task, COUNT, HELD_OUT_SEED)
+        logs = {way: [logged(models, problem, way) for problem in asked] for way in (AGAIN, FEEDBACK)}
+        found = {way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()}
+        heard += logs[FEEDBACK]
+        for way in found:
+            rows += [row(task, way, at, found[way], found[AGAIN]) for at in range(len(ROUNDS))]
+    labels = [(task, way) for task in LENGTHS for way in (AGAIN, FEEDBACK)]
+    curves = [Line(f"{task}, {way}", [r[2:6] for r in rows if r[:2] == [task, way]]) for task, way in labels]
+    columns = ["task", "way", "rounds", "right", "from", "to", "tokens", "ahead", "± error"]
+    says = [verdict(task, [r for r in rows if r[0] == task and r[2] == ROUNDS[-1]]) for task in LENGTHS]
+    chart = Chart("Problems that are solved", "rounds", "share right", curves)
+    return Result(columns, rows, says, chart, picture(heard))
+
+
+def verdict(task: str, last: list[list[Cell]]) -> str:
+    """Whether feedback was ahead by two standard errors after all rounds."""
+    again, feedback = last
+    ahead, error = feedback[-2:]
+    clear = (
+        "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
+    )
+    return (
+        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback for {feedback[6]:,.0f} tokens a "
+        f"problem, {again[3]:.0%} drawn again for {again[6]:,.0f}; {ahead:+.3f} ± {error:.3f}, {clear}."
+    ).replace("-", "−")

@@ -1,0 +1,33 @@
+"""The Experiments section in a real browser: a run of messages is drawn as arrows between lanes."""
+
+import pytest
+
+from explorer import experiments
+
+WITH_MESSAGES = [found for found in experiments.stored() if found.get("messages")]
+ENDS = """card => [...card.querySelectorAll('.exchange-arrow')].map(arrow => {
+  const lanes = [...card.querySelectorAll('.exchange-lane')].map(lane => {
+    const box = lane.getBoundingClientRect();
+    return [lane.textContent, box.x + box.width / 2];
+  });
+  const box = arrow.getBoundingClientRect(), back = arrow.classList.contains('back');
+  const far = (lane, x) => Math.abs(lane[1] - x);
+  const at = x => lanes.reduce((best, lane) => far(lane, x) < far(best, x) ? lane : best)[0];
+  const ends = [at(box.x), at(box.right)];
+  return [...(back ? ends.reverse() : ends), box.y];
+})"""
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_every_message_is_an_arrow_from_its_sender_to_its_receiver(visit, width):
+    """One below the other, in the order in which they were sent; nothing sticks out of the page."""
+    page = visit(width, 900)
+    page.evaluate("decodingExplorer.app.showSection('experiments')")
+    for found in WITH_MESSAGES:
+        card = page.locator(f"details[aria-label='{found['title']}']")
+        card.locator("summary").click()
+        drawn = card.evaluate(ENDS)
+        assert [one[:2] for one in drawn] == [[m["sender"], m["receiver"]] for m in found["messages"]]
+        heights = [one[2] for one in drawn]
+        assert heights == sorted(set(heights))
+    assert WITH_MESSAGES and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
