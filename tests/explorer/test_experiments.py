@@ -91,6 +91,7 @@ def short(monkeypatch):
         ),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
+        "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
     }.items():
         module = importlib.import_module(f"explorer.experiments.{name}")
         for constant, value in constants.items():

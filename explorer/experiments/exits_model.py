@@ -1,0 +1,76 @@
+"""A small Llama whose layers can be left early through one shared head, and how training may prepare for it:
+LayerSkip (Elhoushi et al. 2024) and joint exits (MoSE, 2025). Knows token ids and layers, no recipe's result.
+"""
+
+import math
+
+import torch
+from torch import nn
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+class Exits(nn.Module):
+    """Layers of width `width`, one norm and one head for all exits, and a vector for each, which stays zero
+    unless it is learned.
+    """
+
+    def __init__(self, vocabulary: int, layers: int, width: int, heads: int, seed: int = 0):
+        super().__init__()
+        torch.manual_seed(seed)
+        shape = LlamaConfig(
+            vocab_size=vocabulary, hidden_size=width, intermediate_size=8 * width // 3,
+            num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads,
+            max_position_embeddings=512, tie_word_embeddings=True, pad_token_id=None,
+        )  # fmt: skip
+        whole = LlamaForCausalLM(shape)
+        self.inner, self.head = whole.model, whole.lm_head
+        self.vectors = nn.Parameter(torch.zeros(layers, width), requires_grad=False)
+
+    def states(self, rows: torch.Tensor, dropped: torch.Tensor | None = None) -> list[torch.Tensor]:
+        """What leaves each layer, L times [B, T, d]. dropped: the chance [L] with which a row of the batch
+        passes a layer by.
+        """
+        x = self.inner.embed_tokens(rows)
+        places = self.inner.rotary_emb(x, torch.arange(rows.shape[1])[None])
+        found = []
+        for at, layer in enumerate(self.inner.layers):
+            out = layer(x, position_embeddings=places)
+            if dropped is not None:
+                stays = torch.rand(len(rows), 1, 1) >= dropped[at]
+                out = torch.where(stays, out, x)
+            x = out
+            found.append(x)
+        return found
+
+    def said(self, states: list[torch.Tensor], exit: int) -> torch.Tensor:
+        """Logits [B, T, V] after `exit` layers."""
+        return self.head(self.inner.norm(states[exit - 1] + self.vectors[exit - 1]))
+
+
+def joint_weights(layers: int, exits: tuple[int, ...]) -> list[float]:
+    """The weights i / L of exits i in the sum of their losses."""
+    return [exit / layers for exit in exits]
+
+
+def skip_weights(layers: int, scale: float, on: list[bool] | None = None) -> list[float]:
+    """LayerSkip's weight of the loss after each layer, 1 in all: it grows with the sum of the layers'
+    numbers; `scale` is that of all but the last. on: the exits that count now (section 4.1.2).
+    """
+    last = layers - 1
+    raw = [scale * layer * (layer + 1) / 2 for layer in range(last)]
+    raw.append(last + scale * last * (last - 1) / 2)
+    raw = [weight * (on is None or on[layer]) for layer, weight in enumerate(raw)]
+    return [weight / (sum(raw) or 1.0) for weight in raw]
+
+
+def rotated(layers: int, every: int, step: int) -> list[bool]:
+    """LayerSkip's curriculum: each `every`-th exit, another set at each step, and the last one always."""
+    return [(layer - step) % every == 0 or layer == layers - 1 for layer in range(layers)]
+
+
+def skip_chances(layers: int, most: float, progress: float) -> torch.Tensor:
+    """LayerSkip's chance of passing a layer by [L]: from 0 at the first to `most` at the last, and from 0 at
+    the beginning of a training to that at its end (section 4.1.1, from scratch).
+    """
+    depth = [math.exp2(layer / max(1, layers - 1)) - 1 for layer in range(layers)]
+    return most * (math.exp2(progress) - 1) * torch.tensor(depth)

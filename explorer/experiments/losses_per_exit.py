@@ -1,0 +1,173 @@
+"""Can one training make every exit good?
+
+Published for an encoder that finds code, which writes no text (MoSE: one loss for each of five exits of a
+36-layer model, masked words and "same repository", weights i / 36). What is tried here in its place: small
+language models of eight layers, trained alike on text that the target wrote, with the next token's loss;
+the thousand most frequent tokens are told apart, all others are one. single exit: the loss after the last
+layer only. LayerSkip: layers dropped by chance, and the loss of exits in turn, by LayerSkip's weights. joint
+exits: the losses after layers 2, 4, 6 and 8 at once, times 1/4, 1/2, 3/4 and 1, one head for all with a
+learned vector for each exit. fitted heads: a norm and a head of its own for each exit of the single-exit
+model, which stays as it is. Then each token leaves at the first exit whose likeliest token is at least as
+probable as a threshold: layers it took, and how often the last exit says the same. Every token's history is
+that of all layers. Each model is trained for a minute or two, far from done.
+"""
+
+import copy
+import re
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments.exits_model import Exits, joint_weights, rotated, skip_chances, skip_weights
+from explorer.experiments.information_surplus import by_frequency
+from explorer.experiments.small_models import fit, next_loss, own_text
+
+PAPERS = ("one-model-to-train-them-all",)
+LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)
+FREQUENT = 1023  # tokens that are told apart: with all, the head would take most of the time
+TEXTS, HELD_OUT, LENGTH = 448, 32, 128
+STEPS, HEAD_STEPS, BATCH, RATE = 200, 100, 8, 3e-3
+DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
+THRESHOLDS, TOLD = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # and that of which the sentences speak
+Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]  # one an exit: states of all layers -> logits
+
+
+def single(model: Exits, rows: torch.Tensor) -> torch.Tensor:
+    """The loss after the last layer."""
+    return next_loss(model.said(model.states(rows), LAYERS), rows)
+
+
+def skipping(model: Exits, rows: torch.Tensor, step: int) -> torch.Tensor:
+    """LayerSkip's loss at a step of its training."""
+    states = model.states(rows, skip_chances(LAYERS, DROP, step / STEPS))
+    weights = skip_weights(LAYERS, SCALE, rotated(LAYERS, EVERY, step))
+    return sum(w * next_loss(model.said(states, at + 1), rows) for at, w in enumerate(weights) if w)
+
+
+def joint(model: Exits, rows: torch.Tensor) -> torch.Tensor:
+    """The sum of the losses of all exits, the deeper the heavier."""
+    states = model.states(rows)
+    weighted = zip(EXITS, joint_weights(LAYERS, EXITS), strict=True)
+    return sum(weight * next_loss(model.said(states, exit), rows) for exit, weight in weighted)
+
+
+def trained(name: str, vocabulary: int, rows: torch.Tensor) -> Exits:
+    """A model of a recipe; all begin with the same weights and read the same batches."""
+    model = Exits(vocabulary, LAYERS, WIDTH, HEADS)
+    model.vectors.requires_grad_(name == "joint exits")
+    steps = iter(range(STEPS))
+    loss = {
+        "single exit": lambda some: single(model, some),
+        "LayerSkip": lambda some: skipping(model, some, next(steps)),
+        "joint exits": lambda some: joint(model, some),
+    }[name]
+    fit(model.parameters(), loss, rows, STEPS, BATCH, RATE)
+    return model.requires_grad_(False)
+
+
+def own_heads(model: Exits) -> Heads:
+    """The exits of a model through its shared head."""
+    return [lambda states, exit=exit: model.said(states, exit) for exit in EXITS]
+
+
+def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
+    """A norm and a head for each exit but the last, begun as the model's own and fitted to its states."""
+    own = [nn.Sequential(copy.deepcopy(model.inner.norm), copy.deepcopy(model.head)) for _ in EXITS[:-1]]
+    heads = nn.ModuleList(own).requires_grad_(True)
+
+    def loss(some: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            states = model.states(some)
+        return sum(
+            next_loss(head(states[exit - 1]), some) for head, exit in zip(heads, EXITS[:-1], strict=True)
+        )
+
+    fit(heads.parameters(), loss, rows, HEAD_STEPS, BATCH, RATE)
+    told = [
+        lambda states, head=head, exit=exit: head(states[exit - 1])
+        for head, exit in zip(heads, EXITS[:-1], strict=True)
+    ]
+    return [*told, own_heads(model)[-1]]
+
+
+@torch.no_grad()
+def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Loss, likeliest token and its probability, each [E, N], of every exit and token of `rows`."""
+    found = []
+    for some in rows.split(8):
+        states, wanted = model.states(some[:, :-1]), some[:, 1:, None]
+        each = []
+        for head in heads:
+            logprobs = head(states).log_softmax(-1)
+            top, token = logprobs.max(-1)
+            each.append([-logprobs.gather(-1, wanted)[..., 0], token, top.exp()])
+        found.append([torch.stack(part).flatten(1) for part in zip(*each, strict=True)])
+    return tuple(torch.cat(part, 1) for part in zip(*found, strict=True))
+
+
+def left(
+    loss: torch.Tensor, token: torch.Tensor, sure: torch.Tensor, threshold: float
+) -> tuple[float, float, float]:
+    """(layers a token, share that says what the last exit says, loss) where each token leaves at the first
+    exit that is sure enough, at the last one otherwise.
+    """
+    leaves = sure >= threshold
+    leaves[-1] = True
+    first = leaves.int().argmax(0, keepdim=True)
+    layers = torch.tensor(EXITS, dtype=torch.float)[first]
+    agrees = token.gather(0, first) == token[-1]
+    return layers.mean().item(), agrees.float().mean().item(), loss.gather(0, first).mean().item()
+
+
+def run(models: Models) -> Result:
+    """A row for each recipe."""
+    texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
+    texts = by_frequency(texts, texts[:-HELD_OUT], FREQUENT)
+    rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
+    known = {name: trained(name, FREQUENT + 1, rows) for name in ("single exit", "LayerSkip", "joint exits")}
+    plain = known["single exit"]
+    kinds = {name: (model, own_heads(model)) for name, model in known.items()}
+    kinds["fitted heads"] = (plain, fitted_heads(plain, rows))
+    table: list[list[Cell]] = []
+    for name, (model, heads) in kinds.items():
+        found = asked(model, heads, held)
+        row: list[Cell] = [name, *found[0].mean(1).tolist()]
+        for threshold in THRESHOLDS:
+            row += left(*found, threshold)[:2]
+        table.append(row)
+    columns = ["recipe", *(f"loss after {exit}" for exit in EXITS)]
+    for threshold in THRESHOLDS:
+        columns += [f"layers at {threshold:g}", f"same at {threshold:g}"]
+    lines = [Line(row[0], [[float(exit), row[1 + at]] for at, exit in enumerate(EXITS)]) for row in table]
+    chart = Chart("The loss of every exit", "layers", "nats a token", lines)
+    return Result(columns, table, said({row[0]: row[1:] for row in table}), chart)
+
+
+def said(rows: dict[str, list[float]]) -> list[str]:
+    """What follows."""
+    plain, fitted, together = (rows[name] for name in ("single exit", "fitted heads", "joint exits"))
+    early = range(len(EXITS) - 1)
+    below = [EXITS[at] for at in early if together[at] < fitted[at]]
+    gains = ", ".join(f"{fitted[at] - together[at]:+.3f} after {EXITS[at]}" for at in early)
+    says = [
+        f"Joint exits are below heads fitted to the frozen single-exit model at {len(below)} of "
+        f"{len(early)} early exits: {gains} nats.",
+    ]
+    for name in ("LayerSkip", "joint exits"):
+        more = rows[name][len(early)] / plain[len(early)] - 1
+        says.append(f"The last exit of {name} has a loss {more:+.1%} from the single-exit model's.")
+    best = min(range(len(EXITS)), key=lambda at: together[at])
+    says.append(f"Of the joint exits the one after {EXITS[best]} layers is best, {together[best]:.3f}.")
+    at = len(EXITS) + 2 * THRESHOLDS.index(TOLD)
+    takes = ", ".join(
+        f"{row[at]:.2f} layers ({name}, {row[at + 1]:.0%} the same)" for name, row in rows.items()
+    )
+    says.append(f"At a threshold of {TOLD:g} a token takes {takes}.")
+    whole = all(row[-2] == LAYERS and row[-1] == 1.0 for row in rows.values())
+    says.append(
+        f"Above 1 no exit is sure enough: {'every' if whole else 'not every'} token takes all layers and is "
+        "what the full model says."
+    )
+    return [re.sub(r" -(?=\d)", " −", one) for one in says]
