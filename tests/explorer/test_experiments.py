@@ -89,6 +89,7 @@ def short(monkeypatch):
         "experts_of_neighbours": dict(
             ROWS=8, HELD_OUT=4, LENGTH=16, STEPS=3, STABLE=1, EVERY=1, PROMPTS=1, TOKENS=4, IN_A_ROW=(1, 8)
         ),
+        "symbols_per_step": dict(ROWS=8, HELD_OUT=4, FRAMES=6, DRAWN=6, STEPS=2),
         "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
         "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
         "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
