@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from transformers import AutoConfig
 
-from decoders import hub, lean
+from decoders import adapters, hub, lean
 from decoders.engine import slot_bytes
 from decoders.names import locate
 
@@ -85,7 +85,10 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
         found = hub.listing(where, revision)
         revision, download = found.commit, found.missing
     config = config_of(name, where if folder is None else str(folder), revision if folder is None else None)
-    count = header_parameters(folder) if folder else hub.parameters(where, revision)
+    if folder and adapters.is_adapter(folder):  # merged when loaded
+        count = header_parameters(adapters.base_of(folder)) + len(adapters.added(folder)) * config.hidden_size
+    else:
+        count = header_parameters(folder) if folder else hub.parameters(where, revision)
     kind = pick_dtype(dtype, device, config)
     text = config.get_text_config()
     copies = 3 if lean.fits(config, count) else 1

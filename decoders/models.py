@@ -16,7 +16,7 @@ import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging
 
-from decoders import hub
+from decoders import adapters, hub
 from decoders.engine import Engine
 from decoders.footprint import config_of, could_not, pick_device, pick_dtype
 from decoders.heads import (
@@ -221,11 +221,14 @@ def load(
         raise ValueError(f"The model {name!r} fills masks in any order; choose a causal language model.")
     chosen = pick_dtype(dtype, device, config)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(where)
         with counted(name, progress):
-            model = AutoModelForCausalLM.from_pretrained(
-                where, dtype=chosen, use_safetensors=True, trust_remote_code=False
-            )
+            if adapters.is_adapter(Path(where)):
+                tokenizer, model = adapters.tokenizer_of(Path(where)), adapters.merged(Path(where), chosen)
+            else:
+                tokenizer = AutoTokenizer.from_pretrained(where)
+                model = AutoModelForCausalLM.from_pretrained(
+                    where, dtype=chosen, use_safetensors=True, trust_remote_code=False
+                )
     except InterruptedError:
         raise
     except (OSError, ValueError, KeyError) as error:

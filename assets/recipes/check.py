@@ -9,10 +9,17 @@ import sys
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from decoders import adapters  # noqa: E402
 from decoders.heads import SCORERS, Taps, take_taps  # noqa: E402
 from decoders.models import load, load_heads  # noqa: E402
 from decoders.names import kind  # noqa: E402
@@ -47,9 +54,16 @@ def check_losses(folder: Path) -> list[float]:
         layers = tuple({layer for module in heads for layer in module.reads})
         taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
         return [round(checked(module, read), 5) for read in taps for module in heads]
+    if adapters.is_adapter(folder):
+        model, tokenizer = adapters.merged(folder, torch.float32).eval(), adapters.tokenizer_of(folder)
+        return text_losses(model, tokenizer)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM
-    model = loader.from_pretrained(folder, dtype=torch.float32).eval()
+    return text_losses(loader.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
+
+
+def text_losses(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
+    """The loss of each text under a model."""
     rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
     return [round(model(input_ids=row, labels=row).loss.item(), 5) for row in rows]
 
