@@ -29,11 +29,13 @@ def tiny_model():
 
 @pytest.fixture(scope="session")
 def target_for(tiny_model):
-    """target_for(strategy): a tiny model that it can decode with, a mixture of experts if it needs one."""
+    """target_for(strategy): a tiny model that it can decode with, a mixture of experts or one with further
+    tokens if it needs one.
+    """
 
     def get(name: str):
-        found, llama = strategies()[name], tiny_model("llama")
-        return tiny_model("mixtral") if found.suits(found.check({}), llama) else llama
+        found, models = strategies()[name], map(tiny_model, ("llama", "mixtral", "forms"))
+        return next(model for model in models if not found.suits(found.check({}), model))
 
     return get
 

@@ -12,6 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from decoders.adapters import with_tokens
 from decoders.models import LoadedModel
 
 END = "<|end|>"
@@ -37,7 +38,9 @@ KINDS = {
     "mixtral": lambda **c: T.MixtralForCausalLM(
         T.MixtralConfig(**ROPE, num_local_experts=4, num_experts_per_tok=2, **c)),
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
+    "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }  # fmt: skip
+FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>")
 
 
 @cache
@@ -53,18 +56,25 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=END)
 
 
+@cache
+def forms_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """The same with sentinels for infilling and with topics."""
+    return with_tokens(tokenizer.__wrapped__(), list(FORMS))
+
+
 def make(
     kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32, endings: float = 2.0
 ) -> LoadedModel:
     """A fresh tiny model. `endings`: how strongly its end-of-text token swings, so that texts do end."""
     torch.manual_seed(seed)
-    end = tokenizer().eos_token_id
-    model = KINDS[kind](vocab_size=end + 1, max_position_embeddings=CONTEXT, initializer_range=0.35,
+    words = forms_tokenizer() if kind == "forms" else tokenizer()
+    end = words.eos_token_id
+    model = KINDS[kind](vocab_size=len(words), max_position_embeddings=CONTEXT, initializer_range=0.35,
                         bos_token_id=None, eos_token_id=end)  # fmt: skip
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
-    return LoadedModel(f"tiny-{kind}", model, tokenizer())
+    return LoadedModel(f"tiny-{kind}", model, words)
 
 
 CHAT = (
