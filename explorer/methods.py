@@ -20,6 +20,7 @@ from visualizers.scene import Header
 from visualizers.views import deltas, titles
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
+FORMS = "llama-tiny-forms"  # fills in, and has topics
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
     "momentum": {
@@ -111,6 +112,17 @@ SETUPS = {  # where the usual picture would not show what the method is about
             "guidance": 20.0,
             "rollout_tokens": 12,
         },
+    },
+    "self_infilling": {
+        "prompt": "Once upon a time, there was a little dog",
+        "max_new_tokens": 110,
+        "models": {"target": FORMS},
+    },
+    "topic_plan": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 60,
+        "parameters": {"plan": "t2 t5", "num_beams": 3},
+        "models": {"target": FORMS},
     },
     "pg_td": {
         "prompt": "Tom had a big dog.",

@@ -76,6 +76,20 @@ REWARDS = (
     "prompt, with twice the standard error of the difference. `direct` is Transfer Q* with this model, "
     "`args` scores bare beginnings; all three have {shape}.\n"
 )
+FILLED = (
+    "In percent of held-out texts of which a line (of one line: a word; of stories: a sentence) was taken "
+    "out, decoded greedily behind `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
+    "whole; `closed` the model said itself that the middle is complete.\n"
+)
+STEERED = (
+    "Shares of a topic in the words of a sentence behind the first ones of held-out stories: `by itself`, "
+    "and `under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
+    "sentence has more of this topic than of any other.\n"
+)
+COVERED = (
+    "F1 of the topics that a greedy text has and those of the held-out story that begins alike, and by how "
+    "much it is ahead of the same model without topic tokens, story by story.\n"
+)
 A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
     "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
@@ -126,6 +140,11 @@ def sections(folder: Path, facts: dict) -> list[str]:
     if ranks := left(folder, "ranks.json"):
         told = RANKED.format(ranked=facts["ranked"], target=TARGET)
         found.append(f"## What stands next, against …\n{told}\n{table(ranks)}\n")
+    if middles := left(folder, "infilling.json"):
+        found.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
+    if plans := left(folder, "plans.json"):
+        steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
+        found.append(f"## Whether topics steer\n{STEERED}\n{steered}\n\n{COVERED}\n{covered}\n")
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
@@ -198,6 +217,12 @@ def front(folder: Path, facts: dict) -> list[str]:
     size = f"{facts['parameters']:,} parameters"
     if heads:
         lines = [f"- {size} beside the target's; file format and loader: `docs/heads.md`"]
+    elif (folder / "adapter_config.json").exists():
+        lines = [
+            f"- merged when loaded: {size}; here lie {facts['trained_parameters']:,}, in float16 and in the "
+            "layout of PEFT (rank {rank}), the others are those of `{base}`".format(**facts),
+            "- the base's tokenizer with {tokens}".format(tokens=" ".join(f"`{t}`" for t in facts["tokens"])),
+        ]
     else:
         lines = [
             f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, bfloat16 safetensors",

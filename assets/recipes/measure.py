@@ -16,6 +16,7 @@ import measure_aligned
 import measure_autodeco
 import measure_diffusion
 import measure_drafts
+import measure_forms
 import measure_judge
 import measure_outlook
 import measure_ranker
@@ -49,6 +50,7 @@ MEASURES = {
     "llama-tiny-aligned": measure_aligned.measure,
     "llama-tiny-autodeco": measure_autodeco.measure,
     "llama-tiny-m2r2": measure_drafts.measure_heads,
+    "llama-tiny-forms": measure_forms.measure,
     "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-ranker": measure_ranker.measure,

@@ -260,7 +260,29 @@ def is_json_and_learned(asap, sampled):
     assert "rejected" in statuses(asap) and forwards(asap) >= len(asap.output())
 
 
+def the_end_was_written_first(plain, *jumping):
+    def zones(trace):
+        sources = [event.source for step in trace.steps for event in step.of(Propose)]
+        return [zone for zone in dict.fromkeys(sources) if zone != "placed"]
+
+    assert zones(plain) == ["prefix"]
+    for trace in jumping:
+        order = zones(trace)
+        assert order.index("suffix") < order.index("middle") and "forced" in statuses(trace)
+
+
+def a_plan_is_followed(own, planned):
+    def topics(trace):
+        words = [trace.vocabulary[token].decode() for token in trace.output()]
+        return [word for word in words if word.startswith("<t") and word.endswith(">")]
+
+    assert topics(planned) == [f"<{name}>" for name in planned.parameters["plan"].split()]
+    assert topics(own) != topics(planned) and own.output() != planned.output()
+
+
 SHOWS = {
+    "The end before the middle": the_end_was_written_first,
+    "A story to a plan": a_plan_is_followed,
     "Programs that pass their tests": tests_are_passed,
     "JSON without a bent law": is_json_and_learned,
     "A word between the lines": letters_are_read,

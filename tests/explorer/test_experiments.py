@@ -73,6 +73,7 @@ def short(monkeypatch):
         ),
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
         "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
+        "topic_plans": dict(STORIES=2, BEGINNINGS=2, TOKENS=8, SENTENCE=6),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
         "planning_or_filtering": dict(COUNT=2, TOKENS=3, ROLLOUTS=(1, 2)),
         "decoders_swept": dict(CLOSED=("count",), COUNT=1, STORIES=1, TOKENS=6),

@@ -14,6 +14,7 @@ import training
 from corpus import IGNORED
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+from decoders import adapters
 from decoders.heads import read_answers, take_taps
 from decoders.models import load, load_heads
 from decoders.names import kind
@@ -68,6 +69,7 @@ TOYS = {
     "llama-tiny-reward": (("llama-tiny",), dict(CHUNK=6, SAMPLED=1, BATCH=8)),
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
+    "llama-tiny-forms": (("llama-tiny",), dict(HELD_OUT=1)),
     "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ANSWERS=9, ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, LEAST=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
@@ -106,7 +108,8 @@ def test_a_recipe_ships_a_model_with_curve_picture_and_facts(name, toys):
     assert facts["million_tokens"] == pytest.approx(curve[-1][0], abs=0.01) and curve[-1][0] >= BUDGET
     assert facts["parameters"] > 1000 and facts["held_out_loss"] > 0
     assert name in (folder / "loss.svg").read_text("utf-8")
-    assert len(AutoTokenizer.from_pretrained(folder)) >= 256
+    kept = adapters.tokenizer_of if adapters.is_adapter(folder) else AutoTokenizer.from_pretrained
+    assert len(kept(folder)) >= 256
 
 
 @pytest.mark.parametrize("name", ["llama-tiny", "llama-tiny-draft", "llama-tiny-moe"])
@@ -286,6 +289,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
             TEMPERATURES=(1.0,),
             TOP_PS=(0.5, 1.0),
         ),
+        "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     for name, constants in small.items():
@@ -313,3 +317,40 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
     assert "area under the ROC curve" in capsys.readouterr().out
     with pytest.raises(ValueError, match="no shipped model 'llama-huge'; choose of: llama-tiny, "):
         measure.main(Namespace(names=["llama-huge"], corpus=toy_corpus))
+
+
+def test_the_adapter_computes_what_was_trained(toys):
+    """Merged from its files it has the losses of its facts; the base's weights are not shipped again."""
+    folder = toys("llama-tiny-forms")
+    facts = json.loads((folder / "facts.json").read_text())
+    assert not (folder / "model.safetensors").exists() and not (folder / "tokenizer.json").exists()
+    model = load(str(folder), "cpu", "float32")
+    assert facts["check_losses"] == pytest.approx(check.text_losses(model.model, model.tokenizer), abs=1e-4)
+    assert sum(p.numel() for p in model.model.parameters()) == facts["parameters"]
+    recipe = importlib.import_module("llama_tiny_forms")
+    fresh = recipe.adapted(training.trained("llama-tiny"))
+    plain = training.trained("llama-tiny")
+    row = torch.tensor([[5, 6, 7]])
+    torch.testing.assert_close(fresh(row).logits[..., :4096], plain(row).logits)  # it begins as its base
+
+
+def test_documents_of_both_forms_are_whole_texts_in_another_order(texts):
+    forms = importlib.import_module("forms")
+    tokenizer = adapters.with_tokens(texts.tokenizer, list(forms.ADDED))
+    story = "Tom had a cat. He was happy. They all sat on a mat. Then they slept. The mat was old."
+    made = forms.Forms([story], tokenizer, forms.Topics([{"mat": 1.0}] + [{}] * 8))
+    rng, orders = forms.random.Random(0), set()
+    for _ in range(60):
+        ids, labels = made.infilling(rng)
+        text = tokenizer.decode(ids)
+        assert text.startswith("<PRE>") and len(ids) == len(labels) and labels[0] == IGNORED
+        if "<SUF>" in text:
+            a, rest = text.removeprefix("<PRE>").split("<SUF>")
+            c, b = rest.removesuffix("<EOT>").split("<MID>")
+            orders.add((a + b + c) in story)
+    assert True in orders
+    ids, _ = made.planned(rng)
+    plan = tokenizer.decode(ids)
+    assert plan.endswith("<end><|endoftext|>") and "<t0> They all sat on a mat." in plan
+    rows, labels = made.rows(made.infilling, rng, 2)
+    assert rows.shape == labels.shape == (2, 512) and (labels[rows == 1] == IGNORED).all()
