@@ -177,8 +177,10 @@ def run(models: Models) -> Result:
     }
     found = [asked_of(one, held, traces) for one in mixtures(models, small)]
     losses = ", ".join(f"{held_out_loss(model, held):.3f} {name}" for name, model in small.items())
+    lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in found)
     apart = max(skipped(model, held[:16]) for model in small.values())
     says = [
+        f"Of all experts a forward over {found[0][0][-1][1]} needs {lasts}.",
         f"Held-out text in nats a token: {losses}, all trained equally long on the same rows; "
         f"{held_out_loss(models['target'].model, held):.3f} for the target that wrote it.",
         *(told for *_, told in found),
