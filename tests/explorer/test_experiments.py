@@ -83,6 +83,7 @@ def short(monkeypatch):
         "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
         "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
         "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
         "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
         "residual_speed": dict(COUNT=1, TOKENS=4),
         "other_machines": dict(TOKENS=4, PROMPTS=1),
