@@ -63,6 +63,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
         ),
         *GREEDY,
     ),
+    papers=("guiding-image-captioning-models-toward-more-specific",),
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],

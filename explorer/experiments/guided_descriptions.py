@@ -25,7 +25,7 @@ from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
 from explorer.shipped import script
 
-PAPERS = ()
+PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
 COUNT, EACH, AMONG = 300, 3, 100  # sentences, of one story at most, and ends to choose from
 GAMMAS = (1.0, 1.2, 1.5, 2.0, 3.0)
