@@ -51,19 +51,12 @@ def counted_bits(rows: torch.Tensor, held: torch.Tensor) -> float:
 
 
 def drawn(made: dict[str, Pattern]) -> list[Line]:
-    """The step at which each token's symbols are made: the last level, and of stack-delay the first too."""
-
-    def line(label: str, name: str, level: int) -> Line:
-        schedule = made[name].schedule
-        return Line(label, [[float(t), float(schedule[t][level])] for t in range(len(schedule))])
-
-    last = LEVELS - 1
+    """The step at which each token's last symbol is made."""
+    labels = {name: name for name in made} | {"flat": "flat and stack"}
     return [
-        line("parallel, all levels", "parallel", last),
-        line(f"delay, level {LEVELS}", "delay", last),
-        line("stack-delay, level 1", "stack-delay", 0),
-        line(f"stack-delay, level {LEVELS}", "stack-delay", last),
-        line(f"flat and stack, level {LEVELS}", "flat", last),
+        Line(labels[name], [[float(t), float(steps[-1])] for t, steps in enumerate(pattern.schedule)])
+        for name, pattern in made.items()
+        if name != "stack"
     ]
 
 
@@ -94,5 +87,5 @@ def run(models: Models) -> Result:
         "For text the split is artificial: digits of a token's number mean nothing, and with one of them "
         "wrong it is another token, where a frame of music with a wrong last level sounds nearly the same.",
     ]
-    chart = Chart("When symbols are made", "token", "forward", drawn(patterns(DRAWN, LEVELS)))
+    chart = Chart("When a token's last symbol is made", "token", "forward", drawn(patterns(DRAWN, LEVELS)))
     return Result(columns, table, says, chart)
