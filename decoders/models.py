@@ -32,6 +32,7 @@ from decoders.heads import (
     Target,
     files,
 )
+from decoders.masked import Masked, shipped_for
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -144,6 +145,11 @@ class LoadedModel:
     def m2r2(self) -> M2R2 | None:
         """The adapters of a fast stream through its first layers, as `reward`."""
         return next(iter(self._shipped("m2r2").values()), None)
+
+    @cached_property
+    def masked(self) -> Masked | None:
+        """The masked-diffusion model that comes with the project and has its tokens, as `reward`."""
+        return shipped_for(self)
 
     @cached_property
     def autodeco(self) -> AutoDeco | None:

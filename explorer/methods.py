@@ -179,6 +179,7 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "specbranch": {"max_new_tokens": 24},
     "easyspec": {"max_new_tokens": 24},
     "kangaroo": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
+    "specdec": {"max_new_tokens": 24},
     "m2r2": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
     "spectr": {"parameters": {"temperature": 1.0}},
     "dyspec": {"parameters": {"temperature": 1.0}},

@@ -162,6 +162,11 @@ def doubt_saves_guesses(doubting, sure, greedy):
     assert any(scope and "layers 1-" in scope for scope in scopes)
 
 
+def a_block_is_cheaper(exact, lenient, greedy):
+    assert exact.output() == greedy.output() and exact.badge == "lossless: equal to greedy"
+    assert lenient.costs.target_forwards <= exact.costs.target_forwards < 0.5 * greedy.costs.target_forwards
+
+
 def a_faster_stream_guesses_better(fast, usual, adapter):
     assert fast.output() == usual.output() == adapter.output()
     assert fast.costs.totals()["accepted"] > usual.costs.totals()["accepted"]
@@ -262,6 +267,7 @@ SHOWS = {
     "Second thoughts": same_text_cheaper,
     "A model that guesses for itself": same_text_in_parts,
     "Out of the layers, out of the draft": doubt_saves_guesses,
+    "A block at once": a_block_is_cheaper,
     "A second stream runs ahead": a_faster_stream_guesses_better,
     "Layers at the same time": calibration_pays,
     "A window of guesses": same_text_cheaper,
