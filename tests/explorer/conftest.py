@@ -1,9 +1,12 @@
 """What tests of server functions share: a ready loader, and the runs of a page on it."""
 
+import importlib
+
 import pytest
 
 from explorer.lanes import lane_maker
 from explorer.runs import Runs
+from explorer.shipped import script
 from tests.ready import ready_loader
 
 
@@ -17,3 +20,72 @@ def runs(loader):
     found = Runs(lane_maker(loader))
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def models(tiny_model):
+    """Two models that know nothing, and a few short prompts."""
+    return {"target": tiny_model("llama"), "draft": tiny_model("llama", 1)}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Experiments that take a second."""
+    for name, constants in {
+        "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
+        "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
+        "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
+        "spec_bench": dict(TOKENS=4, COUNT=1),
+        "map_of_methods": dict(TOKENS=4),
+        "equal_to_greedy": dict(TOKENS=4, PROMPTS=3),
+        "continuous": dict(DRAWS=500, LENGTH=40),
+        "entropy_threshold": dict(COUNT=3),
+        "cost_and_accuracy": dict(COUNT=1, TOKENS=3),
+        "evidence": dict(COUNT=2, TOKENS=3),
+        "faithful_answers": dict(COUNT=3, SEEDS=2, TOKENS=3),
+        "guided_descriptions": dict(COUNT=6, EACH=1, AMONG=3, GAMMAS=(1.0, 2.0), TOKENS=4, BATCH=4),
+        "hyperfitting": dict(
+            SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=2, EVERY=1, BATCH=2
+        ),
+        "noisy_instructions": dict(COUNT=1, TOKENS=3),
+        "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
+        "topic_plans": dict(STORIES=2, BEGINNINGS=2, TOKENS=8, SENTENCE=6),
+        "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
+        "planning_or_filtering": dict(COUNT=2, TOKENS=3, ROLLOUTS=(1, 2)),
+        "decoders_swept": dict(CLOSED=("count",), COUNT=1, STORIES=1, TOKENS=6),
+        "likelihood_and_utility": dict(
+            COUNT=1, EACH=2, TOKENS=3, STORIES=1, LADDER_COUNT=1, NOISE=(0.0, 1.0)
+        ),
+        "flows_with_feedback": dict(COUNT=2, ROUNDS=(1, 2), LENGTHS={"list_program": 3, "chain": 3}),
+        "moving_states": dict(TASKS=("json",), TEXTS=1, TOKENS=30, WINDOW=10, STEPS={"sgd": (0.1,)}),
+        "modes_by_length": dict(ASKED=("count",), COUNT=1, LENGTHS=range(2), FORWARDS=3),
+        "trees_over_states": dict(ROWS=8, LENGTH=16, STEPS=2, TEXTS=2, BEGUN=3, TOKENS=6, BACK=4),
+        "reading_once": dict(COUNT=1, LONGEST=3, LEARNED=("opposite",)),
+        "residual_speed": dict(COUNT=1, TOKENS=4),
+        "other_machines": dict(TOKENS=4, PROMPTS=1),
+        "program_search": dict(VALIDATION=2, TEST=1, TOKENS=2, RANDOM=2, RUNGS=(1,), ROLLOUTS=1),
+        "experts_of_neighbours": dict(
+            ROWS=8, HELD_OUT=4, LENGTH=16, STEPS=3, STABLE=1, EVERY=1, PROMPTS=1, TOKENS=4, IN_A_ROW=(1, 8)
+        ),
+        "symbols_per_step": dict(ROWS=8, HELD_OUT=4, FRAMES=6, DRAWN=6, STEPS=2),
+        "hidden_bits": dict(TEXTS=1, SEEDS=2, TOKENS=8, DRAWS=200, BUDGETS=[0.5, 2.0]),
+        "routes_per_token": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, ROUTER_STEPS=2),
+        "losses_per_exit": dict(TEXTS=6, HELD_OUT=2, LENGTH=12, STEPS=2, HEAD_STEPS=2, WIDTH=16),
+    }.items():
+        module = importlib.import_module(f"explorer.experiments.{name}")
+        for constant, value in constants.items():
+            monkeypatch.setattr(module, constant, value)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """A folder with a few made stories in every file that is read."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "stories").mkdir()
+    made = script("corpus")
+    for name in made.STORY_MIX:
+        acts = "It was glad. It ran. It sat. It ate. It slept. Then it woke."
+        told = [f"{name} {n} had a cat. {acts}" for n in range(3)]
+        (folder / "stories" / f"{name}.txt").write_text(f"\n{made.END}\n".join(told), "utf-8")
+    return folder
