@@ -3,7 +3,8 @@
 PG-TD completes a text in each rollout and lets the results decide where to look next; its rival draws as many
 texts at temperature 1 and keeps the best. Both see the examples that a list program must meet (its public
 tests) and are graded by the share of them that their best program meets, and by hidden examples. ahead:
-planning's mean lead in public tests, with the standard error over problems.
+planning's mean lead in public tests over as many texts as it has rollouts, and over as many as the target can
+draw while it reads no more tokens than planning did on the same problem, with standard errors over problems.
 """
 
 import math
@@ -44,23 +45,34 @@ def planned(models: Models, problem: Problem, rollouts: int, temperature: float)
 
 
 def filtered(models: Models, problem: Problem) -> list[Graded]:
-    """The best of the first so many samples, for each of ROLLOUTS; of equals the earlier one."""
+    """The best of the first 1, 2, ... samples, up to the most of ROLLOUTS; of equals the earlier one."""
     best, read, found = None, 0.0, []
     for seed in range(max(ROLLOUTS)):
         trace, text = written(models, "sample", problem, seed, {"temperature": 1.0})
         read += trace.costs.totals()["target_tokens"] - (len(trace.prompt) if seed else 0)  # it is read once
         one = graded(problem, text, read)
         best = one if best is None or one[0] > best[0] else best
-        if seed + 1 in ROLLOUTS:
-            found.append((*best[:2], read))
+        found.append((*best[:2], read))
     return found
 
 
-def row(way: str, rollouts: int, found: list[Graded], rest: list[Graded]) -> list[Cell]:
-    """What a way's programs meet and cost, and how far it is ahead of `rest` in public tests."""
+def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
+    """What filtering has once it would read more tokens than planning did; at least one sample."""
+    return [one for at, one in enumerate(drawn) if not at or one[2] <= plan[2]][-1]
+
+
+def lead(found: list[Graded], rest: list[Graded]) -> tuple[float, float]:
+    """Mean lead in public tests, and its standard error."""
     ahead = [a[0] - b[0] for a, b in zip(found, rest, strict=True)]
+    return fmean(ahead), stdev(ahead) / math.sqrt(len(ahead))
+
+
+def row(way: str, rollouts: int, found: list[Graded], drawn: list[list[Graded]]) -> list[Cell]:
+    """What a way's programs meet and cost, and how far it is ahead of filtering in public tests."""
     shares = [fmean([one[i] for one in found]) for i in range(3)]
-    return [way, rollouts, *shares, fmean(ahead), stdev(ahead) / math.sqrt(len(ahead))]
+    as_many = lead(found, [each[rollouts - 1] for each in drawn])
+    as_much = lead(found, [for_as_much(*pair) for pair in zip(found, drawn, strict=True)])
+    return [way, rollouts, *shares, *as_many, *as_much]
 
 
 def run(models: Models) -> Result:
@@ -68,17 +80,23 @@ def run(models: Models) -> Result:
     give_tests(pass_rate)
     asked = problems(TASK, COUNT, HELD_OUT_SEED)
     drawn = [filtered(models, problem) for problem in asked]
-    rest = {rollouts: [each[at] for each in drawn] for at, rollouts in enumerate(ROLLOUTS)}
-    rows = [row("filtered", rollouts, found, found) for rollouts, found in rest.items()]
+    rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]
     for way, temperature in COMPLETIONS.items():
         for rollouts in ROLLOUTS:
             found = [planned(models, problem, rollouts, temperature) for problem in asked]
-            rows.append(row(way, rollouts, found, rest[rollouts]))
-    columns = ["way", "rollouts", "public", "hidden", "tokens", "ahead", "± error"]
+            rows.append(row(way, rollouts, found, drawn))
+    columns = ["way", "rollouts", "public", "hidden", "tokens", "ahead of as many", "± error",
+               "ahead for as much", "± error of that"]  # fmt: skip
     lines = [Line(way, [[r[4], r[2]] for r in rows if r[0] == way]) for way in ("filtered", *COMPLETIONS)]
     says = [
         f"{r[0]}, {r[1]} rollouts: {r[2]:.0%} of the public examples and {r[3]:.0%} of the hidden ones for "
-        f"{r[4]:,.0f} tokens" + (f"; ahead by {r[5]:.3f} ± {r[6]:.3f}." if r[0] != "filtered" else ".")
+        f"{r[4]:,.0f} tokens"
+        + (
+            f"; ahead of as many samples by {r[5]:.3f} ± {r[6]:.3f}, of samples for as many tokens by "
+            f"{r[7]:.3f} ± {r[8]:.3f}."
+            if r[0] != "filtered"
+            else "."
+        )
         for r in rows
         if r[1] == ROLLOUTS[-1]
     ]
