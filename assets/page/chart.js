@@ -42,7 +42,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const found = [];
     for (let n = Math.ceil(low / step - 1e-9); n * step <= high + step * 1e-9; n += 1) found.push(n * step);
     const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-    return found.map((value) => [value, (value === 0 ? "0" : value.toFixed(places)).replace("-", "−")]);
+    const said = (value) => (value === 0 ? "0" : step >= 5000 ? value / 1000 + "k" : value.toFixed(places));
+    return found.map((value) => [value, said(value).replace("-", "−")]);
   }
 
   // Round values from low to high that stand apart on a logarithmic axis.
