@@ -117,9 +117,7 @@ class Forms:
         ids += [self.id[END_TOPIC], self.id[END]]
         return ids, [IGNORED, *ids[1:]]
 
-    def rows(
-        self, make: Callable[[random.Random], Document], rng: random.Random, count: int
-    ) -> Rows:
+    def rows(self, make: Callable[[random.Random], Document], rng: random.Random, count: int) -> Rows:
         """`count` padded rows of whole documents that `make` gives: (rows, labels), both [count, CONTEXT]."""
         packed = []
         while len(packed) < count:

@@ -4,6 +4,7 @@ llama-tiny; half on stories and tasks, half on text that the target wrote itself
 
 import json
 from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import check
@@ -73,20 +74,25 @@ def ship(
     check.write(folder)
 
 
-def main(args: Namespace) -> None:
-    """Trains and ships all three."""
+def train(
+    args: Namespace, name: str, million_tokens: float, made: Callable[[Target], Sequence[DraftModule]]
+) -> None:
+    """Trains the modules that `made` gives for the shared parts of the target, and ships them."""
     texts = prepare(args.corpus, args.work)
     model = training.trained(TARGET).eval().requires_grad_(False)
     source = training.MODELS / TARGET
     check_tokenizer(texts, source)
-    work = args.work / f"{NAME}-{files.weights_sha256(source)[:8]}"  # of just these weights
+    work = args.work / f"{name}-{files.weights_sha256(source)[:8]}"  # of just these weights
     work.mkdir(parents=True, exist_ok=True)
-    budget = args.million_tokens or MILLION_TOKENS
+    budget = args.million_tokens or million_tokens
     own = own_text(model, texts, args.work, OWN_SHARE * budget * 1e6, OWN_BATCH)
-    shared = Target.of(model)
     torch.manual_seed(0)
-    made = (Medusa(shared), Eagle(shared), Kangaroo(shared, EXIT))
-    modules = {module.kind: module.to(model.device) for module in made}
+    modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
     held = texts.held[:VALIDATION_ROWS]
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
-    ship(NAME, modules, model, texts, curve, source)
+    ship(name, modules, model, texts, curve, source)
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships all three."""
+    train(args, NAME, MILLION_TOKENS, lambda shared: (Medusa(shared), Eagle(shared), Kangaroo(shared, EXIT)))

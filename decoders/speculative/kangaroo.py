@@ -14,7 +14,7 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.layerskip import exit_of
 from decoders.speculative.parts import VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.self_draft import doubly_exited, parts_problem
+from decoders.speculative.self_draft import doubly_exited, suited
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
@@ -99,17 +99,6 @@ def adapter_of(parameters: dict, target) -> Kangaroo:
     return plain.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def suits(parameters: dict, target) -> str | None:
-    """Why this target cannot draft so, as a sentence; None if it can."""
-    if problem := parts_problem(parameters, target):
-        return problem
-    try:
-        adapter_of(parameters, target)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the adapter; greedy match at temperature 0, else token rejection."""
     return simplest(chain(parameters), parameters["temperature"])
@@ -132,7 +121,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-    suits=suits,
+    suits=suited(adapter_of),
 )  # fmt: skip
 def kangaroo(lane: Lane) -> Iterator[None]:
     """The target's first layers and a small trained adapter guess, its other layers check.

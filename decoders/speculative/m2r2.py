@@ -15,7 +15,7 @@ from decoders.speculative.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.layerskip import exit_of
 from decoders.speculative.parts import VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.self_draft import doubly_exited, parts_problem
+from decoders.speculative.self_draft import doubly_exited, suited
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
@@ -68,17 +68,6 @@ def adapters_of(parameters: dict, target) -> M2R2:
     return silent.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
 
 
-def suits(parameters: dict, target) -> str | None:
-    """Why this target cannot draft so, as a sentence; None if it can."""
-    if problem := parts_problem(parameters, target):
-        return problem
-    try:
-        adapters_of(parameters, target)
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the fast stream; greedy match at temperature 0, else token rejection."""
 
@@ -109,7 +98,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-    suits=suits,
+    suits=suited(adapters_of),
 )  # fmt: skip
 def m2r2(lane: Lane) -> Iterator[None]:
     """A second, faster stream through the target's first layers guesses, its other layers check.

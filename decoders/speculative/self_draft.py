@@ -99,6 +99,23 @@ def parts_problem(parameters: dict, target) -> str | None:
     return target.engine.parts_problem
 
 
+def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
+    """The `suits` of a strategy whose drafts come out of parts of the target and of what `made(parameters,
+    target)` gives, which refuses with a ValueError.
+    """
+
+    def suits(parameters: dict, target) -> str | None:
+        if problem := parts_problem(parameters, target):
+            return problem
+        try:
+            made(parameters, target)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return suits
+
+
 def depth_of(target) -> int:
     """How many layers a target has whose layers can be run in part."""
     return target.engine.layer_count
