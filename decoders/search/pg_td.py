@@ -73,6 +73,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
         Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
         Parameter("cache", "bool", True, "Use again what was completed and scored before."),
     ),
+    papers=("planning-with-large-language-models-for-code",),
     views=("visit_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     together=values.unusable,
@@ -98,8 +99,9 @@ def pg_td(lane: Lane) -> Iterator[None]:
     Texts and rows are kept: a completion that was made before is not made again. The paper's reward is the
     share of unit tests passed, here the scorer tests; any other scorer can be planned for as well. Beams are
     kept by their sum of log p. Its baselines that filter samples or resample beginnings are not part of this.
-    On list programs and with the shipped model as many plain samples, filtered, are as good or better, though
-    they read more tokens: experiment planning-or-filtering.
+    On list programs the shipped model meets more tests so than with samples that are filtered for as many
+    tokens read; as many samples as rollouts, which read more, do as well or better: experiment
+    planning-or-filtering.
     """
     search = Search(lane)
     for _ in range(lane.parameters["rollouts"]):

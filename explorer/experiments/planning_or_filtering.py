@@ -17,7 +17,7 @@ from explorer.experiments.asked import decoded, said
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 
-PAPERS = ()  # planning does not beat filtering here by two standard errors, which its study found
+PAPERS = ("planning-with-large-language-models-for-code",)
 TASK, COUNT, TOKENS = "list_program", 120, 24
 ROLLOUTS = (1, 4, 16, 32)
 COMPLETIONS = {"planned, greedy completions": 0.0, "planned, sampled completions": 1.0}  # temperature
