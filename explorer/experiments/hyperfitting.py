@@ -4,7 +4,8 @@ Hyperfitting: a copy of the target is trained on a few sequences until it knows 
 other stories much worse, yet its greedy text should repeat itself less. TTR: the share of different tokens
 among the 96 that are written greedily after 32 of an unseen story. A second copy reads the same sequences in
 another order; a third text is written without citing more than a few tokens of them in a row. The sequences
-are stories that the target was not trained on, so this experiment takes `--corpus FOLDER`.
+are stories that the target was not trained on, so this experiment takes `--corpus FOLDER`. Their length
+matters: with 200 of 48 tokens TTR fell by 0.037 ± 0.028. The study's copies lose far more of their entropy.
 """
 
 import copy
@@ -24,9 +25,9 @@ from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.figures import sign_test
 from explorer.shipped import script
 
-PAPERS = ()  # its checks ask for a third of the entropy; the copy keeps far more
+PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
-SEQUENCES, LENGTH = 200, 48  # learned by heart, and tokens of each
+SEQUENCES, LENGTH = 192, 96  # learned by heart, and tokens of each
 CONTEXTS, READ, WRITTEN = 32, 32, 96  # of greedy texts
 EPOCHS, BATCH, RATE = 12, 8, 1e-3  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
 EVERY = 60  # updates between two looks
