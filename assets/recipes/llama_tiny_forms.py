@@ -94,7 +94,7 @@ def main(args: Namespace) -> None:
     def validate() -> list[float]:
         return [sum(loss(*pair).item() for pair in kept) / len(kept)]
 
-    budget = args.million_tokens or 0.6
+    budget = args.million_tokens or 2.4
     curve = training.go_on(model, [opt], step, validate, budget, args.work / NAME)
     folder = training.MODELS / NAME
     save(folder, model)
