@@ -138,6 +138,11 @@ class ReadOnly(Cache):
         super().__init__(layers=[])
         self.seen = seen
 
+    @classmethod
+    def of(cls, left: Cache) -> "ReadOnly":
+        """What a forward has left in a cache of transformers' own."""
+        return cls(lambda layer: (left.layers[layer].keys, left.layers[layer].values))
+
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
         """`seen`, whatever is brought."""
         return self.seen(layer_idx)

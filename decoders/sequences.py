@@ -135,8 +135,7 @@ class SequenceScorer:
     def seen_from(self, node: int) -> ReadOnly:
         """As `engine.Scorer.seen_from`: the whole model reads the path once more."""
         ids = torch.tensor([self.tree.text(node)], device=self.engine.device)
-        left = self.engine.model(input_ids=ids, use_cache=True).past_key_values
-        return ReadOnly(lambda layer: (left.layers[layer].keys, left.layers[layer].values))
+        return ReadOnly.of(self.engine.model(input_ids=ids, use_cache=True).past_key_values)
 
     def streams(self, node: int) -> torch.Tensor | None:
         """As `engine.Scorer.streams`."""

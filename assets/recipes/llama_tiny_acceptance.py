@@ -8,10 +8,10 @@ import torch
 import training
 from corpus import prepare
 from llama_tiny_draft_distilled import own_text
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM
 
-from decoders.heads import Acceptance, Target, files, take_taps
+from decoders.heads import Acceptance, Target, take_taps
 from decoders.heads.acceptance import UNASKED
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-acceptance"
@@ -62,13 +62,13 @@ def main(args: Namespace) -> None:
     apart = torch.arange(len(rows)) % HELD_OUT == 0
     torch.manual_seed(0)
     head = Acceptance(Target.of(draft), against=TARGET).to(draft.device)
-    digest = "-".join(files.weights_sha256(training.MODELS / name)[:8] for name in (TARGET, DRAFT))
+    work = work_of(args.work, NAME, TARGET, DRAFT)
     told, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(draft, some), wanted)
 
-    curve = train_scorer(head, loss, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
     facts = {
         "texts": len(rows),
         "note": f"It reads `{DRAFT}` and foretells `{TARGET}`. The loss is cross-entropy in nats, refusals "

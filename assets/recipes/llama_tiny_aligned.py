@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Aligned, Target, files
+from decoders.heads import Aligned, Target
 from decoders.search.values import Text, keyword
 
 TARGET, NAME = "llama-tiny", "llama-tiny-aligned"
@@ -77,8 +77,7 @@ def main(args: Namespace) -> None:
     target = training.trained(TARGET).eval().requires_grad_(False)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(training.MODELS / TARGET)
     stories, _ = read_stories(args.corpus)
-    work = args.work / f"{NAME}-{files.weights_sha256(training.MODELS / TARGET)[:8]}"  # of just these weights
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_of(args.work, NAME, TARGET)
     begun = beginnings(tokenizer, stories, TEXTS)
     preferred, rewards = pairs(tokenizer, samples(target, begun, work / "samples.pt"))
     read = states(target, preferred.flatten(0, 1)).view(len(preferred), 2, -1, target.config.hidden_size)

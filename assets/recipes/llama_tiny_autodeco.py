@@ -9,10 +9,10 @@ import training
 from corpus import IGNORED, ROW, Texts, prepare, story_rows
 from llama_tiny_reward import PAD, graded_answers
 from llama_tiny_reward import ROW as ANSWER
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM
 
-from decoders.heads import AutoDeco, Target, files
+from decoders.heads import AutoDeco, Target
 from decoders.heads.reward import PREFIX
 
 TARGET, NAME = "llama-tiny", "llama-tiny-autodeco"
@@ -63,8 +63,7 @@ def read_texts(
     """Places to learn from, and places held out: of stories, and of the target's own right answers."""
     scale = (args.million_tokens or MILLION_PLACES) / MILLION_PLACES
     stories = story_rows(texts.stories, 0, max(1, round(scale * STORIES * 1e6 / ROW)))
-    kept = args.work / f"llama-tiny-reward-{files.weights_sha256(training.MODELS / TARGET)[:8]}"
-    kept.mkdir(parents=True, exist_ok=True)
+    kept = work_of(args.work, "llama-tiny-reward", TARGET)
     chunks = graded_answers(target, texts.tokenizer, kept / "answers.pt", scale * ANSWERS * ANSWER)
     rows, labels = right_answers(*(torch.cat(part) for part in chunks))
     apart = torch.arange(len(rows)) % HELD_OUT == 0
@@ -85,7 +84,7 @@ def main(args: Namespace) -> None:
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss(read[some.cpu()].to(wanted.device), wanted)
 
-    work = args.work / f"{NAME}-{files.weights_sha256(training.MODELS / TARGET)[:8]}"
+    work = work_of(args.work, NAME, TARGET)
     at = torch.arange(len(tokens)).split([len(told[1]), len(held[1])])
     rows = ((some, tokens[some]) for some in at)
     budget = args.million_tokens or MILLION_PLACES

@@ -14,7 +14,7 @@ import training
 from corpus import ROW, Texts, mixed_rows, prepare
 from llama_tiny_draft_distilled import own_text
 from loss_picture import loss_picture
-from modules import held_out_losses, train_modules
+from modules import held_out_losses, train_modules, work_of
 from transformers import PreTrainedTokenizerFast
 
 from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, files, take_taps
@@ -82,8 +82,7 @@ def train(
     model = training.trained(TARGET).eval().requires_grad_(False)
     source = training.MODELS / TARGET
     check_tokenizer(texts, source)
-    work = args.work / f"{name}-{files.weights_sha256(source)[:8]}"  # of just these weights
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_of(args.work, name, TARGET)
     budget = args.million_tokens or million_tokens
     own = own_text(model, texts, args.work, OWN_SHARE * budget * 1e6, OWN_BATCH)
     torch.manual_seed(0)

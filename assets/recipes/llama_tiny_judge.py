@@ -8,10 +8,10 @@ from argparse import Namespace
 import torch
 import training
 from measure_tasks import answers
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Judge, Target, files, take_taps
+from decoders.heads import Judge, Target, take_taps
 from decoders.heads.judge import UNASKED
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, possible
@@ -103,7 +103,7 @@ def main(args: Namespace) -> None:
     middle, size = told[0].mean(0), told[0].std(0) + 1e-6
     torch.manual_seed(0)
     head = Judge(Target.of(target))
-    digest = "-".join(files.weights_sha256(training.MODELS / name)[:8] for name in (TARGET, DRAFT))
+    work = work_of(args.work, NAME, TARGET, DRAFT)
     states, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
     states = (states - middle) / size
     places = torch.arange(len(states)).split([len(told[1]), len(held[1])])
@@ -113,7 +113,7 @@ def main(args: Namespace) -> None:
 
     told, held = ((at, truth[at]) for at in places)
     budget = args.million_tokens or MILLION_TOKENS
-    curve = train_scorer(head, loss, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
     with torch.no_grad():
         head.said.weight /= size
         head.said.bias -= head.said.weight @ middle

@@ -9,10 +9,10 @@ from argparse import Namespace
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Outlook, Taps, Target, files, take_taps
+from decoders.heads import Outlook, Taps, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME, UNASKED
 from explorer.tasks import TASKS
 
@@ -92,11 +92,11 @@ def main(args: Namespace) -> None:
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(head(read[some]).float(), wanted)
 
-    digest = "-".join(files.weights_sha256(training.MODELS / name)[:8] for name in (TARGET, DRAFT))
+    work = work_of(args.work, NAME, TARGET, DRAFT)
     places = torch.arange(len(read)).split([len(told[1]), len(held[1])])
     told, held = ((at, truth[at]) for at in places)
     budget = args.million_tokens or MILLION_TOKENS
-    curve = train_scorer(head, loss, told, held, budget, args.work / f"{NAME}-{digest}", BATCH)
+    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
     said = head.eval()(read[held[0]]).argmax(-1)
     facts = {
         "places": len(read),

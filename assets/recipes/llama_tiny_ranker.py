@@ -10,10 +10,10 @@ from pathlib import Path
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Ranker, Target, files, take_taps
+from decoders.heads import Ranker, Target, take_taps
 from decoders.heads.ranker import summary
 
 TARGET, NAME = "llama-tiny", "llama-tiny-ranker"
@@ -120,8 +120,7 @@ def main(args: Namespace) -> None:
     target = training.trained(TARGET).eval().requires_grad_(False)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(training.MODELS / TARGET)
     stories, _ = read_stories(args.corpus)
-    work = args.work / f"{NAME}-{files.weights_sha256(training.MODELS / TARGET)[:8]}"  # of just these weights
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_of(args.work, NAME, TARGET)
     tokens, read = read_triples(target, tokenizer, stories, work / "triples.pt")
     torch.manual_seed(0)
     head = Ranker(Target.of(target)).to(target.device)

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 import training
 from measure_tasks import answers
-from modules import ship_scorer, train_scorer
+from modules import ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from decoders.heads import Target, files, take_taps
+from decoders.heads import Target, take_taps
 from decoders.heads.reward import QUESTIONS, Reward
 from explorer.tasks import TASKS, Problem
 from explorer.tasks.prefixes import SCORED, WITH_STEPS, possible
@@ -92,8 +92,7 @@ def main(args: Namespace) -> None:
     source = training.MODELS / TARGET
     tokenizer = PreTrainedTokenizerFast.from_pretrained(source)
     budget = args.million_tokens or 12
-    work = args.work / f"{NAME}-{files.weights_sha256(source)[:8]}"  # of just these weights
-    work.mkdir(parents=True, exist_ok=True)
+    work = work_of(args.work, NAME, TARGET)
     chunks = graded_answers(model, tokenizer, work / "answers.pt", budget * 1e6 / EPOCHS)
     held, held_truth = (torch.cat(part[::HELD_OUT]) for part in chunks)
     rows, truth = (torch.cat([c for i, c in enumerate(part) if i % HELD_OUT]) for part in chunks)

@@ -17,6 +17,14 @@ from transformers import PreTrainedTokenizerFast
 from decoders.heads import DraftModule, Taps, files, take_taps
 
 
+def work_of(work: Path, name: str, *models: str) -> Path:
+    """The folder in `work` for what is trained on just these weights of shipped models; it is made."""
+    digest = "-".join(files.weights_sha256(training.MODELS / model)[:8] for model in models)
+    folder = work / f"{name}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def train_modules(
     modules: dict[str, DraftModule],
     teacher: torch.nn.Module,

@@ -60,8 +60,7 @@ class M2R2(DraftModule):
             slow = self.stream(tokens, positions, usual, fast=False)
         if not fast:
             return slow
-        left = ReadOnly(lambda layer: (usual.layers[layer].keys, usual.layers[layer].values))
-        return self.stream(tokens, positions, left)
+        return self.stream(tokens, positions, ReadOnly.of(usual))
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Cross-entropy at the exit under the target's distributions there, plus `distance` as it weighs."""

@@ -4,9 +4,10 @@ import torch
 import transformers as T
 
 from decoders.engine import Engine
+from decoders.heads import Taps, take_taps
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel
-from decoders.trace import Trace
+from decoders.trace import Propose, Trace
 from tests import tiny
 
 PROMPT = [40, 41, 42, 40, 41]
@@ -38,3 +39,15 @@ def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int 
 def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, **how) -> Trace:
     """The trace of one lane."""
     return Lane(strategy, PROMPT, {"target": model}, parameters, limits=Limits(tokens), **how).run()
+
+
+def drafts(step) -> list[Propose]:
+    """What the draft has guessed in a step."""
+    return [p for p in step.of(Propose) if p.source == "draft"]
+
+
+def take_double(model, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Taps:
+    """Taps with states in the models' own float64."""
+    taps = take_taps(model, tokens, layers)
+    states = {layer: state.double() for layer, state in taps.states.items()}
+    return Taps(taps.tokens, taps.hidden, states, taps.logits)

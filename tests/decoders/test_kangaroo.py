@@ -5,10 +5,10 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.engine import Engine
-from decoders.heads import Kangaroo, Target, take_taps
+from decoders.heads import Kangaroo, Target
 from decoders.sequences import SequenceEngine
-from decoders.trace import Commit, Forward, Note, Propose
-from tests.decoders.deep import PROMPT, deep, run
+from decoders.trace import Commit, Forward, Note
+from tests.decoders.deep import PROMPT, deep, drafts, run, take_double
 from tests.decoders.lossless import distance, law_of_rounds
 
 EXIT, LAYERS = 2, 6
@@ -29,10 +29,6 @@ def with_adapter(seed: int | None = 1, **how):
 @pytest.fixture(scope="module")
 def model():
     return with_adapter()
-
-
-def drafts(step) -> list[Propose]:
-    return [p for p in step.of(Propose) if p.source == "draft"]
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2"])
@@ -80,14 +76,9 @@ def test_guesses_are_the_adapters_own_at_their_places(model):
                 node, token = nodes[node]
                 text.append(token)
             read = torch.tensor([[*PROMPT, *text[::-1]]])
-            said = model.heads["kangaroo"].all_logits(take_double(model.model, read))[0, -1]
+            said = model.heads["kangaroo"].all_logits(take_double(model.model, read, (EXIT,)))[0, -1]
             assert guess.token == int(said.argmax())
             assert guess.logprob == pytest.approx(float(said.log_softmax(-1).max()), abs=1e-4)
-
-
-def take_double(model, tokens):
-    taps = take_taps(model, tokens, (EXIT,))
-    return type(taps)(taps.tokens, taps.hidden, {k: v.double() for k, v in taps.states.items()}, taps.logits)
 
 
 def test_the_law_is_the_targets():
@@ -103,7 +94,7 @@ def test_training_helps(model):
     text = torch.tensor([[*PROMPT, *run("greedy", model, tokens=40).output()]])
     learner = with_adapter(seed=None)
     module = learner.heads["kangaroo"].requires_grad_(True)
-    taps, optimizer = take_double(model.model, text), torch.optim.AdamW(module.parameters(), 1e-2)
+    taps, optimizer = take_double(model.model, text, (EXIT,)), torch.optim.AdamW(module.parameters(), 1e-2)
     for _ in range(30):
         optimizer.zero_grad()
         module.loss(taps).backward()

@@ -6,11 +6,11 @@ from torch.nn import functional as F
 
 from decoders.chooser import Exhaustive
 from decoders.engine import Engine
-from decoders.heads import M2R2, Target, take_taps
+from decoders.heads import M2R2, Target
 from decoders.heads.module import soft_ce
 from decoders.sequences import SequenceEngine
-from decoders.trace import Forward, Note, Propose
-from tests.decoders.deep import PROMPT, deep, run
+from decoders.trace import Forward, Note
+from tests.decoders.deep import PROMPT, deep, drafts, run, take_double
 from tests.decoders.lossless import distance, law_of_rounds
 
 EXIT, LAYERS = 2, 6
@@ -32,10 +32,6 @@ def with_adapters(seed: int | None = 1, **how):
 @pytest.fixture(scope="module")
 def model():
     return with_adapters()
-
-
-def drafts(step) -> list[Propose]:
-    return [p for p in step.of(Propose) if p.source == "draft"]
 
 
 def test_untrained_adapters_leave_the_usual_stream():
@@ -108,11 +104,6 @@ def test_the_loss_is_cross_entropy_and_distance(model):
     apart = ((found[1] - taps.states[3]).norm(dim=-1) / taps.states[3].norm(dim=-1)).square().mean()
     said = soft_ce(taps.p, module.target.exit_logits(found[2]))
     torch.testing.assert_close(module.loss(taps), said + 0.1 * apart)
-
-
-def take_double(model, tokens, layers=()):
-    taps = take_taps(model, tokens, layers)
-    return type(taps)(taps.tokens, taps.hidden, {k: v.double() for k, v in taps.states.items()}, taps.logits)
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "mistral"])
