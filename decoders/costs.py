@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from decoders.trace import Step
 
+# Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
+# beginning, what is taken without a test, and the parts of a text that is written out of order.
+UNTESTED = {
+    "target", "guess", "lookahead", "small", "prefix", "suffix", "middle", "left to right", "placed",
+}  # fmt: skip
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
 
 # Name -> definition, printed wherever a metric is shown.
@@ -64,7 +69,7 @@ class Costs:
                 case "Forward":
                     self._forward(event)
                     verified = verified or event.kind == "verify"
-                case "Propose" if event.source not in ("target", "guess", "lookahead", "small"):
+                case "Propose" if event.source not in UNTESTED:
                     self.drafted_nodes.add(event.node)
                     drafted += 1
                 case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:

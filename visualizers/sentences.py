@@ -6,9 +6,10 @@ who would rather read. Knows no strategy by name.
 
 import math
 
+from decoders.costs import UNTESTED
 from visualizers.scene import Nodes, probability, visible
 
-GUESSED = ("target", "lookahead", "small", "person", "copied")  # sources that are no drafts
+NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
 NAMED = 4  # tokens that a sentence names before it counts
 
 
@@ -28,7 +29,7 @@ class Sentences:
         for event in found.get("Distribution", []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
-        drafted = [e for e in found.get("Propose", []) if e.source not in GUESSED]
+        drafted = [e for e in found.get("Propose", []) if e.source not in NOT_DRAFTED]
         if found.get("Cell") and all(event.source == "guess" for event in drafted):
             said = iteration(step.index, found["Cell"], self.token)
         elif drafted and found.get("Verdict"):

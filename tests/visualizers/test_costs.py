@@ -95,3 +95,11 @@ def test_a_sum_that_rounds_to_zero_has_no_minus():
     costs = Costs()
     costs.add(Step(0, [Propose(3, 2, 7, -0.001, "target"), Commit([3], [-0.001])], seconds=1.0))
     assert labels(costs)["Σ log p"] == "0.0"
+
+
+def test_a_text_that_is_written_out_of_order_has_no_drafts():
+    """Parts of a text that nobody tests are no drafts, so there is no acceptance and no round."""
+    costs = Costs()
+    for i, source in enumerate(("prefix", "suffix", "middle", "left to right", "placed")):
+        costs.add(Step(i, [Propose(i + 1, i, 0, -0.1, source), Commit([i + 1], [-0.1])]))
+    assert labels(costs)["acceptance"] == MISSING and labels(costs)["steps"] == "5"
