@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from decoders.trace import Trace
 from explorer.experiments import Models
 from explorer.experiments.asked import decoded, said
 
@@ -80,15 +81,26 @@ def ran(flow: Flow, content: Content, log: Log | None = None) -> Content:
 
 
 # ---- flows that are one thing ------------------------------------------------------------------------------
-def decoding(name: str, models: Models, strategy: str, tokens: int, seed: int = 0, **parameters: Any) -> Flow:
+def decoding(
+    name: str,
+    models: Models,
+    strategy: str,
+    tokens: int,
+    seed: int = 0,
+    kept: list[Trace] | None = None,
+    **parameters: Any,
+) -> Flow:
     """A decoding strategy: reads `prompt`, gives `text` and the `cost`, tokens that the target read for it.
-    Its state counts its calls: each has a seed of its own, the first one `seed`.
+    Its state counts its calls: each has a seed of its own, the first one `seed`. `kept`: where the trace of
+    each call goes, if anyone wants to see it.
     """
 
     def work(content: Content, state: Content, ask: Ask) -> Content:
         state["calls"] = state.get("calls", 0) + 1
         at = seed + state["calls"] - 1
         trace = decoded(models, strategy, content["prompt"], tokens, at, **parameters)
+        if kept is not None:
+            kept.append(trace)
         cost = trace.costs.totals()["target_tokens"]
         return {"text": said(models, trace.output()), "cost": cost}
 

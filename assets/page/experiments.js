@@ -17,8 +17,20 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("table", {}, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...rows)));
   }
 
+  // Opens the decoding behind a message in a lane.
+  async function openCall(app, found, number) {
+    const opened = await page.call("explorer_open", { data: found.calls[number - 1] });
+    app.showSection("decode");
+    if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
+    app.traces.show(opened, "Call " + number + " of “" + found.title + "”.");
+    const [lane] = app.lanes;
+    lane.element.scrollIntoView({ block: "start" });
+    lane.picker.focus({ preventScroll: true });
+  }
+
   // Who told whom what in one run: a lane for each part, in the order in which they speak, and downwards an arrow a message.
-  function exchange(found) {
+  // Words of a message that asks for a stored call, or answers it, open that call.
+  function exchange(app, found) {
     const lanes = [...new Set(found.messages.flatMap((m) => [m.sender, m.receiver]))];
     const placed = (element, rows, from, to) => {
       Object.assign(element.style, { gridRow: rows, gridColumn: from + " / " + to });
@@ -29,13 +41,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     const arrows = found.messages.map((m, at) => {
       const ends = [m.sender, m.receiver].map((name) => 2 * lanes.indexOf(name) + 2), back = ends[1] < ends[0];
       const words = m.sender + " to " + m.receiver + " after " + m.seconds.toFixed(2) + " s: " + m.says;
+      const said = !m.call ? h("span", {}, m.says) : h("button", { type: "button", class: "exchange-call",
+        "aria-label": "Open call " + m.call + " in a lane: " + words, onclick: () => openCall(app, found, m.call) },
+        h("b", {}, "▸ call " + m.call), " " + m.says);
       return placed(h("div", { class: "exchange-arrow" + (back ? " back" : ""), role: "listitem", title: words, "aria-label": words },
-        h("span", {}, m.says)), String(at + 2), Math.min(...ends), Math.max(...ends));
+        said), String(at + 2), Math.min(...ends), Math.max(...ends));
     });
     const grid = h("div", { class: "exchange", role: "list" }, ...heads, ...arrows);
     grid.style.gridTemplateColumns = "repeat(" + 2 * lanes.length + ", minmax(60px, 1fr))";
     return h("div", { class: "exchange-frame", tabindex: "0", role: "region", "aria-label": "Messages: " + found.title },
-      h("p", { class: "soft" }, "One run, message by message; what goes back to the left is dashed."), grid);
+      h("p", { class: "soft" }, "One run, message by message; what goes back to the left is dashed."
+        + ((found.calls || []).length ? " Press ▸ to see how a call was decoded." : "")), grid);
   }
 
   // The curves of a chart as page.Chart takes them, read in words; values that lie together far from 0 get an axis of their own.
@@ -87,7 +103,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const card = h("details", { class: "experiment", "aria-label": found.title },
         h("summary", {}, h("h3", {}, found.title), h("span", { class: "experiment-first" }, found.says[0])),
         h("p", {}, found.asks), h("div", { class: "experiment-body" }, ...parts),
-        (found.messages || []).length ? exchange(found) : null,
+        (found.messages || []).length ? exchange(this.app, found) : null,
         h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
         h("p", { class: "soft" }, "Asked of " + models + ". Again: ",
           h("code", {}, "python -m explorer experiment " + found.name + (found.corpus ? " --corpus FOLDER" : ""))));

@@ -93,16 +93,21 @@ window.ExplorerPage = window.ExplorerPage || {};
       const bytes = new Uint8Array(await file.arrayBuffer());
       const found = await page.call("explorer_open", { data: page.toBase64(bytes) });
       if (found.error) return this.say(file.name + " was not opened. " + found.error, true);
+      this.show(found, "Opened " + file.name + ".");
+      this.say("");
+    }
+
+    // Shows a run that the server has opened, in the place of the one on the page.
+    show(found, says) {
       const app = this.app, before = app.run && !app.run.over ? app.run : null;
       for (const one of found.declarations) if (!app.strategies.has(one.name)) app.strategies.set(one.name, one);
       if (before) page.call("explorer_control", { run: before.id, action: "stop" });
       const { models, ...setup } = found.setup;
       app.applySetup(models && this.other(models) ? found.setup : setup);
       app.adopt(found.run, found.answer);
-      app.run.says = "Opened " + file.name + ". Drag the slider to replay it" + (models ? ", or press Run to decode it anew." : ".");
+      app.run.says = says + " Drag the slider to replay it" + (models ? ", or press Run to decode it anew." : ".");
       app.status();
       app.run.follow();
-      this.say("");
     }
 
     // Whether a file was made with other models than those of the page; one that used no draft does not mind one.
@@ -152,5 +157,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       traces.shown();
     });
     traces.listen(app.root);
+    app.traces = traces;
   });
 })(window.ExplorerPage);

@@ -49,18 +49,22 @@ class Chart:
 
 @dataclass(frozen=True)
 class Told:
-    """A message between the parts of a run, `seconds` after it began."""
+    """A message between the parts of a run, `seconds` after it began; `call`: the number, from 1 on, of the
+    stored call that it asks for or answers.
+    """
 
     sender: str
     receiver: str
     says: str
     seconds: float
+    call: int | None = None
 
 
 @dataclass(frozen=True)
 class Result:
     """What an experiment found. `says`: sentences of what follows from it, with measured numbers; `messages`:
-    one run of parts that speak to each other, if there is one.
+    one run of parts that speak to each other, if there is one; `calls`: the decodings in it, each the bytes
+    of a trace file in base64, as the page opens them.
     """
 
     columns: list[str]
@@ -68,6 +72,7 @@ class Result:
     says: list[str]
     chart: Chart | None = None
     messages: list[Told] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,14 @@ seeds and the same checker. Both keep the best so far and stop once all is passe
 ahead: of the rival, with the standard error over problems; tokens: read by the target in all calls.
 """
 
+import base64
 import math
 from collections.abc import Callable
 from itertools import takewhile
 from statistics import fmean, stdev
 
+from decoders.trace import Trace
+from explorer.container import pack
 from explorer.experiments import Cell, Chart, Line, Models, Result, Told
 from explorer.experiments.figures import wilson
 from explorer.flows import Ask, Content, Flow, Log, Message, checker, circular, decoding, ran
@@ -22,7 +25,7 @@ from explorer.tasks.problem import lines
 
 PAPERS = ("flows",)
 COUNT, ROUNDS = 60, (1, 2, 4, 8)
-AGAIN, FEEDBACK = "drawn again", "with feedback"
+AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
 WIDE = 100  # characters of a message that are shown
 LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> tokens of an answer at most
 Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written behind it)
@@ -70,40 +73,51 @@ def keeper() -> Flow:
     return Flow("keeper", ("whole", "passed"), ("best", "best_passed"), work)
 
 
-def wired(models: Models, problem: Problem, way: str) -> Flow:
-    """Generator, checker and keeper in a circle."""
+def wired(models: Models, problem: Problem, way: str, kept: list[Trace] | None = None) -> Flow:
+    """Generator, checker and keeper in a circle; `kept`: where the generator's traces go."""
     check = validated(problem) if problem.task == "chain" else tested
 
     def speak(asked: str, prompt: str, text: str) -> Content:
         found = check(asked, prompt, text)
         return found if way == FEEDBACK else found | {"prompt": asked}
 
-    generator = decoding("generator", models, "sample", LENGTHS[problem.task])
+    generator = decoding(GENERATOR, models, "sample", LENGTHS[problem.task], kept=kept)
     critic = checker("checker", ("asked", "prompt", "text"), ("whole", "passed", "prompt"), speak)
     parts = (generator, critic, keeper())
     return circular(way, parts, max(ROUNDS), lambda said: said["best_passed"] == 1.0)
 
 
-def logged(models: Models, problem: Problem, way: str) -> list[Message]:
+def logged(models: Models, problem: Problem, way: str, kept: list[Trace] | None = None) -> list[Message]:
     """All messages about one problem."""
     log = Log()
-    ran(wired(models, problem, way), {"asked": problem.prompt, "prompt": problem.prompt}, log)
+    ran(wired(models, problem, way, kept), {"asked": problem.prompt, "prompt": problem.prompt}, log)
     return log.messages
 
 
 def solved(problem: Problem, messages: list[Message]) -> Found:
     """How one problem went."""
-    costs = [m.content["cost"] for m in messages if m.sender == "generator"]
+    costs = [m.content["cost"] for m in messages if m.sender == GENERATOR]
     kept = [m.content["best"] for m in messages if m.sender == "keeper"]
     right = [TASKS[problem.task].check(problem, best).right for best in kept]
     return [(right[min(r, len(right)) - 1], sum(costs[:r])) for r in ROUNDS]
 
 
-def picture(heard: list[list[Message]]) -> list[Told]:
-    """The shortest of these runs in which all was passed, but not at once."""
-    heard = [messages for messages in heard if 1 < messages[-1].content["rounds"] < max(ROUNDS)]
-    shortest = min(heard, key=len, default=[])
-    return [Told(m.sender, m.receiver, in_short(m.content), round(m.time, 3)) for m in shortest]
+def picture(models: Models, heard: list[tuple[Problem, list[Message]]]) -> tuple[list[Told], list[str]]:
+    """The shortest of these runs in which all was passed, but not at once; and the generator's calls in it.
+    It runs again, which changes nothing but the seconds: the traces of all runs would fill the memory.
+    """
+    heard = [one for one in heard if 1 < one[1][-1].content["rounds"] < max(ROUNDS)]
+    if not heard:
+        return [], []
+    problem, _ = min(heard, key=lambda one: len(one[1]))
+    traces: list[Trace] = []
+    messages = logged(models, problem, FEEDBACK, traces)
+    told, calls = [], 0
+    for m in messages:
+        calls += m.receiver == GENERATOR
+        call = calls if GENERATOR in (m.sender, m.receiver) else None
+        told.append(Told(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
+    return told, [base64.b64encode(pack(trace.to_json())).decode() for trace in traces]
 
 
 def in_short(content: Content) -> str:
@@ -127,12 +141,12 @@ def row(task: str, way: str, at: int, found: list[Found], rival: list[Found]) ->
 def run(models: Models) -> Result:
     """A row for each task, way and number of rounds; curves over the rounds."""
     rows: list[list[Cell]] = []
-    heard: list[list[Message]] = []
+    heard: list[tuple[Problem, list[Message]]] = []
     for task in LENGTHS:
         asked = problems(task, COUNT, HELD_OUT_SEED)
         logs = {way: [logged(models, problem, way) for problem in asked] for way in (AGAIN, FEEDBACK)}
         found = {way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()}
-        heard += logs[FEEDBACK]
+        heard += zip(asked, logs[FEEDBACK], strict=True)
         for way in found:
             rows += [row(task, way, at, found[way], found[AGAIN]) for at in range(len(ROUNDS))]
     labels = [(task, way) for task in LENGTHS for way in (AGAIN, FEEDBACK)]
@@ -140,7 +154,7 @@ def run(models: Models) -> Result:
     columns = ["task", "way", "rounds", "right", "from", "to", "tokens", "ahead", "± error"]
     says = [verdict(task, [r for r in rows if r[0] == task and r[2] == ROUNDS[-1]]) for task in LENGTHS]
     chart = Chart("Problems that are solved", "rounds", "share right", curves)
-    return Result(columns, rows, says, chart, picture(heard))
+    return Result(columns, rows, says, chart, *picture(models, heard))
 
 
 def verdict(task: str, last: list[list[Cell]]) -> str:

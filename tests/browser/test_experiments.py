@@ -31,3 +31,18 @@ def test_every_message_is_an_arrow_from_its_sender_to_its_receiver(visit, width)
         heights = [one[2] for one in drawn]
         assert heights == sorted(set(heights))
     assert WITH_MESSAGES and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_an_arrow_opens_the_decoding_of_its_call(visit):
+    """What the generator answered is the text of the lane."""
+    found = next(found for found in WITH_MESSAGES if found.get("calls"))
+    page = visit(1400, 900)
+    page.evaluate("decodingExplorer.app.showSection('experiments')")
+    page.locator(f"details[aria-label='{found['title']}'] summary").click()
+    last = len(found["calls"])
+    page.locator(".exchange-call").last.click()
+    says = f"decodingExplorer.app.run.says.startsWith('Call {last} of')"
+    page.wait_for_function(f"decodingExplorer.app.section === 'decode' && {says}")
+    answer = [m["says"] for m in found["messages"] if m.get("call") == last][-1]
+    chips = page.get_by_role("region", name="Lane 1").locator(".dp-chip").all_inner_texts()
+    assert answer.partition("text ")[2].replace(" ", "␣") in "".join(chips)

@@ -64,8 +64,12 @@ def test_the_best_is_kept_so_that_more_rounds_never_solve_less(way, scripted):
     assert experiment.solved(problem, messages) == [(False, 10), (False, 20), (True, 40), (True, 40)]
     assert (prompts[1] == problem.prompt) == (way == experiment.AGAIN)
     assert prompts[0] == problem.prompt and messages[-1].content["rounds"] == 4
-    shown = experiment.picture([messages])
+    scripted(["unique", "reverse", "total", "sort", "never asked"])
+    shown, calls = experiment.picture({}, [(problem, messages)])
     assert len(shown) == len(messages) and shown[0].sender == "you" == shown[-1].receiver
+    asked = [told.call for told in shown if told.receiver == "generator"]
+    assert asked == [told.call for told in shown if told.sender == "generator"] == [1, 2, 3, 4]
+    assert not calls, "nothing was decoded"
 
 
 def test_a_lead_is_clear_from_two_standard_errors_on():
