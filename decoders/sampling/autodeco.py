@@ -81,7 +81,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         Parameter("temperature", "float", 1.0, "Where the heads do not choose it; 0 is greedy.", 0.0, 100.0),
         Parameter("top_p", "float", 1.0, "Where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0),
     ),
-    views=("gauges", "sampler", "entropy", "dependencies", "text"),
+    views=("gauges", "against_entropy", "sampler", "entropy", "dependencies", "text"),
     badge=lambda parameters: (
         "equal to generate"
         if parameters["temperature"] == 0.0 and parameters["predict"] in (TOP_P, NEITHER)

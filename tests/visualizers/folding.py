@@ -38,7 +38,9 @@ def fold(
                 assert op["id"] not in marks, f"{op['id']} is born twice"
                 marks[op["id"]] = dict(op)
             elif "set" in op:
-                fixed = PLACE if marks[op["id"]]["kind"] != "panel" else ("share", "px", "y1")
+                changed = marks[op["id"]]
+                fixed = PLACE if changed["kind"] != "panel" else ("share", "px")
+                fixed += ("y1",) if changed.get("grow") else ()  # other scales may grow at both ends
                 assert not set(op["set"]) & set(fixed), f"{op} moves a mark"
                 marks[op["id"]].update(op["set"])
     return {key: mark for key, mark in marks.items() if not mark.get("gone")}, all_ops
