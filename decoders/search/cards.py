@@ -70,7 +70,7 @@ def unusable(parameters: dict) -> str | None:
     together=unusable,
     suits=values.unscored,
     papers=("cascade-reward-sampling-for-efficient-decoding-time",),
-    views=("pieces", "entropy", "dependencies", "text"),
+    views=("pieces", "scores", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

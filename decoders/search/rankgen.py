@@ -39,7 +39,31 @@ class Text:
     length: int = 0
     ended: bool = False
     score: float = -math.inf
+    aside: dict[str, float] = field(default_factory=dict)  # where its vector lies, if a ranker made one
     block: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A second direction beside the prompt's vector, for pictures: unit vector [w], origin [w]."""
+
+    across: torch.Tensor
+    origin: torch.Tensor
+
+    def asides(self, vectors: torch.Tensor) -> torch.Tensor:
+        """How far each of the vectors [N, w] lies in it."""
+        return (vectors - self.origin) @ self.across
+
+
+def plane(prompt: torch.Tensor, vectors: torch.Tensor) -> Plane:
+    """The direction across the prompt's vector [w] in which these vectors [N, w] differ most: the first
+    principal component of what is left of them without the prompt's direction.
+    """
+    along, origin = prompt / prompt.norm().clamp_min(1e-9), vectors.mean(0)
+    apart = vectors - origin
+    apart = apart - (apart @ along)[:, None] * along
+    across = torch.linalg.svd(apart, full_matrices=False).Vh[0]
+    return Plane(across * (1 if across[across.abs().argmax()] > 0 else -1), origin)
 
 
 class Fit:
@@ -50,10 +74,13 @@ class Fit:
     def __init__(self, lane: Lane, ranker: Ranker):
         self.lane, self.ranker, self.root = lane, ranker, lane.tip
         self.copies: dict[int, int] = {lane.tip: -1}  # node -> where it stands without the prompt
+        self.plane: Plane | None = None
         self.prompt = ranker.vector(self._states(lane.tree.path(lane.tip)), prefix=True)
 
     def scores(self, texts: list[Text]) -> list[float]:
-        """The dot product of the prompt's vector with that of each text; one forward reads what is new."""
+        """The dot product of the prompt's vector with that of each text; one forward reads what is new. Each
+        text is told where its vector lies beside the prompt's.
+        """
         tree, paths = self.lane.tree, []
         for text in texts:
             whole = tree.path(text.node, above=self.root)
@@ -63,8 +90,12 @@ class Fit:
         copied = [[self.copies[n] for n in path] for path in paths]
         self._states(sorted({n for path in copied for n in path}))
         hidden = self.lane.scorers["target"].hidden
-        vectors = (self.ranker.vector(torch.stack([hidden(n) for n in p]), prefix=False) for p in copied)
-        return [float(self.prompt @ vector) for vector in vectors]
+        read = [self.ranker.vector(torch.stack([hidden(n) for n in p]), prefix=False) for p in copied]
+        vectors = torch.stack(read)  # [N, w]
+        self.plane = self.plane or plane(self.prompt, vectors)
+        for text, aside in zip(texts, self.plane.asides(vectors).tolist(), strict=True):
+            text.aside = {"aside": aside}
+        return (vectors @ self.prompt).tolist()
 
     def _states(self, nodes: list[int]) -> torch.Tensor:
         """The target's last states [N, d] at these nodes."""
@@ -110,7 +141,7 @@ def scorer_part(parameters: dict) -> Part:
     together=values.unusable,
     suits=values.unscored,
     papers=("rankgen",),
-    views=("pieces", "entropy", "dependencies", "text"),
+    views=("pieces", "scores", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
@@ -168,7 +199,7 @@ class Search:
         rivals = sorted([*(b for b in self.beams if b.ended), *fresh], key=lambda t: (-t.score, t.number))
         for rank, text in enumerate(rivals, 1):
             if text in fresh:
-                self.lane.rank(text.node, "reward", text.score, rank)
+                self.lane.rank(text.node, "reward", text.score, rank, **text.aside)
                 if text.ended:
                     self.lane.verdict(text.node, "finished", reason=f"a whole text, score {text.score:.2f}")
         width = self.given["num_beams"]
