@@ -219,7 +219,7 @@ def suits(parameters: dict, target) -> str | None:
                   "No three tokens in a row stand twice in a sentence and the one before."),
     ),
     suits=suits,
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    views=("beads", "beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
