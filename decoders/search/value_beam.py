@@ -45,7 +45,7 @@ LEAST = 1e-9  # a value of 0 would end every text
         "language-model-decoding-as-likelihood-utility-alignment",
         "making-the-most-of-your-model",
     ),
-    views=("beam_tree", "entropy", "dependencies", "text"),
+    views=("beam_tree", "sum_parts", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
     parts=lambda parameters: [
         Part("frontier", "beams", "The num_beams best live texts; their likeliest continuations compete."),
