@@ -103,6 +103,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const card = h("details", { class: "experiment", "aria-label": found.title },
         h("summary", {}, h("h3", {}, found.title), h("span", { class: "experiment-first" }, found.says[0])),
         h("p", {}, found.asks), h("div", { class: "experiment-body" }, ...parts),
+        (found.pictures || []).length ? h("div", { class: "figures" }, ...found.pictures.map((one) => page.figure(one, found))) : null,
         (found.messages || []).length ? exchange(this.app, found) : null,
         h("ul", { class: "experiment-says" }, ...found.says.map((sentence) => h("li", {}, sentence))),
         h("p", { class: "soft" }, "Asked of " + models + ". Again: ",

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from explorer.experiments.pictures import Picture
 from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Told:
 class Result:
     """What an experiment found. `says`: sentences of what follows from it, with measured numbers; `messages`:
     one run of parts that speak to each other, if there is one; `calls`: the decodings in it, each the bytes
-    of a trace file in base64, as the page opens them.
+    of a trace file in base64, as the page opens them; `pictures`: what curves cannot show.
     """
 
     columns: list[str]
@@ -73,6 +74,7 @@ class Result:
     chart: Chart | None = None
     messages: list[Told] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,11 @@ human texts need such texts and are left out.
 from statistics import fmean
 from time import perf_counter
 
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.cost_and_accuracy import answer
 from explorer.experiments.figures import distinct, repetition
+from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("a-thorough-examination-of-decoding-methods-in",)
@@ -98,4 +99,24 @@ def run(models: Models) -> Result:
         [setting for settings, _ in METHODS.values() for _, setting in settings], rows, strict=True)
         if set(s) == {"temperature"}]  # fmt: skip
     lines = [Line(name, [[t, r[at[name]]] for t, r in heat]) for name in ("closed", "repeated", "distinct-3")]
-    return Result(columns, rows, says, Chart("Sampling by its temperature", "temperature", "share", lines))
+    chart = Chart("Sampling by its temperature", "temperature", "share", lines)
+    return Result(columns, rows, says, chart, pictures=pictures(columns, rows))
+
+
+def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
+    """Every setting of every method on every task; and per method what tuning and the usual setting bring."""
+    left, strips, spread = iter(rows), [], []
+    tasks, all_closed = [columns.index(task) for task in CLOSED], columns.index("closed")
+    for method, (settings, usual) in METHODS.items():
+        own = [next(left) for _ in settings]
+        names = [row[0].partition(": ")[2] for row in own]
+        strips.append(Strip(method, names, [[row[at] for row in own] for at in tasks]))
+        shares = [row[all_closed] for row in own]
+        spread.append(Marked(method, [max(shares), shares[usual], fmean(shares)]))
+    spread.sort(key=lambda row: -row.values[0])
+    return [
+        Heat("Every setting on every task", "the share that is right, a cell a setting", list(CLOSED), strips,
+             0.0, 1.0),
+        Spread("Tuned, usual, on average", "right on all closed tasks",
+               ["the best setting", "the usual one", "the mean of the sweep"], spread),
+    ]  # fmt: skip

@@ -17,6 +17,7 @@ from decoders.search.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import own_logprob, prompts, said
 from explorer.experiments.figures import spearman
+from explorer.experiments.pictures import Cloud, Clouds, fitted
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 
@@ -46,13 +47,16 @@ def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
 
 def aligned(
     models: Models, name: str, prompt_of: list[str], worth: Callable[[int, str], float]
-) -> list[Cell]:
-    """A row: rank correlation, and what the likeliest candidate, the mean one and the best are worth."""
-    correlations, likeliest, mean, best = [], [], [], []
+) -> tuple[list[Cell], Cloud]:
+    """A row: rank correlation, and what the likeliest candidate, the mean one and the best are worth. And all
+    candidates as points, a line for each problem.
+    """
+    correlations, likeliest, mean, best, groups = [], [], [], [], []
     for at, prompt in enumerate(prompt_of):
         found = candidates(models, prompt)
         useful = [worth(at, text) for text, _ in found]
         logprobs = [logprob for _, logprob in found]
+        groups.append([[round(x, 2), round(y, 3)] for x, y in zip(logprobs, useful, strict=True)])
         correlation = spearman(logprobs, useful)
         if correlation is not None:
             correlations.append(correlation)
@@ -60,7 +64,8 @@ def aligned(
         mean.append(fmean(useful))
         best.append(max(useful))
     known = fmean(correlations) if correlations else None
-    return [name, known, len(correlations), fmean(likeliest), fmean(mean), fmean(best)]
+    row = [name, known, len(correlations), fmean(likeliest), fmean(mean), fmean(best)]
+    return row, Cloud(name, known, groups, [line for group in groups if (line := fitted(group))])
 
 
 def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool:
@@ -72,17 +77,18 @@ def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool
 
 def run(models: Models) -> Result:
     """A row a task, and one for each way and deviation of the noise."""
-    rows: list[list[Cell]] = []
+    found: list[tuple[list[Cell], Cloud]] = []
     for task in CLOSED:
         asked = problems(task, COUNT, HELD_OUT_SEED)
 
         def right(at: int, text: str, task=task, asked=asked) -> float:
             return float(TASKS[task].check(asked[at], text).right)
 
-        rows.append(aligned(models, task, [problem.prompt for problem in asked], right))
-    rows.append(
+        found.append(aligned(models, task, [problem.prompt for problem in asked], right))
+    found.append(
         aligned(models, LONGEST, prompts("stories", STORIES), lambda _, text: float(len(text.split())))
     )
+    rows = [row for row, _ in found]
     asked = [problem for task in LADDER for problem in problems(task, LADDER_COUNT, HELD_OUT_SEED)]
     plain = fmean([solved(models, "beam", {"num_beams": 3, "length_penalty": 0.0}, p) for p in asked])
     lines = [Line("beam search", [[deviation, plain] for deviation in NOISE])]
@@ -101,7 +107,9 @@ def run(models: Models) -> Result:
     says = [*summed_up(rows), *(crossing(line, plain) for line in lines[1:])]
     columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
-    return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
+    says = [one.replace(" -", " −").replace("(-", "(−") for one in says]
+    clouds = Clouds("Likely and useful", "log p", "worth", [cloud for _, cloud in found])
+    return Result(columns, rows, says, chart, pictures=[clouds])
 
 
 def summed_up(rows: list[list[Cell]]) -> list[str]:

@@ -18,6 +18,7 @@ from decoders.search.values import give_tests
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
 from explorer.experiments.figures import wilson
+from explorer.experiments.pictures import Board
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate
@@ -27,6 +28,7 @@ TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 8, 12, 24, 0
 RANDOM, RUNGS = 8, (2, 4)  # random configurations; problems after which the worse half is left out
 CONSTRAINTS = ("", "syntax", "tests", "syntax, tests", "syntax, no comments, tests")
 POPULATIONS, TEMPERATURES, ROLLOUTS = (1, 4, 8), (0.5, 1.0), 8
+BOARD = Board("Configurations", ["decoder", "constraints", "population", "temperature", "tokens", "right"])
 Setting = dict[str, str | int | float]
 
 
@@ -147,4 +149,4 @@ def run(models: Models) -> Result:
         Line("test", held), Line("test: best for its cost", staircase(held)),
     ]  # fmt: skip
     chart = Chart("Right programs and what they cost", "tokens read by the target, a problem", "right", lines)
-    return Result(columns, rows, says, chart)
+    return Result(columns, rows, says, chart, pictures=[BOARD])

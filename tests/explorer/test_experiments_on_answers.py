@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -9,16 +10,19 @@ import torch
 
 from decoders.search import values
 from decoders.trace import Score
+from explorer import experiments
 from explorer.experiments import (
     Line,
     asked,
     cost_and_accuracy,
+    decoders_swept,
     evidence,
     faithful_answers,
     guided_descriptions,
     hyperfitting,
     likelihood_and_utility,
     noisy_instructions,
+    pictures,
     program_search,
     reading_once,
 )
@@ -228,3 +232,22 @@ def test_what_is_kept_of_the_source_does_not_grow():
         cross, own = (sum(part) for part in parts)
         assert cross == reading_once.kept(6, 3, 192, ids.shape[1], 0, apart=True)
         assert cross + own == reading_once.kept(6, 3, 192, ids.shape[1], m, apart=True)
+
+
+def test_every_setting_of_a_decoder_is_a_cell_and_tuning_is_never_worse():
+    found = next(one for one in experiments.stored() if one["name"] == "decoders-swept")
+    heat, spread = decoders_swept.pictures(found["columns"], found["rows"])
+    assert [len(row.each) for row in heat.rows] == [
+        len(given) for given, _ in decoders_swept.METHODS.values()
+    ]
+    cells = [value for row in heat.rows for value in row.values[0]]
+    assert cells == [row[1] for row in found["rows"]], "the first task, setting by setting"
+    for row in spread.rows:
+        best, usual, mean = row.values
+        assert best >= usual and best >= mean
+    assert [asdict(heat), asdict(spread)] == found["pictures"]
+
+
+def test_a_regression_line_needs_two_different_values():
+    assert pictures.fitted([[0.0, 1.0], [2.0, 5.0], [1.0, 3.0]]) == [0.0, 1.0, 2.0, 5.0]
+    assert pictures.fitted([[0.0, 1.0], [2.0, 1.0]]) is pictures.fitted([[1.0, 0.0], [1.0, 2.0]]) is None

@@ -1,0 +1,93 @@
+"""Pictures of answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points.
+
+Each is plain data that the page draws (assets/page/figures.js) and knows no experiment.
+"""
+
+from dataclasses import dataclass
+from statistics import linear_regression
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A row of a heat map: in each column a value for every entry of `each`."""
+
+    label: str
+    each: list[str]
+    values: list[list[float | None]]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Strips of grey cells: white at `low`, darkest at `high`. `says`: what a cell is."""
+
+    title: str
+    says: str
+    columns: list[str]
+    rows: list[Strip]
+    low: float
+    high: float
+    kind: str = "heat"
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A row of a spread: a value for each name."""
+
+    label: str
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far apart a few numbers of each row lie, on one axis; `names` of the numbers, three at most."""
+
+    title: str
+    x: str
+    names: list[str]
+    rows: list[Marked]
+    kind: str = "spread"
+
+
+@dataclass(frozen=True)
+class Board:
+    """Parallel coordinates: an axis for each of these columns of the answer's table, a line for each row."""
+
+    title: str
+    axes: list[str]
+    kind: str = "board"
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points of one question, `groups` of them by problem, and how likely and useful go together in it."""
+
+    label: str
+    correlation: float | None
+    groups: list[list[list[float]]]
+    lines: list[list[float]]  # of groups that have one: x and y where it begins and where it ends
+
+
+@dataclass(frozen=True)
+class Clouds:
+    """A cloud for each of some questions, over the same x and y."""
+
+    title: str
+    x: str
+    y: str
+    parts: list[Cloud]
+    kind: str = "clouds"
+
+
+Picture = Heat | Spread | Board | Clouds
+
+
+def fitted(points: list[list[float]]) -> list[float] | None:
+    """The regression line of [x, y] points, from their first x to their last; None if all have one x or one
+    y.
+    """
+    xs, ys = [p[0] for p in points], [p[1] for p in points]
+    if len(set(xs)) < 2 or len(set(ys)) < 2:
+        return None
+    slope, start = linear_regression(xs, ys)
+    low, high = min(xs), max(xs)
+    return [round(value, 4) for value in (low, start + slope * low, high, start + slope * high)]
