@@ -11,9 +11,13 @@ from itertools import pairwise
 
 from decoders.trace import Forward, Trace
 
-SIZE = 16  # drafted nodes of the trees that are compared with a chain, and of that chain
+SIZE = 64  # drafted nodes of the trees that are compared with a chain, and of that chain
 CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
-TREES = {"sequoia": {"budget": SIZE}, "opt_tree": {"budget": SIZE}, "dyspec": {"budget": SIZE}}
+TREES = {
+    "sequoia": {"budget": SIZE, "max_depth": 16},
+    "opt_tree": {"budget": SIZE, "max_depth": 16, "delta": 0.05},
+    "dyspec": {"budget": SIZE},
+}
 
 
 def speculative(options: argparse.Namespace) -> Iterator[dict]:

@@ -6,6 +6,7 @@ verifier is to come there.
 
 import heapq
 import math
+from collections.abc import Iterator
 
 import torch
 
@@ -27,27 +28,25 @@ def best_slots(budget: int, temperature: float) -> Shape:
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        deepest, laws = lane.tree.depths[lane.tip] + most, {}  # node -> the source's law [V] after it
-        slots = [(-1.0, 0, lane.tip, None)]  # (-value, age, parent, what is left of its law or None)
+        deepest, offers = lane.tree.depths[lane.tip] + most, {}  # node -> what comes into its slots
+        slots = [(-1.0, 0, lane.tip)]  # (-value, age, parent)
         while slots and len(draft.nodes) < budget:
-            value, _, parent, left = heapq.heappop(slots)
+            value, _, parent = heapq.heappop(slots)
             if lane.tree.depths[parent] >= deepest:
                 continue
-            if left is None:
+            if parent not in offers:
                 scores = guess([parent])
-                laws[parent] = left = (scores.double().softmax(-1) if fill == FIXED else law(lane, scores))[0]
-            age, depth = len(draft.nodes) + 1, lane.tree.depths[parent] + 1
-            if fill == FIXED:
-                token = int(left.argmax())
-            else:
-                draft.q[parent] = laws[parent]
-                token = lane.chooser.categorical(left, ("draft", depth, age)).value
-            chance, logprob = float(left[token]), math.log(float(laws[parent][token]))
+                fixed = fill == FIXED
+                offers[parent] = ranked(scores[0], budget) if fixed else drawn(lane, draft, parent, scores)
+            if (offer := next(offers[parent], None)) is None:
+                continue
+            token, chance, logprob = offer
             node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
+            age = len(draft.nodes)
             if chance < 1.0:
-                heapq.heappush(slots, (value * (1.0 - chance), 2 * age, parent, without(left, token)))
+                heapq.heappush(slots, (value * (1.0 - chance), 2 * age, parent))
             if token not in lane.eos:
-                heapq.heappush(slots, (value * chance, 2 * age + 1, node, None))
+                heapq.heappush(slots, (value * chance, 2 * age + 1, node))
 
     return Shape(
         grow, fill, "tree of the best slots",
@@ -56,21 +55,47 @@ def best_slots(budget: int, temperature: float) -> Shape:
     )  # fmt: skip
 
 
+Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+
+
+def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
+    """The tokens of scores [V] from the likeliest on, `most` at most."""
+    law, left = scores.double().softmax(-1), 1.0
+    best = law.topk(min(most, len(law)))
+    for token, p in zip(best.indices.tolist(), best.values.tolist(), strict=True):
+        if min(p, left) <= 0.0:
+            return
+        yield token, min(1.0, p / left), math.log(p)
+        left -= p
+
+
+def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
+    """Tokens below `parent`, each drawn from what the earlier ones left of the law of scores [1, V]."""
+    draft.q[parent] = q = left = law(lane, scores)[0]
+    depth = lane.tree.depths[parent] + 1
+    while bool((left > 0.0).any()):
+        token = lane.chooser.categorical(left, ("draft", depth, len(draft.nodes) + 1)).value
+        yield token, float(left[token]), math.log(float(q[token]))
+        left = without(left, token)
+
+
 def best_paths(count: int, depth: int, delta: float) -> Shape:
     """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
 
-    Level by level the `count` best candidates are written down, until the sum of the `count` largest values
-    of all levels grows by no more than `delta`; the others are pruned. No chance is involved.
+    Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
+    levels grows by no more than `delta`; the others are pruned. No chance is involved. A candidate that
+    `count` earlier ones are worth more than is not written down: it and all below it would be pruned.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        value, level, expected = {lane.tip: 1.0}, [lane.tip], 0.0
+        value, level, expected, least = {lane.tip: 0.0}, [lane.tip], 0.0, -math.inf  # values are logarithms
         for _ in range(min(depth, most)):
-            level = best_children(lane, draft, level, guess(level), count, value)
+            level = best_children(lane, draft, level, guess(level), count, value, least)
             best = sorted((value[n] for n in draft.nodes), reverse=True)[:count]
-            grown, expected = sum(best) - expected, sum(best)
+            least = best[-1] if len(best) == count else -math.inf
+            before, expected = expected, sum(map(math.exp, best))
             level = open_ends(lane, level)
-            if grown <= delta or not level:
+            if expected - before <= delta or not level:
                 break
         keep(lane, draft, value, count)
 
@@ -81,19 +106,32 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
 
 
 def best_children(
-    lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, count: int, value: dict[int, float]
+    lane: Lane,
+    draft: Draft,
+    level: list[int],
+    scores: torch.Tensor,
+    count: int,
+    value: dict[int, float],
+    least: float,
 ) -> list[int]:
-    """Writes down the `count` children of the largest value of all nodes of a level; returns them."""
-    logprobs = scores.double().log_softmax(-1)  # [level, V]
-    above = torch.tensor([math.log(value[n]) for n in level], dtype=torch.float64)[:, None]
-    top = (logprobs + above.to(logprobs.device)).flatten().topk(min(count, logprobs.numel()))
+    """Writes down, of the children of all nodes of a level, the `count` whose value is largest, and above
+    `least`; returns them. `value`, to which theirs are added, holds logarithms.
+    """
+    logprobs, above = scores.float().log_softmax(-1), [value[n] for n in level]  # [level, V]
+    first = [a + b for a, b in zip(above, logprobs.amax(-1).tolist(), strict=True)]
+    able = [row for row, most in enumerate(first) if most > least]
+    if not able:
+        return []
+    lift = torch.tensor([above[row] for row in able], device=scores.device)[:, None]
+    best = (logprobs[able] + lift).flatten().topk(min(count, len(able) * scores.shape[-1]))
     born = []
-    for total, place in zip(top.values.tolist(), top.indices.tolist(), strict=True):
-        if total == -math.inf:
+    for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        if total <= least:
             break
-        row, token = divmod(place, logprobs.shape[-1])
-        node = draft.propose(lane, level[row], token, float(logprobs[row, token]), source="draft", fill=FIXED)
-        value[node] = math.exp(total)
+        at, token = divmod(place, scores.shape[-1])
+        row = able[at]
+        node = draft.propose(lane, level[row], token, total - above[row], source="draft", fill=FIXED)
+        value[node] = total
         born.append(node)
     return born
 

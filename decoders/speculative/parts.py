@@ -66,6 +66,12 @@ class Draft:
         }
         lane.drop(nodes)
 
+    def tell(self, lane: Lane) -> None:
+        """Records what the source offered after the nodes that are left."""
+        told = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
+        if told:
+            lane.distribution(list(told), torch.stack(list(told.values())), view="draft")
+
 
 @dataclass
 class Test:
@@ -214,18 +220,14 @@ def drafted(source: Source, shape: Shape) -> Drafter:
     """The drafter that writes down `shape` of the guesses of `source`."""
 
     def propose(lane: Lane) -> Draft:
-        draft, asked, rows = Draft(lane.tip), [], []
+        draft = Draft(lane.tip)
 
         def guess(nodes: list[int]) -> torch.Tensor:
             scores = source.scores(lane, nodes)  # [N, V]
-            asked.extend(nodes)
-            rows.append(scores)
             draft.scores.update(zip(nodes, scores, strict=True))
             return scores
 
         shape.grow(lane, draft, guess, lane.left - 1)
-        if rows:
-            lane.distribution(asked, torch.cat(rows), view="draft")
         return draft
 
     name, says = f"{shape.name} from {source.name}", f"{source.says} {shape.says}"

@@ -32,6 +32,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
         seen = [*nodes, *draft.beside]
         kind = "verify" if draft.nodes else "decode"
         logits = lane.score(seen, kind, hidden=verifier.reads_states)  # [N + beside, V]
+        draft.tell(lane)  # not before: telling is no part of drafting, and the timeline shows what is
         walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
         kept = set(walk.path)
         lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)

@@ -24,7 +24,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses in a round.", low=1, high=64
         ),
         *SHAPING,
     ),
