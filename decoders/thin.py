@@ -5,6 +5,7 @@ attentions of a group of layers may all read what entered the first of them. Kno
 neither trees nor strategies; which keys and values may be kept is the engine's to know.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,17 @@ class Layers:
         every = frozenset(range(total))
         return cls(total, every - frozenset(attention), every - frozenset(mlp))
 
+    @classmethod
+    def read(cls, scope: str) -> "Layers | None":
+        """The part that `str` has told of, perhaps behind words; None if a scope tells of no layers."""
+        if found := re.search(r"(\d+) layers in groups of (\d+)$", scope):
+            return cls.grouped(int(found[2]), int(found[1]))
+        if found := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
+            return cls.only(unspanned(found[1]), int(found[2]))
+        if found := re.search(r"attention (.*) and MLP (.*) of (\d+) layers$", scope):
+            return cls(int(found[3]), unspanned(found[1]), unspanned(found[2]))
+        return None
+
     @property
     def early(self) -> frozenset[int]:
         """The layers whose attention reads what entered the first layer of their group."""
@@ -88,6 +100,12 @@ def spans(layers: Collection[int]) -> str:
         else:
             found.append([layer + 1, layer + 1])
     return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in found) or "none"
+
+
+def unspanned(told: str) -> frozenset[int]:
+    """`1-3, 6` as {0, 1, 2, 5}."""
+    ends = [[int(n) for n in one.split("-")] for one in told.split(", ") if one != "none"]
+    return frozenset(layer for first, *last in ends for layer in range(first - 1, (last or [first])[0]))
 
 
 class Blocks:

@@ -180,6 +180,8 @@ SETUPS = {  # where the usual picture would not show what the method is about
     "easyspec": {"max_new_tokens": 24},
     "kangaroo": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
     "specdec": {"max_new_tokens": 24},
+    "swift": {"max_new_tokens": 40, "parameters": {"context": 12}},
+    "clasp": {"max_new_tokens": 24},
     "m2r2": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
     "spectr": {"parameters": {"temperature": 1.0}},
     "dyspec": {"parameters": {"temperature": 1.0}},

@@ -13,7 +13,7 @@ OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
-HIGH = 0.7  # of a watched number
+HIGH, MOST = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
@@ -120,13 +120,19 @@ class DraftRound:
         scores = [e for e in scores if e.node in here]
         if not scores:
             return []
-        panel, name, limit = f"w{self.rounds}", scores[0].name, scores[0].parts["limit"]
-        at = {e.node: (self._depth(e.node, born), round(e.total, 4)) for e in scores}
-        deepest = max(x for x, _ in at.values())
-        told = f"; limit {three_digits(limit)}."
-        ends = [[0.5, limit], [deepest + 0.5, limit]]
+        panel, name = f"w{self.rounds}", scores[0].name
+        limits = {self._depth(e.node, born): e.parts["limit"] for e in scores}
+        top = max(1.0, *limits.values())
+        high = max(top, min(max(e.total for e in scores), MOST * top))  # what is higher is drawn so high
+        at = {e.node: (self._depth(e.node, born), round(min(e.total, high), 4)) for e in scores}
+        same = len(set(limits.values())) == 1
+        told = f"; limit {three_digits(limits[min(limits)])}." if same else "; limits dashed."
+        ends = [[0.5, limits[min(limits)]], [max(limits) + 0.5, limits[max(limits)]]]
+        if not same:
+            ends = [[x + side, limit] for x, limit in sorted(limits.items()) for side in (-0.5, 0.5)]
         marks: list[Op] = [
-            {"id": panel, "kind": "panel", "y0": 1.6, "y1": -0.05, "px": 82, "lead": name, "heading": told},
+            {"id": panel, "kind": "panel", "y0": 1.6 * high, "y1": -0.05 * high, "px": 82, "lead": name,
+             "heading": told},
             {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
         ]  # fmt: skip
         if len(at) > 1:
@@ -139,7 +145,7 @@ class DraftRound:
             dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
             marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
             label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
-            below = 14 if y > HIGH else -12  # above a high dot stands the heading
+            below = 14 if y > HIGH * high else -12  # above a high dot stands the heading
             marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
         return [mark | {"panel": panel} for mark in marks]
 

@@ -6,6 +6,7 @@ path and its tried siblings are the whole story and need no edges. Serves any st
 judge; knows none by name.
 """
 
+from visualizers.offers import tolerated
 from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
 from visualizers.sentences import drafting
 
@@ -15,7 +16,7 @@ CELL, SIBLING, RINGS = (
     0.42,
 )  # heights in rows: path cells, tried siblings, the foot with the rings
 MOST_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
-GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑"}
+GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑", "tolerated": "≈"}
 
 
 @view("draft_tree", "Draft rounds")
@@ -26,6 +27,7 @@ class DraftTree:
         self.header, self.nodes = header, Nodes(header)
         self.rounds = 0
         self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
+        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
         self.waiting: dict[int, object] = {}  # cells drawn before their verdict: node -> its Propose
         self.y = 0.0  # top of the next round
         self.start = 1  # first column of the round
@@ -50,6 +52,7 @@ class DraftTree:
             **({"columns": int(expected) + 2} if expected else {}),
             "legend": [
                 ["cell:accepted", "■", "accepted", "accepted"],
+                ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:resampled", "◆", "resampled", "resampled by the target"],
                 ["cell:bonus", "★", "bonus", "bonus"],
@@ -63,6 +66,7 @@ class DraftTree:
     def feed(self, step) -> list[Op]:
         """One step is one round: its cells, its row, and the committed text above."""
         born, verdicts, commits = self.nodes.read(step)
+        self.tolerated |= tolerated(step, self.header.parameters)
         tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
         if not born and not commits:
             return []
@@ -201,6 +205,8 @@ class DraftTree:
         return shown + (f" and {len(nodes) - 8} more" if len(nodes) > 8 else "")
 
     def _state(self, node, verdicts) -> str:
+        if node in self.tolerated:
+            return "tolerated"
         if node in verdicts:
             return STATES.get(verdicts[node].status, "live")
         return "live" if node in self.drafted else "chosen"
@@ -237,5 +243,6 @@ class DraftTree:
 
 def look(state: str) -> dict:
     """State and fill of a cell."""
-    fills = {"rejected": "tint", "unreached": "dotted", "live": "dashed", "pruned": "tint"}
+    tinted = ("rejected", "tolerated", "pruned")
+    fills = {"unreached": "dotted", "live": "dashed"} | dict.fromkeys(tinted, "tint")
     return {"state": state, "fill": fills.get(state, "filled")}

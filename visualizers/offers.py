@@ -5,7 +5,7 @@ inspector and the sampler's picture share. Knows no strategy and no page.
 import math
 
 from decoders import stages
-from decoders.trace import Distribution
+from decoders.trace import Distribution, Propose, Verdict
 
 TITLES = {"target": "model", "draft": "draft", "combined": "combined"}
 Offers = dict[tuple[str, str | None], Distribution]  # (view, level) -> what was on offer
@@ -59,3 +59,29 @@ def title(offer: Distribution, parameters: dict, each: bool) -> str:
     if not names:
         return "after the processors"
     return stages.title(names[-1], parameters) if each or len(names) == 1 else "after " + ", ".join(names)
+
+
+def best(offer: Distribution, token: int) -> bool:
+    """Whether nothing on offer was likelier than a token; equals count as best."""
+    own = next((logprob for t, logprob in offer.top if int(t) == token), -math.inf)
+    return own >= offer.top[0][1]
+
+
+def tolerated(step, parameters: dict) -> set[int]:
+    """The drafted nodes that passed in a step though the target would have said something else. Empty unless
+    it takes its likeliest (a temperature of 0): what is drawn need not be the best.
+    """
+    if parameters.get("temperature") != 0:
+        return set()
+    offers, born, found = {}, {}, set()
+    for event in step.events:
+        match event:
+            case Distribution() if event.level is None and event.view in ("target", "processed"):
+                offers[event.node] = event  # what the processors left comes behind what they were given
+            case Propose():
+                born[event.node] = event
+            case Verdict() if event.status == "accepted" and event.node in born:
+                node = born[event.node]
+                if node.parent in offers and not best(offers[node.parent], node.token):
+                    found.add(event.node)
+    return found

@@ -48,10 +48,11 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
           column stands for at the ticks of x, 1 if left out
-Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed) without
-drawing it. `priority` 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the
-action is at this step (without it the front is the rightmost node, cell, bar or step, and the lowest), and
-{"say": sentence} says the step in words, for those who hear the page.
+Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
+without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
+0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the action is at this step
+(without it the front is the rightmost node, cell, bar or step, and the lowest), and {"say": sentence} says
+the step in words, for those who hear the page.
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),

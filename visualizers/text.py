@@ -8,6 +8,7 @@ anew where it changes.
 
 import math
 
+from visualizers.offers import tolerated
 from visualizers.scene import STATES, Header, Nodes, Op, probability, view
 from visualizers.sentences import Sentences
 
@@ -25,6 +26,7 @@ class Text:
         self.logprob: dict[int, float | None] = {}
         self.entropy: dict[int, float] = {}  # of the target's distribution after a node
         self.verdicts: dict[int, object] = {}
+        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
         self.tail: list[int] = []  # nodes with a live chip
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
@@ -55,6 +57,7 @@ class Text:
     def feed(self, step) -> list[Op]:
         """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
         commits, ranked, spans = [], None, {}
+        self.tolerated |= tolerated(step, self.header.parameters)
         for event in step.events:
             match type(event).__name__:
                 case "Propose":
@@ -128,6 +131,8 @@ class Text:
         verdict = self.verdicts.get(node)
         if self.source.get(node) == "copied":
             return "prompt"  # given, not decoded
+        if node in self.tolerated:
+            return "tolerated"
         return (
             "chosen"
             if verdict is None or verdict.status in ("finished", "pruned")

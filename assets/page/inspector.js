@@ -5,7 +5,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
   const WIDE = 1000; // from here on the inspector is a column beside the lanes, below a sheet that the page can scroll out from under
-  const SCORES = 8; // the newest scores that are listed
+  const SCORES = 8, PARTS = 8; // the newest scores that are listed, and of each so many parts
   const WALK = { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: "before", ArrowDown: "after" };
 
   const given = (found) => found.source === "prompt" && !found.born; // drafts that are copied from the prompt are born
@@ -156,7 +156,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!scores.length) return null;
       const number = (value) => value.toFixed(3).replace("-", "−");
       return h("section", {}, h("h3", {}, "Scores"), ...scores.slice(-SCORES).map((score) => {
-        const parts = Object.entries(score.parts).map(([name, value]) => " · " + name + " " + number(value)).join("");
+        const all = Object.entries(score.parts), more = all.length > PARTS ? " · and " + (all.length - PARTS) + " more" : "";
+        const parts = all.slice(0, PARTS).map(([name, value]) => " · " + name + " " + number(value)).join("") + more;
         return h("div", {}, "step " + score.step + ": " + score.name + " " + number(score.total),
           score.rank ? ", rank " + score.rank : "", h("span", { class: "rest" }, parts));
       }));

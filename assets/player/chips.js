@@ -6,8 +6,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const ONE_LINE = 120; // chips kept in the page in one-line mode; the rest is left of the edge anyway
   const PHONE = "(max-width: 760px)"; // as in player.css: there the line is four lines, the newest last
   const GROUP = 200; // chips a group: groups outside the view cost no layout
-  const MARKS = { resampled: "◆", bonus: "★", forced: "⚑" };
-  const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt" };
+  const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
+  const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
 
   const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before" };
 

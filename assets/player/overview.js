@@ -11,7 +11,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const AXIS = 18; // pixels for the numbers below, where the strip is the picture
   // What is drawn over what, where two marks share a place.
   const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
-    "accepted", "forced", "chosen"];
+    "tolerated", "accepted", "forced", "chosen"];
 
   class Overview {
     constructor(scene) {
@@ -135,7 +135,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // The name under which a cell is drawn: what is filled is its state, what is outlined or tinted is only near it.
   function cellName(cell, fill, state) {
-    if (fill === "filled" || state === "rejected" || state === "live") return state;
+    if (fill === "filled" || ["rejected", "live", "tolerated"].includes(state)) return state;
     if (state === "accepted" && fill === "outline") return "early";
     if (fill === "outline" || (state === "chosen" && fill === "tint")) return fill === "outline" ? "pruned" : "guess";
     return state === "unreached" ? "unreached" : "prompt";
@@ -164,7 +164,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let most = 1;
     for (const kind of ["cell", "node"]) {
       for (const entry of history.present(kind, step)) {
-        if (entry.base.drawn === false) continue;
+        if (entry.base.drawn === false || entry.base.aside) continue;
         const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);
         const state = history.value(entry, step, "state");
         const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);

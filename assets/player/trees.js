@@ -5,7 +5,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   player.drawers = player.drawers || {};
 
-  const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "accepted", "forced", "chosen"];
+  const STATES = ["prompt", "unreached", "pruned", "finished", "rejected", "live", "bonus", "resampled", "tolerated",
+    "accepted", "forced", "chosen"];
   const smooth = Array.from({ length: 11 }, (_, i) => [i / 10, (i / 10) ** 2 * (3 - (2 * i) / 10)]);
   const coarse = smooth.filter((_, i) => i % 3 === 1 || i === 0 || i === 10);
 
@@ -81,7 +82,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       prompt: full("circle", 4), unreached: open("circle", 5.5, 1.2), pruned: full("circle", 4),
       ended: cross(state.pruned.color, dense ? 5 : 8, dense ? 1.2 : 1.8), rejected: cross(color, 9, 2.2),
       finished: full("square", dense ? 6 : 9), bonus: full("star", 13), resampled: full("diamond", 11),
-      accepted: full("circle", 9), forced: full("pentagon", 11), chosen: full("circle", dense ? 5 : 7),
+      accepted: full("circle", 9), tolerated: full("circle", 9), forced: full("pentagon", 11), chosen: full("circle", dense ? 5 : 7),
       live: open("circle", dense ? 5 : 7, 1.8), "live front": full("circle", dense ? 7 : 10), "chosen front": full("circle", dense ? 8 : 11),
     };
     return made[style];
@@ -132,7 +133,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (fill === "dotted") return { fillcolor: clear, line: { ...line, width: 1.2, dash: "1.5px,2px" } };
     if (fill === "hatched") return { fillcolor: clear, line: { ...line, color: surface.line, width: 1 } };
     if (fill === "none") return { fillcolor: clear, line: { ...line, width: 0 } };
-    const border = name === "rejected" ? 1.4 : 0; // what was thrown away is outlined, filled or not
+    const border = name === "rejected" || name === "tolerated" ? 1.4 : 0; // outlined, filled or not
     return { fillcolor: hue.tint, line: { ...line, width: border } };
   }
 
@@ -171,6 +172,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const { state, surface } = ctx.palette;
     if (mark.fill === "filled") return surface.on_fill;
     if (mark.state === "rejected") return state.rejected.color;
+    if (mark.fill === "amount" && mark.weight >= 0.3) return surface.text; // soft words need a pale ground
     return ["tint", "outline"].includes(mark.fill) && mark.state !== "prompt" && mark.state !== "pruned" ? surface.text : surface.soft;
   }
 

@@ -88,7 +88,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const y = mark.kind === "row" ? mark.y0 + 0.01 : mark.y ?? mark.y1 ?? (mark.points ? mark.points[0][1] : fold.open);
     if (y >= fold.open) return mark.kind === "hook" && mark.y0 < fold.open ? { ...mark, y0: fold.open - 0.5 } : mark;
     if (mark.kind !== "cell" || y < fold.from) return null;
-    const given = mark.fill === "filled"; // the path; below it what was tried
+    const given = mark.fill === "filled" || (mark.state === "tolerated" && mark.fill === "tint"); // the path; below it what was tried
     if (fold.kind === "settled") {
       return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
     }
@@ -164,7 +164,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const rows = head.rows;
       panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
     }
-    if (byDepth) panels = panels.filter((panel) => panel.grow);
+    if (byDepth) panels = panels.filter((panel) => panel.grow || panel.heading); // others have positions
     const rows = history.ofKind("row", step), lo = columns.lo - 0.5;
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
     const range = [lo, lo + columns.shown + (clip ? 0 : right / columns.width)];

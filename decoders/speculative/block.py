@@ -28,7 +28,8 @@ def walk(question: Question) -> Walk:
     found = Walk(path=chain[1 : kept + 1])
     for i, ((p, q), (chance, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
         reason = sentence(i, kept, weights[i], chance, bool(passed))
-        found.tests.append(Test(chain[i], i <= kept, p, q, u, reason))
+        watched = ("weight", weights[i], 1.0)  # full where it has lost nothing yet
+        found.tests.append(Test(chain[i], i <= kept, p, q, u, reason, watched=watched))
     end = chain[kept]
     if end not in question.p:
         return found  # an end-of-text token

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.parts import LAYER_VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shaping import SHAPING
@@ -23,13 +23,14 @@ from decoders.thin import Layers, spans
 
 def plan(
     streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], most: int
-) -> tuple[list[int], float]:
-    """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end.
+) -> tuple[list[int], float, list[dict[int, float]]]:
+    """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end;
+    and the table: after each layer, number of skipped layers -> cosine of the best state.
 
     streams [L + 1, d]: the state after 0 to L layers. run(layer, states [n, d]): what that layer makes of
     other states at the same place. `g[j]` is the best state so far with j layers skipped.
     """
-    g, choices = {0: streams[0]}, []
+    g, choices, table = {0: streams[0]}, [], []
     for layer, goal in enumerate(streams[1:]):
         ran = dict(zip(g, run(layer, torch.stack(list(g.values()))), strict=True))
         kept, skipped = {}, {}
@@ -38,13 +39,14 @@ def plan(
             skipped[j] = a is None or (b is not None and bool(cosine(b, goal) > cosine(a, goal)))
             kept[j] = b if skipped[j] else a
         choices.append(skipped)
+        table.append({j: float(cosine(state, goal)) for j, state in kept.items()})
         g = kept
     found, j = [], most
     for layer in range(len(choices) - 1, -1, -1):
         if choices[layer][j]:
             found.append(layer)
             j -= 1
-    return found[::-1], float(cosine(g[most], streams[-1]))
+    return found[::-1], table[-1][most], table
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -82,9 +84,15 @@ def planning(parameters: dict) -> Drafter:
         most = min(parameters["skip_layers"], total - 1)
         parent, token = lane.tree.parents[node], lane.tree.tokens[node]
         copies = [lane.tree.add(parent, token) for _ in range(most + 1)]
-        skipped, close = plan(streams, lambda i, states: lane.through(copies[: len(states)], i, states), most)
+        run = lambda i, states: lane.through(copies[: len(states)], i, states)  # noqa: E731
+        skipped, close, table = plan(streams, run, most)
         lane.drop(copies)
         planned_at = lane.written
+        for layer, row in enumerate(table):
+            taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
+            told = {f"skipped {j}": value for j, value in row.items()}
+            lane.rank(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
+        lane.rank(node, "cosine", close, level="adopted")
         lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
 
     return replace(inner, propose=propose, observe=observe)
@@ -107,7 +115,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("clasp",),
-    views=VIEWS,
+    views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,

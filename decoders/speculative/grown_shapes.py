@@ -29,11 +29,9 @@ def best_slots(budget: int, temperature: float) -> Shape:
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
         deepest, offers = lane.tree.depths[lane.tip] + most, {}  # node -> what comes into its slots
-        slots = [(-1.0, 0, lane.tip)]  # (-value, age, parent)
+        slots = [(-1.0, 0, lane.tip)] if most else []  # (-value, age, parent)
         while slots and len(draft.nodes) < budget:
             value, _, parent = heapq.heappop(slots)
-            if lane.tree.depths[parent] >= deepest:
-                continue
             if parent not in offers:
                 scores = guess([parent])
                 fixed = fill == FIXED
@@ -42,11 +40,14 @@ def best_slots(budget: int, temperature: float) -> Shape:
                 continue
             token, chance, logprob = offer
             node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
-            age = len(draft.nodes)
+            age, opened = len(draft.nodes), {}
             if chance < 1.0:
+                opened["beside"] = -value * (1.0 - chance)
                 heapq.heappush(slots, (value * (1.0 - chance), 2 * age, parent))
-            if token not in lane.eos:
+            if token not in lane.eos and lane.tree.depths[node] < deepest:
+                opened["below"] = -value * chance
                 heapq.heappush(slots, (value * chance, 2 * age + 1, node))
+            lane.rank(node, "slot", -value, **opened)
 
     return Shape(
         grow, fill, "tree of the best slots",

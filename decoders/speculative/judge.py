@@ -16,8 +16,8 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
+    RELAXED_VIEWS,
     SAMPLED,
-    TIMED_VIEWS,
     WANTED_MORE,
     Drafter,
     Question,
@@ -121,7 +121,7 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
         *SHAPING,
     ),
     papers=("judge-decoding",),
-    views=TIMED_VIEWS,
+    views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -15,8 +15,8 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
+    RELAXED_VIEWS,
     SAMPLED,
-    TIMED_VIEWS,
     WANTED_MORE,
     Drafter,
     Question,
@@ -169,7 +169,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
         *SHAPING,
     ),
     papers=("lantern",),
-    views=TIMED_VIEWS,
+    views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

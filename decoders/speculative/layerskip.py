@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decoders import names
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.parts import LAYER_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shapes import widths
@@ -64,7 +64,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("layerskip",),
-    views=VIEWS,
+    views=LAYER_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suits,

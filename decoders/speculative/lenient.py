@@ -14,8 +14,8 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
+    RELAXED_VIEWS,
     SAMPLED,
-    TIMED_VIEWS,
     WANTED_MORE,
     Drafter,
     Question,
@@ -105,7 +105,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=TIMED_VIEWS,
+    views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -13,7 +13,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.layerskip import exit_of
-from decoders.speculative.parts import VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.parts import LAYER_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import doubly_exited, suited
 from decoders.speculative.shaping import SHAPING
@@ -95,7 +95,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("m2r2",),
-    views=VIEWS,
+    views=LAYER_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapters_of),

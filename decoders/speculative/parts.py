@@ -94,6 +94,8 @@ ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with
 # Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
 VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])  # more than the best passes
+LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
 WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
 
 

@@ -1,10 +1,11 @@
 """Sequoia: the form of the drafted tree is the best for how often the k-th child is accepted."""
 
+import math
 from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.best_skeleton import Skeleton, best_size, forms
+from decoders.speculative.best_skeleton import Forms, Skeleton, best_size, forms
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
@@ -13,13 +14,15 @@ from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
-def best(parameters: dict) -> tuple[Skeleton, float]:
-    """The form of up to budget drafted nodes that is worth most, and the tokens a round expected of it."""
+def best(parameters: dict) -> tuple[Skeleton, float, Forms]:
+    """The form of up to budget drafted nodes that is worth most, the tokens a round expected of it, and the
+    table of all forms.
+    """
     most = parameters["budget"] + 1
     found = forms(tuple(parameters["acceptance"]), most, parameters["max_depth"] + 1)
     seconds = {n: 1.0 + parameters["node_cost"] * (n - 1) for n in range(1, most + 1)}
     nodes, levels, _ = best_size(found, seconds, parameters["draft_cost"])
-    return found.skeleton(nodes, levels), found.expected(nodes, levels)
+    return found.skeleton(nodes, levels), found.expected(nodes, levels), found
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -60,7 +63,7 @@ def fits(parameters: dict) -> str | None:
         *SHAPING,
     ),
     papers=("sequoia",),
-    views=TIMED_VIEWS,
+    views=(*TIMED_VIEWS[:2], "plan", *TIMED_VIEWS[2:]),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,
@@ -78,7 +81,12 @@ def sequoia(lane: Lane) -> Iterator[None]:
        widths.
     """
     drafter, verifier, _ = parts(lane.parameters)
-    form, tokens = best(lane.parameters)
+    form, tokens, found = best(lane.parameters)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens a round are expected of it.")
+    for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level
+        row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
+        told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
+        chosen = {"chosen": float(nodes)} if depth == levels else {}
+        lane.rank(lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told)
     yield from rounds(lane, drafter, verifier)

@@ -122,7 +122,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("speculative-decoding",),
-    views=TIMED_VIEWS,
+    views=("shortlist", *TIMED_VIEWS),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip

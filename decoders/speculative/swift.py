@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.parts import VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.parts import LAYER_VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shaping import SHAPING
@@ -49,6 +49,8 @@ def searching(parameters: dict) -> Drafter:
         skipped, before = now.candidate(lane.chooser), now.score
         right = matched(lane, skipped)
         better = now.learn(skipped, right / context)
+        used = "adopted" if before is None or better else "not adopted"
+        lane.rank(lane.tip, "matched", right / context, level=used)
         what = f"With {layers_of(skipped, now.total)} it matches {right} of {context} tokens"
         if before is None:
             lane.note(f"{what}: where the search begins.")
@@ -83,7 +85,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("swift",),
-    views=VIEWS,
+    views=LAYER_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,

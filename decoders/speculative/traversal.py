@@ -73,7 +73,8 @@ def walk(question: Question) -> Walk:
         p, q = standing.compared(leaf)
         chance, parent = standing.chance[leaf], standing.parent[leaf]
         passed, u = question.chooser.bernoulli(chance, ("accept", question.position, len(tests)))
-        tests.append(Test(leaf, bool(passed), p, q, u, sentence(chance, bool(passed))))
+        watched = ("chance of the path", chance, 1.0)
+        tests.append(Test(leaf, bool(passed), p, q, u, sentence(chance, bool(passed)), watched=watched))
         if passed:
             break
         standing.take_off(leaf)

@@ -15,8 +15,8 @@ from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
+    RELAXED_VIEWS,
     SAMPLED,
-    TIMED_VIEWS,
     Drafter,
     Question,
     Test,
@@ -112,7 +112,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *SHAPING,
     ),
-    views=TIMED_VIEWS,
+    views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

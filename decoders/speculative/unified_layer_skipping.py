@@ -77,7 +77,7 @@ def described(parameters: dict) -> list[Part]:
         *SHAPING,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
-    views=("entropy", "draft_round", "draft_tree", "dependencies", "text"),
+    views=("layers", "entropy", "draft_round", "draft_tree", "dependencies", "text"),
     badge=badge,
     parts=described,
     suits=parts_problem,

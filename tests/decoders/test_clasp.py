@@ -11,7 +11,7 @@ from decoders.engine import Engine
 from decoders.sequences import SequenceEngine
 from decoders.speculative.clasp import cosine, plan
 from decoders.thin import Layers
-from decoders.trace import Forward, Note
+from decoders.trace import Forward, Note, Score
 from decoders.tree import Tree
 from tests.decoders.deep import PROMPT, deep, run
 from tests.decoders.lossless import distance, law_of_rounds
@@ -32,15 +32,16 @@ def rotated(angles: list[float]):
 
 @pytest.mark.parametrize(("most", "skipped", "apart"), [(0, [], 0), (1, [0], 10), (2, [0, 2], 40)])
 def test_the_example_in_the_plane(most, skipped, apart):
-    found, close = plan(*rotated([10, 40, 30]), most)
+    found, close, table = plan(*rotated([10, 40, 30]), most)
     assert found == skipped and close == pytest.approx(cos(radians(apart)))
+    assert [set(row) for row in table] == [set(range(min(layer, most) + 1)) for layer in (1, 2, 3)]
 
 
 def test_an_identity_layer_is_skipped_first():
     for place in range(4):
         angles = [20.0, 35.0, 15.0]
         angles.insert(place, 0.0)
-        assert plan(*rotated(angles), 1) == ([place], pytest.approx(1.0))
+        assert plan(*rotated(angles), 1)[:2] == ([place], pytest.approx(1.0))
 
 
 def test_no_set_of_layers_ends_closer_than_the_best_and_the_plan_ends_where_it_says():
@@ -63,7 +64,7 @@ def test_no_set_of_layers_ends_closer_than_the_best_and_the_plan_ends_where_it_s
                 for layer in range(6):
                     state = state if layer in skipped else run(layer, state)
                 ends[skipped] = state
-            found, close = plan(streams, run, most)
+            found, close, _ = plan(streams, run, most)
             assert len(found) == most
             assert close == pytest.approx(float(cosine(ends[tuple(found)][0], streams[-1])))
             best = max(float(cosine(e[0], streams[-1])) for s, e in ends.items() if len(s) == most)
@@ -106,6 +107,11 @@ def test_the_text_is_greedys_whatever_is_skipped(kind, most):
     assert found.output() == run("greedy", model, tokens=24).output()
     plans = [n.text for s in found.steps for n in s.of(Note)]
     assert len(plans) >= 2 and all(text.startswith("Skips layers") for text in plans)
+    tables = [e for s in found.steps for e in s.of(Score) if e.level != "adopted"]
+    layers = deep(kind).engine.layer_count
+    assert len(tables) == layers * len(plans)  # a row a layer, and in the last one all are skipped
+    assert [row.parts["chosen"] for row in tables[layers - 1 :: layers]] == [most] * len(plans)
+    assert all(row.total == row.parts[f"skipped {row.parts['chosen']:.0f}"] for row in tables)
     assert model.engine.cache.used == 0
 
 

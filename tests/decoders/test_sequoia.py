@@ -11,7 +11,7 @@ from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import drafted
 from decoders.speculative.shapes import skeleton
 from decoders.tables import TableModel, exact_law
-from decoders.trace import Propose
+from decoders.trace import Propose, Score
 from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
 
 CHANCES = (0.6, 0.2, 0.1)
@@ -95,6 +95,18 @@ def test_it_has_the_target_s_law(shape):
     parameters = {"budget": 5, "acceptance": [0.5, 0.3, 0.1], **shape}
     law = law_of_rounds(Exhaustive(), "sequoia", models, parameters, 3, rounds=1)
     assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+
+
+def test_the_table_and_the_form_that_was_taken_are_told():
+    model, parameters = TableModel(random_table(1), 3), {"budget": 5, "max_depth": 3, "acceptance": CHANCES}
+    lane = Lane("sequoia", [0], {"target": model, "draft": model}, parameters, limits=Limits(6))
+    rows = [e for e in lane.advance().of(Score) if e.name == "tokens a round"]
+    assert [e.level for e in rows] == ["1 deep", "2 deep", "3 deep"]
+    assert list(rows[0].parts) == ["nodes 1", "nodes 2", "nodes 3"]  # as many children as chances
+    found = forms(CHANCES, 6, 4)
+    assert rows[2].parts["nodes 4"] == found.expected(5, 4) and rows[2].parts["chosen"] == 5
+    assert rows[2].total == found.expected(6, 4)
+    lane.close()
 
 
 def test_chances_that_cannot_be_are_refused():

@@ -9,7 +9,7 @@ from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and
 from decoders.speculative.parts import drafted
 from decoders.speculative.shapes import widths
 from decoders.tables import TableModel
-from decoders.trace import Verdict
+from decoders.trace import Score, Verdict
 
 
 def table(tokens: tuple[int, ...]) -> list[float]:
@@ -91,6 +91,21 @@ def test_slots_are_filled_in_order_of_their_worth():
         worth[node] = worth[parent] * draft.chance[node]
         used[parent] = used.get(parent, 0.0) + draft.chance[node]
     assert all(a >= b - 1e-12 for a, b in zip(filled, filled[1:], strict=False))
+
+
+def test_what_a_slot_was_worth_is_told_with_the_slots_that_it_opened():
+    model = TableModel(table, 3)
+    trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(12)).run()
+    told = [e for e in trace.steps[0].of(Score) if e.name == "slot"]
+    assert [e.total for e in told] == pytest.approx([1.0, 0.6, 0.48, 0.4])
+    assert told[0].parts == pytest.approx({"below": 0.6, "beside": 0.4})
+    assert told[3].parts == pytest.approx({"below": 0.3, "beside": 0.1})
+
+
+def test_no_slot_is_opened_behind_the_last_token():
+    model = TableModel(table, 3)
+    trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(2)).run()
+    assert all("below" not in e.parts for e in trace.steps[0].of(Score) if e.name == "slot")
 
 
 def test_a_draft_without_doubt_grows_a_chain():

@@ -9,7 +9,7 @@ from decoders.chooser import Exhaustive, Random
 from decoders.speculative.skip_search import Search, layers_of, start_set
 from decoders.speculative.sure_chain import sure_chain
 from decoders.thin import Blocks
-from decoders.trace import Commit, Forward, Note, Propose
+from decoders.trace import Commit, Forward, Note, Propose, Score
 from tests.decoders.deep import PROMPT, deep, run
 from tests.decoders.lossless import distance, law_of_rounds
 
@@ -47,7 +47,11 @@ def test_scores_are_the_share_of_tokens_that_the_thin_model_would_have_written(m
         logits = model.model(torch.tensor([[*PROMPT, *said[:-1]]]), use_cache=False).logits[0]
     right = sum(a == b for a, b in zip(logits[len(PROMPT) :].argmax(-1).tolist(), said[1:], strict=True))
     assert f"matches {right} of {context} tokens: where the search begins." in first
+    scores = [e for s in found.steps for e in s.of(Score)]
+    assert (scores[0].name, scores[0].total, scores[0].level) == ("matched", right / context, "adopted")
+    assert all(score.total > scores[0].total for score in scores[1:] if score.level == "adopted")
     plans = [f for s in found.steps for f in s.of(Forward) if f.kind == "plan"]
+    assert len(plans) == len(scores)
     assert {f.tokens for f in plans} == {context} and all(0 < f.share < 1 for f in plans)
 
 

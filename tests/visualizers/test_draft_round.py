@@ -74,3 +74,11 @@ def test_a_number_that_is_watched_against_its_limit_has_a_panel_of_its_own():
     assert marks["w1v3"]["text"] == ".500"
     marks = run([first, [Propose(7, 6, 2, -0.5, "target"), Commit([7], [-0.5])]])
     assert not any(str(m.get("panel", "")).startswith("w") and not m.get("gone") for m in marks.values())
+
+
+def test_a_number_far_above_its_limit_stays_in_its_panel_and_limits_may_differ():
+    scores = [Score(2, "gap", 9.0, {"limit": 1.0}), Score(3, "gap", 0.5, {"limit": 2.0})]
+    marks = run([[*round_of(), *scores]])
+    assert {m["node"]: m["y"] for m in marks.values() if m["kind"] == "symbol"} == {2: 6.0, 3: 0.5}
+    assert marks["w1"]["y0"] > 6.0 and marks["w1v2"]["text"] == "9.00"
+    assert marks["w1l"]["points"] == [[0.5, 1.0], [1.5, 1.0], [1.5, 2.0], [2.5, 2.0]]

@@ -1,9 +1,10 @@
 """Draft rounds, hand-made: chain and tree are one picture, states are verdicts, rounds never overlap."""
 
-from decoders.trace import Commit, Propose, Step, Verdict
+from decoders.trace import Commit, Distribution, Propose, Step, Verdict
 from tests.visualizers.folding import fold, of_kind, vocabulary
 from visualizers.draft_tree import DraftTree
 from visualizers.scene import Header
+from visualizers.text import Text
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
 PROMPT = [0, 1]
@@ -135,3 +136,14 @@ def test_a_verdict_in_a_later_round_changes_the_cell_where_it_stands():
     marks, ops = fold(DraftTree, [first, second], [0], ["a", "b", "c"])
     assert marks["n2"]["state"] == "rejected" and marks["n2"]["fill"] == "tint"
     assert marks["n2"]["glyph"] == "✕" and marks["n2"]["hover"][1] == "Unlikely."
+
+
+def test_what_passes_though_the_target_would_have_said_something_else_has_a_state_of_its_own():
+    offered = [Distribution(1, "target", [[3, -0.1], [2, -2.4]], 0.0, 0.3)]
+    events = [*offered, *chain()]
+    for temperature, state in ((0.0, "tolerated"), (1.0, "accepted")):  # who draws need not draw the best
+        marks, _ = fold(DraftTree, [events], PROMPT, WORDS, temperature=temperature)
+        assert marks["n2"]["state"] == state
+        text = Text(Header(PROMPT, vocabulary(*WORDS), {"temperature": temperature}))
+        chips = [op for op in text.feed(Step(0, events)) if op.get("kind") == "chip"]
+        assert next(chip["state"] for chip in chips if chip["node"] == 2) == state
