@@ -1,19 +1,20 @@
 """SmartSpec: the draft length with the most accepted tokens a second, by a model of what forwards cost.
 
-Liu et al. (2024), Optimizing Speculative Decoding for Serving Large Language Models Using Goodput. Here one
-text of a batch is decoded; the others are assumed to be like it. Times come from a linear model with fixed
-numbers, in arbitrary units, and not from this machine's clock, so that a run can be repeated.
+Liu et al. (2024), Optimizing Speculative Decoding for Serving Large Language Models Using Goodput. Times come
+from a linear model with fixed numbers, in arbitrary units, and not from this machine's clock, so that a run
+can be repeated.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.lengths import Length, chain
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
-from decoders.speculative.rounds import rounds
+from decoders.speculative.batch import PROMPTS, Text, batch_rounds, chains, draft_chains, too_long, too_many
+from decoders.speculative.lengths import Length
+from decoders.speculative.parts import Draft, Drafter, Verifier, Walk, badge, described
 from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
@@ -63,36 +64,51 @@ def best_goodput(
     return best
 
 
-def by_goodput(texts: int, most: int, capacity: int = 0) -> Length:
+@dataclass
+class Goodput:
     """Decides every EVERY rounds, by the running share of accepted guesses. After a decision for no guesses
     nothing more is learnt, so it stands.
     """
-    costs, state = CostModel(), {"rounds": 0, "alpha": START, "k": 0}
 
-    def longest(lane: Lane) -> int:
-        if state["rounds"] % EVERY == 0:
-            length = lane.tree.depths[lane.tip] + 1
-            state["k"] = best_goodput(state["alpha"], texts, length, costs, most, capacity)
+    most: int
+    capacity: int = 0
+    costs: CostModel = CostModel()
+    alpha: float = START
+    rounds: int = 0
+    k: int = 0
+
+    def decide(self, texts: int, length: int, note: Callable[[str], None]) -> int:
+        """Guesses for each of so many texts, which have about `length` tokens, in the coming round."""
+        if self.rounds % EVERY == 0:
+            self.k = best_goodput(self.alpha, texts, length, self.costs, self.most, self.capacity)
             many = "1 text" if texts == 1 else f"{texts} texts"
-            lane.note(
-                f"For {many} at once and an acceptance of {number(state['alpha'])}, {state['k']} guesses a "
-                "round promise the most tokens for the time."
+            note(
+                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses a round "
+                "promise the most tokens for the time."
             )
-        state["rounds"] += 1
-        return state["k"]
+        self.rounds += 1
+        return self.k
 
-    def observe(drafted: int, accepted: int) -> None:
-        state["alpha"] = KEPT * state["alpha"] + (1.0 - KEPT) * accepted / drafted
+    def observe(self, drafted: int, accepted: int) -> None:
+        """Hears of the guesses of a round."""
+        if drafted:
+            self.alpha = KEPT * self.alpha + (1.0 - KEPT) * accepted / drafted
 
-    says = "As many as promise the most accepted tokens for the time that a round of the whole batch takes."
-    return Length(longest, says, observe=observe)
+
+SAYS = "As many as promise the most accepted tokens for the time that a round of the whole batch takes."
+
+
+def by_goodput(most: int) -> Length:
+    """The policy for one text."""
+    policy = Goodput(most)
+    return Length(lambda lane: policy.decide(1, lane.tree.depths[lane.tip] + 1, lane.note), SAYS,
+                  observe=policy.observe)  # fmt: skip
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain of the length with the best goodput; greedy match at temperature 0, else token rejection."""
+    """Chains of the length with the best goodput; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
-    length = by_goodput(parameters["batch_size"], parameters["num_assistant_tokens"], parameters["capacity"])
-    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
+    return simplest(chains(temperature, SAYS), temperature)
 
 
 @strategy(
@@ -101,27 +117,45 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     family="speculative",
     needs=("target", "draft"),
     parameters=(
-        Parameter("batch_size", "int", 1, "Texts that are decoded at once.", low=1, high=1024),
+        PROMPTS,
+        Parameter(
+            "load", "int", 0, "Further texts that are assumed beside the batch, as a busy server has them.",
+            low=0, high=1024,
+        ),
         Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
         Parameter("capacity", "int", 0, "Tokens that all caches hold together; 0: no limit.", low=0),
         *SHAPING,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
-    views=TIMED_VIEWS,
+    views=("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)
+    together=too_many,
+    suits=too_long,
+)  # fmt: skip
 def smartspec(lane: Lane) -> Iterator[None]:
     """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
 
-    1. The share alpha of accepted guesses is followed: `alpha = .85 alpha + .15 newest`.
+    1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
     2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens a text and takes a time that
        grows with the batch. The quotient is the goodput.
-    3. Every 20 rounds k is raised from 0 until the goodput falls.
-    4. The target checks the chain, as in speculative decoding.
+    3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
+    4. One target forward checks the chains of all texts, and each keeps what it accepts.
 
-    One text of a batch is decoded here; batch_size says how many more are assumed beside it. The times are
-    those of a fixed linear model, not of this machine. The text is the target's whatever the length.
+    The lane's prompt is the first text. `load` says how many more are assumed beside those that are decoded.
+    The times are those of a fixed linear model, not of this machine. Each text is the target's whatever the
+    length.
     """
-    drafter, verifier, _ = parts(lane.parameters)
-    yield from rounds(lane, drafter, verifier)
+    _, verifier, _ = parts(lane.parameters)
+    policy = Goodput(lane.parameters["num_assistant_tokens"], lane.parameters["capacity"])
+
+    def propose(texts: list[Text]) -> list[Draft]:
+        length = math.ceil(fmean(text.length for text in texts))
+        k = policy.decide(len(texts) + lane.parameters["load"], length, lane.note)
+        lane.rank(lane.tip, "draft length", k)
+        return draft_chains(texts, [k] * len(texts))
+
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+        policy.observe(sum(len(draft.nodes) for draft in drafts), sum(len(walk.path) for walk in walks))
+
+    yield from batch_rounds(lane, propose, verifier, observe)

@@ -42,7 +42,7 @@ LENGTHS = {  # of a chain, from `depth`
     "confident": lambda depth: lengths.confident(0.4, depth),
     "cut before doubt": lambda depth: lengths.cut_before(0.4, depth),
     "stop rule of SpecDec++": lambda depth: until_doubtful(0.3, min(2, depth), depth),
-    "goodput": lambda depth: by_goodput(1, depth),
+    "goodput": by_goodput,
 }
 SHAPES = {
     "chain": lambda s: lengths.chain(LENGTHS[s["length"]](s["depth"]), s["temperature"]),

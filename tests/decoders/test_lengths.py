@@ -62,7 +62,8 @@ def test_the_best_goodput_of_the_dossier_s_model():
 
 
 def test_smartspec_decides_every_twenty_rounds_and_says_so():
-    trace = Lane("smartspec", [0], tables(), {"temperature": 1.0}, limits=Limits(120)).run()
+    by_itself = {"temperature": 1.0, "prompts": ""}
+    trace = Lane("smartspec", [0], tables(), by_itself, limits=Limits(120)).run()
     told = [step.index for step in trace.steps if step.of(Note)]
     assert told == list(range(0, len(trace.steps), 20)) and len(told) > 1
     drafted = trace.costs.per_step_drafted
@@ -71,7 +72,7 @@ def test_smartspec_decides_every_twenty_rounds_and_says_so():
 
 
 def test_under_load_smartspec_does_not_speculate():
-    trace = Lane("smartspec", [0], tables(), {"batch_size": 1024}, limits=Limits(30)).run()
+    trace = Lane("smartspec", [0], tables(), {"load": 1020}, limits=Limits(30)).run()
     assert not trace.costs.proposed and len(trace.output()) == 30
 
 
@@ -88,7 +89,7 @@ def test_a_policy_that_does_not_look_leaves_the_law_alone(length, verifier):
 
 
 def test_over_several_rounds_the_law_of_smartspec_is_the_target_s():
-    models, parameters = tables(9), {"temperature": 1.0}
+    models, parameters = tables(9), {"temperature": 1.0, "prompts": ""}
     found = law_of_rounds(Exhaustive(), "smartspec", models, parameters, 3)
     assert distance(found, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
