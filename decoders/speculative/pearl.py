@@ -45,6 +45,14 @@ def schedule(parameters: dict) -> Part:
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round.", low=1, high=32
         ),
+        Parameter(
+            "pre_verify", "bool", True, "The target tests the first token of a window while the draft writes "
+            "the rest; without it, the target waits for the window."
+        ),
+        Parameter(
+            "post_verify", "bool", True, "The draft writes the next window while the target tests this one; "
+            "without it, the draft waits, and a window that passes is followed by a token of the target's."
+        ),
         CONCURRENT,
         *SHAPING,
     ),
@@ -65,7 +73,8 @@ def pearl(lane: Lane) -> Iterator[None]:
 
     A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: where it would stand,
     the draft's next token is tested. A round takes as long as the slower of both, so the window should take
-    the draft as long as one forward takes the target.
+    the draft as long as one forward takes the target. Without pre_verify or post_verify it is the paper's
+    ablation; without both, drafting and testing take turns.
     """
     _, verifier, _ = parts(lane.parameters)
     count = lane.parameters["num_assistant_tokens"]
@@ -73,4 +82,5 @@ def pearl(lane: Lane) -> Iterator[None]:
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
         return [written(lane, draft, end, min(count, room))]
 
-    yield from overlapped(lane, verifier, write)
+    modes = {name: lane.parameters[name] for name in ("pre_verify", "post_verify")}
+    yield from overlapped(lane, verifier, write, **modes)

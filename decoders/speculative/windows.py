@@ -28,21 +28,32 @@ def all_of(lane: Lane, draft: Draft, window: list[int]) -> int:
     return len(window)
 
 
-def overlapped(lane: Lane, verifier: Verifier, write: Write, sure_part: Split = all_of) -> Iterator[None]:
+def overlapped(
+    lane: Lane,
+    verifier: Verifier,
+    write: Write,
+    sure_part: Split = all_of,
+    pre_verify: bool = True,
+    post_verify: bool = True,
+) -> Iterator[None]:
     """Rounds in which the target reads the newest token and the sure part of the window, in a thread of its
     own if the lane asks for that, while `write` goes on behind it.
 
     What is tested are the sure part and the first tokens of what was written; a round whose tests all pass
-    draws no token of its own.
+    draws no token of its own. Without `pre_verify` the target waits while the first window is written, and
+    without `post_verify` the draft waits while a window is tested.
     """
     draft, window = Draft(lane.tip), []
     with Beside(lane, lane.parameters["concurrent"]) as target:
         while lane.more:
+            if not window and not pre_verify:
+                window = [n for sequence in write(draft, lane.tip, [], lane.left) for n in sequence]
             mode, count = "Post" if window else "Pre", sure_part(lane, draft, window)
             sure, begun = window[:count], window[count:]
             nodes = [lane.tip, *open_ends(lane, sure)][: lane.left]
             answer = target.score(nodes)
-            ahead = [s for s in write(draft, (sure or [lane.tip])[-1], begun, lane.left - len(sure)) if s]
+            room = lane.left - len(sure) if post_verify or not window else 0
+            ahead = [s for s in write(draft, (sure or [lane.tip])[-1], begun, room) if s]
             draft.nodes = [*sure, *(sequence[0] for sequence in ahead)]  # these are tested now
             new = sum(map(len, ahead)) - len(begun)
             lane.note(f"{mode}-verify: {tests(len(draft.nodes), new)}")

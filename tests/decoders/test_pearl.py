@@ -94,6 +94,33 @@ def test_it_has_the_targets_law_over_several_windows(count, eos):
     assert distance(law, exact_law(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
 
 
+WITHOUT = [("pre_verify",), ("post_verify",), ("pre_verify", "post_verify")]
+
+
+@pytest.mark.parametrize("left_out", WITHOUT)
+def test_its_ablations_have_the_targets_law_too(left_out):
+    parameters = {"num_assistant_tokens": 2, "temperature": 1.0, "concurrent": False}
+    parameters |= dict.fromkeys(left_out, False)
+    law = law_of_rounds(Exhaustive(), "pearl", pair("close"), parameters, 3)
+    assert distance(law, exact_law(pair("close")["target"], (0,), 3, shape_of(parameters))) < 1e-12
+
+
+@pytest.mark.parametrize("left_out", WITHOUT)
+def test_what_each_mode_saves(left_out):
+    """A draft that is right: (tokens that the target reads, tokens that are written) of the first rounds."""
+    model = TableModel(random_table(3), 3)
+    parameters = {"num_assistant_tokens": 4, "concurrent": False, **dict.fromkeys(left_out, False)}
+    found = run({"target": model, "draft": TableModel(model.table, 3)}, parameters, tokens=40)
+    read = [sum(f.tokens for f in s.of(Forward) if f.model == "target") for s in found.steps[:4]]
+    drafts = [sum(f.model == "draft" for f in s.of(Forward)) for s in found.steps[:4]]
+    wanted = {
+        ("pre_verify",): ([5, 4, 4, 4], [8, 4, 4, 4]),  # one window more at first, then as ever
+        ("post_verify",): ([1, 4, 1, 4], [4, 0, 4, 0]),  # a window passes, then the next one is begun
+        ("pre_verify", "post_verify"): ([5, 5, 5, 5], [4, 4, 4, 4]),  # plain speculative decoding
+    }
+    assert (read, drafts) == wanted[left_out]
+
+
 @pytest.fixture(scope="module")
 def models():
     return {"target": tiny.make("llama"), "draft": tiny.make("llama", 1)}
