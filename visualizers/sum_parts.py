@@ -1,38 +1,41 @@
-"""Parts: what the sums are made of by which beams are ranked: likelihood, and what was added to it.
+"""Parts: what the sums are made of by which texts are ranked: likelihood and what was added to it, or the
+cost of the way here and of what is still to come.
 
-A fold over Propose, Score (of a sum with the part `sum_logprob` and one more; a rank if it lives), Verdict
-and Commit. A column is a step; each candidate has two bars: a dark one from 0 down to its log-probability,
-and beside it a light one from there to its sum. Where likelihood counts with a weight, the dark one is as
-long as it counts. Knows no strategy.
+A fold over Propose, Score (of a sum with the part `sum_logprob` and one more, a rank if it lives; or of a
+"priority" with the parts `g` and `h`, less is better), Verdict and Commit. A column is a step; each candidate
+has two bars: a dark one from 0 down to its first part, and beside it a light one from there to its sum. Where
+likelihood counts with a weight, the dark one is as long as it counts. Knows no strategy.
 """
 
 from visualizers.entropy import mark
 from visualizers.scale import Scale
 from visualizers.scene import Header, Nodes, Op, view
 
-LIKELY = "sum_logprob"
+LIKELY, PAID, TO_COME, WAITS = "sum_logprob", "g", "h", "priority"
 MOST = 8  # candidates of a column that are drawn: those that live, then the best of the others
 SHARE = 0.86  # of a column, for its candidates
 DARK, LIGHT = 0, 3  # greys
 LOOKS = {
     "live": {"glyph": "dot", "role": "live"},
     "finished": {"glyph": "square", "role": "finished"},
+    "opened": {"glyph": "diamond", "role": "soft"},
     "chosen": {"glyph": "dot", "role": "chosen"},
 }
-QUESTION = "How much of each rank is likelihood, and how much was added to it?"
+QUESTION = "What are the sums made of by which texts are ranked?"
 
 
 @view("sum_parts", "Parts")
 class SumParts:
-    """y: natural logarithms, 0 at the top; below the bars of a candidate what became of it."""
+    """y: sums, what is worse further down; below the bars of a candidate what became of it."""
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.column = 0
-        self.scale = Scale(1.0)
+        self.scale = Scale(1.0, top=0.0)
         weighed = header.parameters.get("combine") != "product"
         self.weight = header.parameters.get("likelihood_weight", 1.0) if weighed else 1.0
-        self.room = min(MOST, 2 * header.parameters.get("num_beams", 2))  # candidates of a column
+        given = header.parameters
+        self.room = min(MOST, given.get("num_samples", 2 * given.get("num_beams", 2)))  # of a column
         self.places: dict[int, float] = {}  # node -> x of its bars
         self.dots: set[int] = set()  # nodes with a mark of their fate
 
@@ -48,9 +51,10 @@ class SumParts:
             "first": 1, "column": 14 * self.room, "column_narrow": 11 * self.room, "widest": 24 * self.room,
             "columns": 8, "left": 44, "right": 8, "axis": "step", "overview": "piled",
             "legend": [
-                ["bar", "■", "ink", "dark: log p"],
+                ["bar", "■", "ink", "dark: log p, or g"],
                 ["bar", "▪", "soft", "light: from there to the sum"],
-                ["symbol:live", "●", "live", "goes on"],
+                ["symbol:live", "●", "live", "goes on, or waits"],
+                ["symbol:diamond", "◇", "soft", "opened"],
                 ["symbol:finished", "■", "finished", "finished"],
                 ["symbol:chosen", "●", "chosen", "the text"],
             ],
@@ -63,7 +67,9 @@ class SumParts:
             match type(event).__name__:
                 case "Propose":
                     self.nodes.add(event)
-                case "Score" if LIKELY in event.parts and len(event.parts) > 1:
+                    if event.parent in self.dots:
+                        fates[event.parent] = "opened"
+                case "Score" if self._first(event) is not None:
                     scored[event.node] = event  # the last one has the rank
                 case "Verdict":
                     fates[event.node] = event.status
@@ -72,7 +78,7 @@ class SumParts:
         fresh = [e for e in scored.values() if e.node not in self.places]
         fresh.sort(key=lambda e: (e.rank is None and fates.get(e.node) != "finished", -e.total))
         ops = self._candidates(fresh[:MOST]) if fresh else []
-        fates |= {e.node: "live" for e in fresh if e.rank is not None}
+        fates |= {e.node: "live" for e in fresh if e.rank is not None or e.name == WAITS}
         for node, fate in (fates | dict.fromkeys(final, "chosen")).items():
             if node in self.places:
                 ops += self._fate(node, fate)
@@ -93,15 +99,17 @@ class SumParts:
         """A column: two bars for each candidate, in the order of their sums."""
         self.column += 1
         ops: list[Op] = []
-        if self.scale.grow([0.0, *(end for e in scored for end in (e.total, self._likely(e)))]):
+        ends = [end for e in scored for end in (e.total, self._first(e))]
+        self.scale.top = max(self.scale.top, *ends)
+        if self.scale.grow([0.0, *ends]):
             ops.append({"id": "sums", "set": self.scale.panel()})
         wide = SHARE / self.room
         for at, event in enumerate(sorted(scored, key=lambda e: -e.total)):
             x = self.column - SHARE / 2 + wide * (at + 0.5)
-            node, likely, total = event.node, self._likely(event), event.total
+            node, first, total = event.node, self._first(event), event.total
             hover = [self._words(event), "".join(map(self.nodes.text, self.nodes.path(node)))]
             for name, off, (y0, y1), rank in (
-                ("p", -0.2, (0.0, likely), DARK), ("a", 0.2, (likely, total), LIGHT),
+                ("p", -0.2, (0.0, first), DARK), ("a", 0.2, (first, total), LIGHT),
             ):  # fmt: skip
                 place = {"x": round(x + off * wide, 4), "w": round(0.4 * wide, 4), "rank": rank}
                 ends = {"y0": round(min(y0, y1), 4), "y1": round(max(y0, y1), 4)}
@@ -111,19 +119,25 @@ class SumParts:
             self.places[node] = round(x, 4)
         best = max(scored, key=lambda e: e.total)
         heading = {"lead": f"step {self.column}, the best", "heading": f": {self._words(best)}."}
-        short = {"short": f": sum {said(best.total)}."}
+        short = {"short": f": {said(abs(best.total)) if best.name == WAITS else said(best.total)}."}
         return [*ops, {"id": "said", "set": heading | short}, {"say": "".join(heading.values())}]
 
-    def _likely(self, event) -> float:
-        """What its likelihood brings to a sum."""
+    def _first(self, event) -> float | None:
+        """What the first part brings to a sum; None if it is no sum of two."""
+        if event.name == WAITS and {PAID, TO_COME} <= set(event.parts):
+            return -event.parts[PAID]
+        if LIKELY not in event.parts or len(event.parts) < 2:
+            return None
         return self.weight * event.parts[LIKELY]
 
     def _words(self, event) -> str:
-        """`sum −1.20: log p −0.90, diversity −0.30`; with a weight `0.1 log p −0.90, value +0.30`."""
-        likely, name = self._likely(event), next(name for name in event.parts if name != LIKELY)
+        """`sum −1.20: log p −0.90, diversity −0.30`, with a weight `0.1 log p −0.90`; `f 1.00: g .., ..`."""
+        if event.name == WAITS:
+            return f"f {said(-event.total)}: g {said(event.parts[PAID])}, h {said(event.parts[TO_COME])}"
+        first, name = self._first(event), next(name for name in event.parts if name != LIKELY)
         weight = "" if self.weight == 1.0 else f"{self.weight:g} "
-        rest = said(event.total - likely)
-        return f"sum {said(event.total)}: {weight}log p {said(likely)}, {name.replace('_', ' ')} {rest}"
+        rest = said(event.total - first)
+        return f"sum {said(event.total)}: {weight}log p {said(first)}, {name.replace('_', ' ')} {rest}"
 
 
 def said(value: float) -> str:

@@ -57,7 +57,7 @@ class State:
     together=values.unusable,
     suits=values.unscored,
     papers=("a-star-decoding",),
-    views=("pieces", "queue", "entropy", "dependencies", "text"),
+    views=("pieces", "queue", "sum_parts", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,

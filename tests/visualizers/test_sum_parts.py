@@ -45,3 +45,12 @@ def test_likelihood_counts_as_much_as_its_weight(combine, end):
     given = {"num_beams": 1, "combine": combine, "likelihood_weight": 0.1}
     marks, _ = fold(SumParts, steps(), [0], WORDS, **given)
     assert marks["p1"]["y0"] == end == marks["a1"]["y1"] and marks["a1"]["y0"] == -2
+
+
+def test_what_waits_has_its_way_and_what_is_still_to_come():
+    waits = [Propose(1, 0, 1, -1, "target"), Score(1, "priority", -0.75, {"g": 0.25, "h": 0.5})]
+    marks, _ = fold(SumParts, [waits], [0], WORDS, num_samples=2)
+    assert (marks["p1"]["y0"], marks["a1"]["y0"], marks["a1"]["y1"]) == (-0.25, -0.75, -0.25)
+    assert marks["d1"]["role"] == "live" and marks["p1"]["hover"][0] == "f 0.75: g 0.25, h 0.50"
+    marks, _ = fold(SumParts, [waits, [Propose(2, 1, 2, -1, "target")]], [0], WORDS, num_samples=2)
+    assert marks["d1"]["glyph"] == "diamond"
