@@ -27,20 +27,27 @@ class Moments:
 
 
 def window_losses(
-    model: PreTrainedModel, tokens: list[int], window: int, step: float, rule: str = "adam"
+    model: PreTrainedModel,
+    tokens: list[int],
+    window: int,
+    step: float,
+    rule: str = "adam",
+    moved: list[torch.Tensor] | None = None,
 ) -> list[float]:
     """-log p in nats of tokens[1:], each predicted before its own gradient is used.
 
     Window by window: a forward over the window's tokens with the cache so far; the gradient of its mean loss
     with respect to every cached key and value; one step of size `step` on these (`rule`: sgd, or adam with
     moments for each state); then the window's own states are computed again from the states that moved.
-    Raises ValueError for another rule or a window below 1.
+    `moved`: a list that gets a tensor [context] for each layer, how far the states of each position lie in
+    the end from where they were computed. Raises ValueError for another rule or a window below 1.
     """
     if rule not in RULES or window < 1:
         raise ValueError(f"rule must be one of {', '.join(RULES)} and window at least 1.")
     ids = torch.tensor([tokens], device=model.device)
     states: list[list[torch.Tensor]] = []  # for each layer: keys and values [1, heads, context, width]
     moments: list[list[Moments]] = []
+    origins: list[list[torch.Tensor]] = []  # the states as they were computed
     losses: list[float] = []
     for start in range(0, len(tokens) - 1, window):
         read = ids[:, start : start + window]
@@ -62,11 +69,24 @@ def window_losses(
             cache = cache_of(model, states)
             model(read, past_key_values=cache, use_cache=True)
         states = [[layer.keys, layer.values] for layer in cache.layers]
+        origins = [
+            [part if known is None else torch.cat([known[at], part[:, :, known[at].shape[2] :]], dim=2)
+             for at, part in enumerate(layer)]
+            for layer, known in zip(states, origins or [None] * len(states), strict=True)
+        ]  # fmt: skip
         moments = [
             [grown(kept[at] if kept else None, part) for at, part in enumerate(layer)]
             for layer, kept in zip(states, moments or [None] * len(states), strict=True)
         ]
+    if moved is not None:
+        moved += [distances(layer, known) for layer, known in zip(states, origins, strict=True)]
     return losses
+
+
+def distances(states: list[torch.Tensor], origins: list[torch.Tensor]) -> torch.Tensor:
+    """How far a layer's keys and values together have moved, position by position [context]."""
+    squares = [((now - then).float() ** 2).sum((0, 1, 3)) for now, then in zip(states, origins, strict=True)]
+    return sum(squares).sqrt()
 
 
 def cache_of(model: PreTrainedModel, states: list[list[torch.Tensor]]) -> DynamicCache:

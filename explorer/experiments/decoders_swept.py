@@ -109,7 +109,7 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
     tasks, all_closed = [columns.index(task) for task in CLOSED], columns.index("closed")
     for method, (settings, usual) in METHODS.items():
         own = [next(left) for _ in settings]
-        names = [row[0].partition(": ")[2] for row in own]
+        names = [row[0].partition(": ")[2].removeprefix("—") for row in own]
         strips.append(Strip(method, names, [[row[at] for row in own] for at in tasks]))
         shares = [row[all_closed] for row in own]
         spread.append(Marked(method, [max(shares), shares[usual], fmean(shares)]))

@@ -9,12 +9,17 @@ token, each predicted before its own gradient is used; step 0 is the plain model
 from pathlib import Path
 from statistics import fmean
 
+import torch
+from transformers import PreTrainedModel
+
 from decoders.moving_states import window_losses
 from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.pictures import Heat, Strip
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("making-the-most-of-your-model",)
 TASKS, TEXTS, TOKENS, WINDOW = ("facts", "translate", "json"), 3, 400, 25
+TOGETHER = 5  # positions of a cell
 CHARACTERS = 1000  # of a text: no more than 512 tokens
 STEPS = {"sgd": (0.1, 0.3, 1.0, 3.0), "adam": (0.001, 0.003, 0.01, 0.03)}
 README = Path(__file__).resolve().parents[2] / "README.md"
@@ -35,7 +40,7 @@ def texts(models: Models) -> dict[str, list[list[int]]]:
 
 def run(models: Models) -> Result:
     """A row for each kind of text, rule and step; curves of the best over the windows."""
-    model, rows, lines, says = models["target"].model, [], [], []
+    model, rows, lines, says, pictures = models["target"].model, [], [], [], []
     for kind, some in texts(models).items():
         plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
         told = {("—", 0.0): plain}
@@ -55,9 +60,22 @@ def run(models: Models) -> Result:
         if kind == "README":
             for name, key in (("plain", ("—", 0.0)), ("moved", best)):
                 lines.append(Line(name, by_window(told[key])))
+            pictures = [picture(model, some[0], *best)] if best[1] else []
     columns = ["text", "rule", "step", "loss", "against plain", "tokens that gain"]
     chart = Chart("The README, window by window", "window", "nats a token", lines)
-    return Result(columns, rows, says, chart)
+    return Result(columns, rows, says, chart, pictures=pictures)
+
+
+def picture(model: PreTrainedModel, text: list[int], rule: str, step: float) -> Heat:
+    """How far the states of a text have moved at its end, by layer and position, some positions together."""
+    moved: list[torch.Tensor] = []
+    window_losses(model, text, WINDOW, step, rule, moved)
+    rows = [[round(float(part.mean()), 4) for part in layer.split(TOGETHER)] for layer in moved]
+    places = [f"from position {at * TOGETHER + 1} on" for at in range(len(rows[0]))]
+    strips = [Strip(f"layer {number}", places, [row]) for number, row in enumerate(rows, 1)]
+    says = "the distance of keys and values from where they were computed"
+    columns = ["positions of the README's first piece"]
+    return Heat("How far the cached states have moved", says, columns, strips, 0.0, max(map(max, rows)))
 
 
 def by_window(losses: list[list[float]]) -> list[list[float]]:

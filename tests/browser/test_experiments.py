@@ -46,3 +46,22 @@ def test_an_arrow_opens_the_decoding_of_its_call(visit):
     answer = [m["says"] for m in found["messages"] if m.get("call") == last][-1]
     chips = page.get_by_role("region", name="Lane 1").locator(".dp-chip").all_inner_texts()
     assert answer.partition("text ")[2].replace(" ", "␣") in "".join(chips)
+
+
+def test_every_picture_of_an_answer_is_drawn_and_read(visit):
+    """Also on a phone nothing sticks out, and what is pointed at is said."""
+    page = visit(390, 900)
+    page.evaluate("decodingExplorer.app.showSection('experiments')")
+    kinds = set()
+    for found in experiments.stored():
+        if pictures := found.get("pictures"):
+            card = page.locator(f'details[aria-label="{found["title"]}"]')
+            card.locator("summary").click()
+            assert card.locator("figure.figure").count() == len(pictures)
+            kinds |= {picture["kind"] for picture in pictures}
+    assert {"heat", "spread", "board", "clouds"} <= kinds
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    cell = page.locator(".heat-strip .heat-cell").first
+    cell.hover()
+    said = cell.locator("xpath=ancestor::figure").locator(".chart-read")
+    assert said.inner_text() == "greedy, count: .50"

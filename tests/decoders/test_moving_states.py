@@ -85,3 +85,14 @@ def test_adam_keeps_moments_for_each_state():
 def test_another_rule_is_refused(model):
     with pytest.raises(ValueError, match="rule must be one of sgd, adam"):
         window_losses(model, TEXT, 4, 0.1, "magic")
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_what_has_moved_is_told_by_layer_and_position(model, rule):
+    """Nothing without a step; with one all but the last window, which no gradient has reached yet."""
+    still, moved = [], []
+    window_losses(model, TEXT, 5, 0.0, rule, still)
+    window_losses(model, TEXT, 5, 0.1, rule, moved)
+    assert len(moved) == model.config.num_hidden_layers and not any(layer.any() for layer in still)
+    for layer in moved:
+        assert len(layer) == len(TEXT) and bool((layer[:15] > 0).all()) and not layer[15:].any()
