@@ -95,6 +95,8 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
             best = sorted((value[n] for n in draft.nodes), reverse=True)[:count]
             least = best[-1] if len(best) == count else -math.inf
             before, expected = expected, sum(map(math.exp, best))
+            if level:
+                lane.rank(level[0], "gain of the level", expected - before, limit=delta)
             level = open_ends(lane, level)
             if expected - before <= delta or not level:
                 break

@@ -56,6 +56,14 @@ def test_a_level_that_adds_too_little_is_the_last_one(delta, expected):
     assert set(grown(best_paths(3, 12, delta), 0.0)[0]) == expected
 
 
+def test_what_each_level_added_is_told_beside_its_limit():
+    model, parameters = TableModel(table, 3), {"budget": 3, "max_depth": 12, "delta": 0.3}
+    trace = Lane("opt_tree", [0], {"target": model, "draft": model}, parameters, limits=Limits(12)).run()
+    told = [e for e in trace.steps[0].of(Score) if e.name == "gain of the level"]
+    assert [e.total for e in told] == pytest.approx([1.0, 0.38, 0.084])
+    assert {e.parts["limit"] for e in told} == {0.3}
+
+
 def test_what_is_ranked_out_is_pruned_and_told():
     paths, lane, draft = grown(expand_and_rerank(2, 3, 4), 0.0)
     assert paths == ["a", "b", "aa", "aaa"] and len(draft.nodes) == 4
