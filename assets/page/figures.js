@@ -37,6 +37,21 @@ window.ExplorerPage = window.ExplorerPage || {};
     return [grid, h("p", { class: "figure-key" }, share(low), h("span", { class: "heat-key" }, ...key), share(high), h("span", {}, says))];
   }
 
+  // A cell for each row and token, in columns wide enough for words, which are cut and never turned; many rows are low.
+  const WIDE = 46, CELL = 18, LOWER = 7, MANY = 16; // pixels of a cell, its height where there are many rows, from how many on
+  function tokens({ title, says, tokens: words, rows, values, high, every }, read) {
+    const tall = rows.length > MANY ? LOWER : CELL, name = (at) => rows[at] || (at ? name(at - 1) : "");
+    const cell = (value, at, column) => h("span", {
+      class: "map-cell" + (every && (column + 1) % every === 0 && column + 1 < words.length ? " behind" : ""),
+      onpointerenter: () => read(words[column] + ", " + name(at) + ": " + number(value)),
+    }, h("i", { style: "opacity:" + (0.04 + 0.8 * Math.max(0, Math.min(1, value / high))).toFixed(2) }));
+    const grid = h("div", { class: "map" }, h("span", {}), ...words.map((word) => h("span", { class: "map-head", title: word }, word)),
+      ...rows.flatMap((row, at) => [h("span", { class: "map-name" }, row), ...values[at].map((value, column) => cell(value, at, column))]));
+    grid.style.gridTemplate = `20px repeat(${rows.length}, ${tall}px) / max-content repeat(${words.length}, ${WIDE}px)`;
+    const frame = h("div", { class: "figure-scroll", tabindex: "0", role: "region", "aria-label": title + ": " + says }, grid);
+    return [frame, h("p", { class: "figure-key" }, says + "; full: " + number(high))];
+  }
+
   // A track for each row, with a mark for each name and a line from the lowest to the highest.
   const MARKS = ["diamond", "disc", "bar"];
   function spread({ title, x, names, rows }, read) {
@@ -146,7 +161,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   // A picture of an answer, with a line below it that says what is pointed at.
   page.figure = function (picture, found) {
     const said = h("div", { class: "chart-read", "aria-live": "polite" }), read = (words) => (said.textContent = words);
-    const parts = { heat, spread, board, clouds }[picture.kind](picture, read, found);
-    return h("figure", { class: "figure" }, h("figcaption", {}, h("b", {}, picture.title)), ...parts, said);
+    const parts = { heat, tokens, spread, board, clouds }[picture.kind](picture, read, found);
+    return h("figure", { class: "figure " + picture.kind }, h("figcaption", {}, h("b", {}, picture.title)), ...parts, said);
   };
 })(window.ExplorerPage);

@@ -27,7 +27,8 @@ from explorer.experiments.block_ffn import (
     scores,
     unused,
 )
-from explorer.experiments.small_models import fit, own_text
+from explorer.experiments.pictures import TokenMap
+from explorer.experiments.small_models import fit, own_text, words
 
 PAPERS = ("blockffn",)
 MIXTRAL = "llama-tiny-moe"
@@ -37,6 +38,7 @@ ROWS, HELD_OUT, LENGTH, STEPS, RATE = 1024, 128, 64, 300, 3e-3
 CHUNK, LOCALITY, SPARSITY, STABLE, EVERY = 8, 2e-3, 5e-2, 100, 20
 IN_A_ROW = (1, 2, 4, 8, 16)
 PROMPTS, TOKENS = 4, 48
+SHOWN = 32  # tokens of a text whose experts are drawn
 WAYS = {
     "greedy": ("greedy", {}),
     "chain of 1": ("speculative", {"num_assistant_tokens": 1, "temperature": 0.0}),
@@ -165,6 +167,16 @@ def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> t
     return rows, Line(one.name, sorted(row[2:4] for row in ways)), told
 
 
+def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
+    """Which experts read each of the first tokens [T] of a text; those of a layer below each other."""
+    active = one.read(row[None])[:, 0]  # [L, T, E]
+    layers, _, experts = active.shape
+    names = [f"layer {at // experts + 1}" if at % experts == 0 else "" for at in range(layers * experts)]
+    values = active.transpose(1, 2).flatten(0, 1).float().tolist()
+    chunks = f"1: the expert read the token; lines every {CHUNK} tokens"
+    return TokenMap(f"Experts of each token, {one.name}", chunks, tokens, names, values, every=CHUNK)
+
+
 def run(models: Models) -> Result:
     """Rows for each mixture: tokens in a row, then what was verified; curves of the latter."""
     text = own_text(models, ROWS + HELD_OUT, LENGTH)
@@ -175,7 +187,9 @@ def run(models: Models) -> Result:
         way: [decoded(models, name, p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
         for way, (name, settings) in WAYS.items()
     }
-    found = [asked_of(one, held, traces) for one in mixtures(models, small)]
+    readers = mixtures(models, small)
+    found = [asked_of(one, held, traces) for one in readers]
+    maps = [drawn(one, held[0, :SHOWN], words(models, held[0, :SHOWN])) for one in readers]
     losses = ", ".join(f"{held_out_loss(model, held):.3f} {name}" for name, model in small.items())
     lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in found)
     apart = max(skipped(model, held[:16]) for model in small.values())
@@ -193,4 +207,4 @@ def run(models: Models) -> Result:
     ]  # fmt: skip
     lines = [line for _, line, _ in found]
     chart = Chart("Experts that a forward needs", "tokens verified", "share of all experts", lines, log=True)
-    return Result(columns, [row for some, *_ in found for row in some], says, chart)
+    return Result(columns, [row for some, *_ in found for row in some], says, chart, pictures=maps)

@@ -22,7 +22,8 @@ from torch import nn
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.exits_model import Exits, joint_weights, rotated, skip_chances, skip_weights
 from explorer.experiments.information_surplus import by_frequency
-from explorer.experiments.small_models import fit, next_loss, own_text
+from explorer.experiments.pictures import TokenMap
+from explorer.experiments.small_models import fit, next_loss, own_text, words
 
 PAPERS = ("one-model-to-train-them-all",)
 LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)
@@ -30,6 +31,7 @@ FREQUENT = 1023  # tokens that are told apart: with all, the head would take mos
 TEXTS, HELD_OUT, LENGTH = 448, 32, 128
 STEPS, HEAD_STEPS, BATCH, RATE = 450, 150, 8, 3e-3
 DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
+SHOWN = 28  # tokens of a text whose exits are drawn
 THRESHOLDS, TOLD = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # and that of which the sentences speak
 Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]  # one an exit: states of all layers -> logits
 
@@ -107,32 +109,56 @@ def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor,
     return tuple(torch.cat(part, 1) for part in zip(*found, strict=True))
 
 
+def first(sure: torch.Tensor, threshold: float) -> torch.Tensor:
+    """The first exit [1, N] that is sure enough for each token, the last one if none is. sure [E, N]."""
+    leaves = sure >= threshold
+    leaves[-1] = True
+    return leaves.int().argmax(0, keepdim=True)
+
+
 def left(
     loss: torch.Tensor, token: torch.Tensor, sure: torch.Tensor, threshold: float
 ) -> tuple[float, float, float]:
     """(layers a token, share that says what the last exit says, loss) where each token leaves at the first
     exit that is sure enough, at the last one otherwise.
     """
-    leaves = sure >= threshold
-    leaves[-1] = True
-    first = leaves.int().argmax(0, keepdim=True)
-    layers = torch.tensor(EXITS, dtype=torch.float)[first]
-    agrees = token.gather(0, first) == token[-1]
-    return layers.mean().item(), agrees.float().mean().item(), loss.gather(0, first).mean().item()
+    exits = first(sure, threshold)
+    layers = torch.tensor(EXITS, dtype=torch.float)[exits]
+    agrees = token.gather(0, exits) == token[-1]
+    return layers.mean().item(), agrees.float().mean().item(), loss.gather(0, exits).mean().item()
+
+
+def drawn(tokens: list[str], found: dict[str, tuple[torch.Tensor, ...]]) -> list[TokenMap]:
+    """The first tokens of a text: what each costs after each exit, the last on top, and at which one it
+    leaves. tokens: those that are told; found: what `asked` gives, by recipe.
+    """
+    count, losses = len(tokens), {}
+    for name in ("single exit", "joint exits"):
+        losses[name] = found[name][0][:, :count].flip(0)
+    high = max(float(some.max()) for some in losses.values())
+    rows = [f"after {exit} layers" for exit in reversed(EXITS)]
+    maps = [
+        TokenMap(f"The loss of each token, {name}", "nats", tokens, rows, some.tolist(), high)
+        for name, some in losses.items()
+    ]
+    layers = torch.tensor(EXITS, dtype=torch.float)
+    exits = [layers[first(some[2][:, :count], TOLD)[0]].tolist() for some in found.values()]
+    title, says = f"Layers that each token takes, at a threshold of {TOLD:g}", "layers"
+    return [*maps, TokenMap(title, says, tokens, list(found), exits, float(LAYERS))]
 
 
 def run(models: Models) -> Result:
     """A row for each recipe."""
-    texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
-    texts = by_frequency(texts, texts[:-HELD_OUT], FREQUENT)
+    wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
+    texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
     rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
     known = {name: trained(name, FREQUENT + 1, rows) for name in ("single exit", "LayerSkip", "joint exits")}
     plain = known["single exit"]
     kinds = {name: (model, own_heads(model)) for name, model in known.items()}
     kinds["fitted heads"] = (plain, fitted_heads(plain, rows))
     table: list[list[Cell]] = []
-    for name, (model, heads) in kinds.items():
-        found = asked(model, heads, held)
+    everything = {name: asked(model, heads, held) for name, (model, heads) in kinds.items()}
+    for name, found in everything.items():
         row: list[Cell] = [name, *found[0].mean(1).tolist()]
         for threshold in THRESHOLDS:
             row += left(*found, threshold)[:2]
@@ -142,7 +168,8 @@ def run(models: Models) -> Result:
         columns += [f"layers at {threshold:g}", f"same at {threshold:g}"]
     lines = [Line(row[0], [[float(exit), row[1 + at]] for at, exit in enumerate(EXITS)]) for row in table]
     chart = Chart("The loss of every exit", "layers", "nats a token", lines)
-    return Result(columns, table, said({row[0]: row[1:] for row in table}), chart)
+    maps = drawn(words(models, wrote[-HELD_OUT, 1 : SHOWN + 1]), everything)
+    return Result(columns, table, said({row[0]: row[1:] for row in table}), chart, pictures=maps)
 
 
 def said(rows: dict[str, list[float]]) -> list[str]:

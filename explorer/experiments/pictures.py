@@ -30,6 +30,22 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class TokenMap:
+    """A grey cell for each row and token of a text, full at `high`. `says`: what a cell is; `every`: a line
+    stands behind so many tokens, 0: none. A row without a label belongs to the one above it.
+    """
+
+    title: str
+    says: str
+    tokens: list[str]
+    rows: list[str]
+    values: list[list[float]]
+    high: float = 1.0
+    every: int = 0
+    kind: str = "tokens"
+
+
+@dataclass(frozen=True)
 class Marked:
     """A row of a spread: a value for each name."""
 
@@ -78,7 +94,7 @@ class Clouds:
     kind: str = "clouds"
 
 
-Picture = Heat | Spread | Board | Clouds
+Picture = Heat | TokenMap | Spread | Board | Clouds
 
 
 def fitted(points: list[list[float]]) -> list[float] | None:

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.duo_model import Duo, Router, bits, by_chance
-from explorer.experiments.small_models import fit, next_loss, own_text
+from explorer.experiments.pictures import Heat, Strip, TokenMap
+from explorer.experiments.small_models import fit, next_loss, own_text, words
 
 PAPERS = ("duo-llm",)
 LAYERS, SMALLER = 6, 16  # the shipped target was trained to be left after six
@@ -31,6 +32,7 @@ KINDS = ("oracle", "by a wrong token", "by the token before")
 SPENT, LURED = "oracle: % big, layer by layer", "by a wrong token: % big, layer by layer"
 COLUMNS = ["big blocks", "routes", "oracle", "one route", *KINDS[1:], "random", "router", "router's share"]
 COLUMNS += [SPENT, LURED]
+SHOWN = 28  # tokens of a text whose routes are drawn
 
 
 def trained(models: Models, rows: torch.Tensor) -> Duo:
@@ -122,6 +124,37 @@ def by_layer(routes: torch.Tensor, route: torch.Tensor) -> str:
     return " ".join(f"{100 * share:.0f}" for share in routes[route.flatten()].float().mean(0).tolist())
 
 
+def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor) -> list[TokenMap]:
+    """The routes of the first tokens of a text that have one before them, layer by layer, the last layer on
+    top, and what a token's routes cost. taken: how they were chosen -> blocks [T, L]; true [R, T].
+    """
+    tokens, count = tokens[1 : SHOWN + 1], next(iter(taken.values())).shape[1]
+    rows = [f"layer {at}" for at in range(count, 0, -1)]
+    found = [
+        TokenMap(
+            f"Routes {how}, half of the blocks big", "1: the big block, 0: the small one", tokens, rows,
+            blocks[: len(tokens)].T.flip(0).float().tolist(),
+        )
+        for how, blocks in taken.items()
+    ]  # fmt: skip
+    some = true[:, 1 : len(tokens) + 1].sort(0).values
+    spread = [some[0], some[len(some) // 2], some[-1], true[-1, 1 : len(tokens) + 1]]
+    names, high = ["best route", "middle one", "worst", "all big"], float(some[-1].max())
+    costs = torch.stack(spread).tolist()
+    title, says = "What a token's routes cost", "nats for the next token"
+    return [*found, TokenMap(title, says, tokens, names, costs, high)]
+
+
+def shares(table: list[list[Cell]]) -> Heat:
+    """Which layers' big blocks the oracle spends its budget on."""
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in table]
+    spent = [[[float(share) / 100] for share in row[SPENT].split()] for row in rows]
+    strips = [Strip(f"{row['big blocks']} big", [""], one) for row, one in zip(rows, spent, strict=True)]
+    columns = [f"layer {at}" for at in range(1, len(spent[0]) + 1)]
+    title, says = "Where the oracle spends its big blocks", "share of tokens that take the big one"
+    return Heat(title, says, columns, strips, 0.0, 1.0)
+
+
 def run(models: Models) -> Result:
     """A row for each number of big blocks."""
     texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
@@ -131,11 +164,15 @@ def run(models: Models) -> Result:
     wanted = held[:, 1:]
     others = wanted.flatten()[torch.randperm(wanted.numel(), generator=chance)].view_as(wanted)
     true, wrong = losses(duo, held, torch.stack([wanted, others]))
-    routes, table, lured = bits(layers), [], []
+    routes, table, lured, maps = bits(layers), [], [], []
     for big in range(layers + 1):
         group = routes.sum(1) == big
         choices = picked(true[group], wrong[group])
         costs = [cost(true[group], route) for route in choices.values()]
+        if big == layers // 2:
+            kinds = {"by the oracle": "oracle", "by a wrong token": "by a wrong token"}
+            taken = {how: routes[group][choices[name][0]] for how, name in kinds.items()}
+            maps = drawn(words(models, held[0, :-1]), taken, true[:, 0])
         one, own = (cost(wrong[group], choices[name]) for name in ("one route", "by a wrong token"))
         lured.append(one - own)
         routers = judged(duo, routed(duo, rows, big / layers), held) if 0 < big < layers else (None, None)
@@ -145,7 +182,8 @@ def run(models: Models) -> Result:
         ])  # fmt: skip
     lines = [Line(COLUMNS[at], [[row[0], row[at]] for row in table]) for at in range(2, 8)]
     chart = Chart("What a choice of routes wins", "big blocks", "nats a token", lines)
-    return Result(COLUMNS, table, said(table, lured[layers // 2], true), chart)
+    says = said(table, lured[layers // 2], true)
+    return Result(COLUMNS, table, says, chart, pictures=[*maps, shares(table)])
 
 
 def said(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]:

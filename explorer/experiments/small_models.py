@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from explorer.experiments import Models
+from visualizers.scene import visible
 
 WRITERS = 64  # texts that are written at a time
 WARM_UP = 0.05  # share of the steps in which the rate rises
@@ -30,6 +31,11 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
         )  # fmt: skip
         found.append(wrote[:, 1:].cpu())
     return torch.cat(found)
+
+
+def words(models: Models, tokens: torch.Tensor) -> list[str]:
+    """Some of the target's tokens as they are shown."""
+    return [visible(models["target"].bytes_of(token)) for token in tokens.tolist()]
 
 
 def next_loss(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:

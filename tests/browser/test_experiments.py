@@ -4,6 +4,12 @@ import pytest
 
 from explorer import experiments
 
+MAPS = [
+    (found, one)
+    for found in experiments.stored()
+    for one in found.get("pictures", [])
+    if one["kind"] == "tokens"
+]
 WITH_MESSAGES = [found for found in experiments.stored() if found.get("messages")]
 ENDS = """card => [...card.querySelectorAll('.exchange-arrow')].map(arrow => {
   const lanes = [...card.querySelectorAll('.exchange-lane')].map(lane => {
@@ -65,3 +71,17 @@ def test_every_picture_of_an_answer_is_drawn_and_read(visit):
     cell.hover()
     said = cell.locator("xpath=ancestor::figure").locator(".chart-read")
     assert said.inner_text() == "greedy, count: .50"
+
+
+def test_a_map_of_a_text_has_a_cell_for_each_row_and_token_and_scrolls_where_it_is_wide(visit):
+    page = visit(390, 900)
+    page.evaluate("decodingExplorer.app.showSection('experiments')")
+    for title in dict.fromkeys(found["title"] for found, _ in MAPS):
+        page.locator(f"details[aria-label='{title}'] summary").click()
+    for _, one in MAPS:
+        drawn = page.locator(".figure.tokens").filter(has_text=one["title"])
+        assert drawn.locator(".map-cell").count() == len(one["rows"]) * len(one["tokens"])
+        first = drawn.locator(".map-cell i").first
+        share = one["values"][0][0] / one["high"]
+        assert abs(float(first.evaluate("cell => cell.style.opacity")) - 0.04 - 0.8 * share) < 0.01
+    assert MAPS and page.evaluate("document.documentElement.scrollWidth <= innerWidth")

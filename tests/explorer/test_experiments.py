@@ -26,6 +26,10 @@ def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, c
     assert found["models"] == {role: model.name for role, model in models.items()}
     for line in (found["chart"] or {"lines": []})["lines"]:
         assert line["points"]
+    for drawn in [one for one in found["pictures"] if one["kind"] == "tokens"]:
+        assert len(drawn["values"]) == len(drawn["rows"]) > 0
+        assert all(len(row) == len(drawn["tokens"]) for row in drawn["values"])
+        assert all(0 <= value <= drawn["high"] for row in drawn["values"] for value in row)
     assert all(column in experiments.table(found) for column in found["columns"])
     known = {paper["slug"]: paper for paper in papers()}
     for slug in experiment.papers:
