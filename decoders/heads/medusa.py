@@ -14,24 +14,28 @@ DECAY = 0.8  # head k weighs 0.8^k in the loss
 
 
 class Medusa(DraftModule):
-    """Head k: one residual SiLU block, then its own vocabulary matrix, which starts as the target's.
+    """Head k: one residual SiLU block, then a vocabulary matrix of its own, which is the target's and a
+    learned change of low rank; a rank of d leaves it as free as the paper's.
 
-    With the blocks at zero, every head starts as "say the next token once more".
+    With blocks and changes at zero, every head starts as "say the next token once more".
     """
 
     kind = "medusa"
     rates = (6e-3, 1e-3)
 
-    def __init__(self, target: Target, depth: int = 4):
-        super().__init__(target, depth=depth)
-        self.blocks = nn.ModuleList(nn.Linear(target.width, target.width) for _ in range(depth))
+    def __init__(self, target: Target, depth: int = 4, rank: int = 64):
+        super().__init__(target, depth=depth, rank=rank)
+        width, words = target.width, len(target.head)
+        self.blocks = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
         for parameter in self.blocks.parameters():
             nn.init.zeros_(parameter)
-        self.unembed = nn.ParameterList(target.head.clone() for _ in range(depth))
+        self.narrow = nn.ModuleList(nn.Linear(width, rank, bias=False) for _ in range(depth))
+        self.widen = nn.ParameterList(torch.zeros(words, rank) for _ in range(depth))
 
     def head(self, k: int, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [..., V] of head k (from 1) on states [..., d]."""
-        return F.linear(hidden + F.silu(self.blocks[k - 1](hidden)), self.unembed[k - 1])
+        x = hidden + F.silu(self.blocks[k - 1](hidden))
+        return self.target.logits(x) + F.linear(self.narrow[k - 1](x), self.widen[k - 1])
 
     def block(self, hidden: torch.Tensor) -> torch.Tensor:
         """Logits [K, V] of all depths after the last known state [d]: the same on every path."""
