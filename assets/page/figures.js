@@ -1,4 +1,4 @@
-// Pictures of stored answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points. Grey says amount, marks
+// Pictures of stored answers that are no curves: heat maps, spreads, parallel coordinates, clouds, texts. Grey says amount, marks
 // tell things apart, never hue. Draws what it is given (explorer/experiments/pictures.py); knows no experiment.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
@@ -158,10 +158,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       h("p", { class: "figure-key" }, "Dots: candidates, " + y + " against " + x + ". Hollow: further left. Lines: the regression within a problem. ◇ on the dial: the rank correlation.")];
   }
 
+  // Texts side by side, below each other on a phone.
+  function passages({ says, columns, begin, texts }) {
+    const words = (pieces) => pieces.map(([text, marks]) => (marks ? h("span", { class: marks }, text) : text));
+    const rows = texts.flatMap((row, at) => [h("p", { class: "passage-begin" }, begin[at]), ...row.map((pieces, column) =>
+      h("div", { class: "passage" }, h("b", {}, columns[column]), h("p", {}, ...words(pieces))))]);
+    return [h("div", { class: "passages" }, ...rows), h("p", { class: "figure-key" }, says)];
+  }
+
   // A picture of an answer, with a line below it that says what is pointed at.
   page.figure = function (picture, found) {
     const said = h("div", { class: "chart-read", "aria-live": "polite" }), read = (words) => (said.textContent = words);
-    const parts = { heat, tokens, spread, board, clouds }[picture.kind](picture, read, found);
-    return h("figure", { class: "figure " + picture.kind }, h("figcaption", {}, h("b", {}, picture.title)), ...parts, said);
+const parts = { heat, tokens, spread, board, clouds, passages }[picture.kind](picture, read, found);
+    return h("figure", { class: "figure of-" + picture.kind }, h("figcaption", {}, h("b", {}, picture.title)), ...parts, said);
   };
 })(window.ExplorerPage);

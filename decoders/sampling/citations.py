@@ -33,11 +33,16 @@ class CitationBlocker(LogitsProcessor):
         return scores
 
 
+def citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> range:
+    """Where the longest run of `text` lies that stands in one of the texts; the first of equals."""
+    own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # strings are searched fast
+    best = range(0)
+    for at in range(len(own)):
+        while at + len(best) < len(own) and any(own[at : at + len(best) + 1] in other for other in held):
+            best = range(at, at + len(best) + 1)
+    return best
+
+
 def longest_citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> int:
     """The length of the longest run of `text` that stands in one of the texts."""
-    own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # strings are searched fast
-    best = 0
-    for at in range(len(own)):
-        while at + best < len(own) and any(own[at : at + best + 1] in other for other in held):
-            best += 1
-    return best
+    return len(citation(text, texts))

@@ -12,6 +12,7 @@ import copy
 import math
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from itertools import groupby
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -20,14 +21,17 @@ from transformers import LogitsProcessorList
 
 from decoders.distributions import entropies
 from decoders.models import LoadedModel
-from decoders.sampling.citations import CitationBlocker, longest_citation
+from decoders.sampling.citations import CitationBlocker, citation, longest_citation
 from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import said
 from explorer.experiments.figures import sign_test
+from explorer.experiments.pictures import Passages
 from explorer.shipped import script
 
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
 SEQUENCES, LENGTH = 192, 96  # learned by heart, and tokens of each
+SHOWN, GRAM = 3, 4  # texts that are shown; tokens in a row that count as said again
 CONTEXTS, READ, WRITTEN = 32, 32, 96  # of greedy texts
 EPOCHS, BATCH, RATE = 12, 8, 1e-3  # the paper: 20, 8 and 1e-6, with 2,000 sequences and billions of weights
 EVERY = 60  # updates between two looks
@@ -158,7 +162,33 @@ def run(models: Models, corpus: Path) -> Result:
         cited(plain, after, written(model, contexts, CitationBlocker(learned, CITED)), learned),
         reordered(*(predicted(one, data.unseen).argmax(-1) for one in (target, model, other))),
     ]
-    return Result(columns, rows, says, chart)
+    picture = side_by_side(models, contexts.tolist(), (plain, after), learned)
+    return Result(columns, rows, says, chart, pictures=[picture])
+
+
+def side_by_side(
+    models: Models, contexts: list[list[int]], written: tuple[list[list[int]], ...], learned: list
+) -> Passages:
+    """The first few greedy texts of both, with what they say again and what they cite."""
+    begin = [f"… {said(models, context)[-60:]}" for context in contexts[:SHOWN]]
+    texts = [[pieces(models, text, learned) for text in pair[:SHOWN]] for pair in written]
+    says = f"Grey: {GRAM} tokens in a row that stood in the text before. Underlined: its longest citation."
+    columns = ["the target", "the copy that learned by heart"]
+    rows = [list(row) for row in zip(*texts, strict=True)]
+    return Passages("Greedy text, before and after", says, columns, begin, rows)
+
+
+def pieces(models: Models, text: list[int], learned: list[list[int]]) -> list[list[str]]:
+    """A text in pieces [words, marks]: `again` where it repeats itself, `cited` in its longest citation."""
+    again, seen = set(), set()
+    for at in range(len(text) - GRAM + 1):
+        gram = tuple(text[at : at + GRAM])
+        again |= set(range(at, at + GRAM)) if gram in seen else set()
+        seen.add(gram)
+    cited = citation(text, learned)
+    marks = [" ".join(["again"] * (at in again) + ["cited"] * (at in cited)) for at in range(len(text))]
+    runs = groupby(zip(marks, text, strict=True), key=lambda pair: pair[0])
+    return [[said(models, [token for _, token in run]), mark] for mark, run in runs]
 
 
 def told(first: Look, last: Look) -> list[str]:

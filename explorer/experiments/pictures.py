@@ -1,4 +1,5 @@
-"""Pictures of answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points.
+"""Pictures of answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points,
+texts side by side.
 
 Each is plain data that the page draws (assets/page/figures.js) and knows no experiment.
 """
@@ -94,7 +95,21 @@ class Clouds:
     kind: str = "clouds"
 
 
-Picture = Heat | TokenMap | Spread | Board | Clouds
+@dataclass(frozen=True)
+class Passages:
+    """Texts side by side, a row for each beginning. A text is pieces [words, marks]; of marks there are
+    `again` (said before in this text) and `cited`. `says`: what the marks are.
+    """
+
+    title: str
+    says: str
+    columns: list[str]
+    begin: list[str]
+    texts: list[list[list[list[str]]]]  # row -> column -> pieces
+    kind: str = "passages"
+
+
+Picture = Heat | TokenMap | Spread | Board | Clouds | Passages
 
 
 def fitted(points: list[list[float]]) -> list[float] | None:

@@ -251,3 +251,13 @@ def test_every_setting_of_a_decoder_is_a_cell_and_tuning_is_never_worse():
 def test_a_regression_line_needs_two_different_values():
     assert pictures.fitted([[0.0, 1.0], [2.0, 5.0], [1.0, 3.0]]) == [0.0, 1.0, 2.0, 5.0]
     assert pictures.fitted([[0.0, 1.0], [2.0, 1.0]]) is pictures.fitted([[1.0, 0.0], [1.0, 2.0]]) is None
+
+
+def test_a_text_is_marked_where_it_says_something_again_and_where_it_cites():
+    """`a b c d` comes twice; of the learned sequence `x y` stands at the end."""
+    target = SimpleNamespace(bytes_of=lambda token: bytes([token]), eos=())
+    text = list(b"abcd-abcd-xy")
+    found = hyperfitting.pieces({"target": target}, text, [list(b"..xy.")])
+    assert found == [["abcd-", ""], ["abcd-", "again"], ["xy", "cited"]]
+    found = hyperfitting.pieces({"target": target}, text, [list(b"d-ab")])
+    assert [piece for piece in found if "cited" in piece[1]] == [["d-", "cited"], ["ab", "again cited"]]
