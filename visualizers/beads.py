@@ -12,8 +12,12 @@ from visualizers.entropy import mark
 from visualizers.scene import Header, Nodes, Op, probability, view
 
 LEVEL = "topics"
-TOLD = 4  # of the topics that were likely at a seam, so many are shown
-BEGIN = " is written to its end before the first topic."
+TOLD = 3  # of the topics that were likely at a seam, so many are shown
+NOTHING = {
+    "lead": "The prompt's sentence",
+    "heading": " is written to its end before the first topic.",
+    "short": " has no topic.",
+}
 QUESTION = "Under which topic is each sentence, and which topics were likely where it began?"
 
 
@@ -37,8 +41,7 @@ class Beads:
             "title": self.title, "question": QUESTION,
             "first": 1, "column": 42, "left": 52, "right": 8, "overview": "amount",
             "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36,
-                     lead="The prompt's sentence", heading=BEGIN),
+                mark("said", "panel", panel="said", y0=0, y1=1, px=20, **NOTHING),
                 mark("track", "panel", y0=-0.6, y1=0.6, share=1),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
             ],
@@ -187,7 +190,7 @@ class Beads:
         """The topics of the best text, in order."""
         found = [node for node in self.shown if self._is_topic(node)]
         if not found:
-            return {"lead": "The prompt's sentence", "heading": BEGIN, "short": BEGIN}
+            return NOTHING
         names = [self._name(self.nodes.token[node]) for node in found]
         forced = sum(node in self.forced for node in found)
         rest = f": {len(found)} topic" + ("" if len(found) == 1 else "s") + f", {forced} set by a plan."
