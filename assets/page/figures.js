@@ -169,7 +169,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   // A picture of an answer, with a line below it that says what is pointed at.
   page.figure = function (picture, found) {
     const said = h("div", { class: "chart-read", "aria-live": "polite" }), read = (words) => (said.textContent = words);
-const parts = { heat, tokens, spread, board, clouds, passages }[picture.kind](picture, read, found);
+    const parts = { heat, tokens, spread, board, clouds, passages }[picture.kind](picture, read, found);
     return h("figure", { class: "figure of-" + picture.kind }, h("figcaption", {}, h("b", {}, picture.title)), ...parts, said);
   };
 })(window.ExplorerPage);
