@@ -44,18 +44,19 @@ class Heap:
              "short": short, "rule": False}
             for i, (name, short) in enumerate(names)
         ]  # fmt: skip
-        ticks = [[0, "0"], [0.5, ".5"], [1, "1"]]
+        ticks = [[0, "0"], [1, "1"]]
         return {
             "title": self.title,
             "question": "Which open place got the next token, and which ones waited?",
             "ops": [
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-                {"id": "worth", "kind": "panel", "y0": 1.25, "y1": 0, "px": 72, "ticks": ticks},
+                {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},
                 {"id": "filled", "kind": "panel", "y0": -0.55, "y1": 0.55, "px": 26},
-                {"id": "heap", "kind": "panel", "y0": -0.15, "y1": ROWS + 1.1, "share": 1},
+                {"id": "heap", "kind": "panel", "y0": 0, "y1": ROWS + 1, "share": 1, "grow": True},
                 *rows,
             ],
-            "first": 1, "column": 64, "wide": 84, "left": 104, "left_narrow": 42, "right": 8, "clip": True,
+            "first": 1, "row": 20, "gap": 5, "column": 64, "wide": 84, "left": 104, "left_narrow": 42,
+            "right": 8, "clip": True,
             "axis": "places in the order in which they were filled",
             "legend": [
                 ["bar", "▂", "soft", "worth of the place that was filled"],
@@ -164,7 +165,7 @@ class Heap:
             1 for s in scores if s.node in verdicts and verdicts[s.node].status in ("accepted", "rejected")
         )
         lead = f"Round {self.rounds}: {len(scores)} places, worth {total:.2f} together"
-        rest = f", as many as the draft expects to be tested; {tested} were."
+        rest = f", as many as the draft expects to be tested; tested: {tested}."
         return [{"id": "said", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
 
     def _say(self, scores) -> dict:

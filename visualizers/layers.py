@@ -15,7 +15,7 @@ from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view
 WIDE = 0.86  # of a column
 BESIDE = 3  # forwards that stand side by side in one column; more are drawn as one
 CHECKED, WRITTEN = 0.75, 0.95  # greys of layers that check, and of those that write without a check
-NAMED = 4  # layers that have their names at the left, about
+NAMED = 3  # layers that have their names at the left, about
 ADOPTED, LEFT = "adopted", "not adopted"  # levels of the scores that are read
 
 
@@ -128,7 +128,7 @@ class LayersView:
         every = max(1, round(known / NAMED))
         ops: list[Op] = [{"id": "layers", "set": {"y0": known}}]
         for layer in range(1, known + 1):
-            named = layer % every == 0 or layer == 1
+            named = layer % every == 0
             text = {"text": f"layer {layer}", "short": str(layer)} if named else {"text": ""}
             ops.append(mark(f"r{layer}", "row", panel="layers", y0=layer, y1=layer - 1, **text))
         for x, told in self.waiting:
@@ -182,8 +182,8 @@ class LayersView:
         ops: list[Op] = []
         if not self.judged:
             self.judged = True
-            ticks = [[0, "0"], [0.5, ".5"], [1, "1"]]
-            ops.append(mark("found", "panel", y0=1.5, y1=-0.35, px=70, ticks=ticks))
+            ticks = [[0, "0"], [1, "1"]]
+            ops.append(mark("found", "panel", y0=2.1, y1=-0.3, px=36, ticks=ticks))
         used, y = score.level == ADOPTED, round(score.total, 4)
         hover = [f"{score.name} {three_digits(score.total)}: {score.level}"]
         if used and self.best is not None:
@@ -194,8 +194,9 @@ class LayersView:
             self.best = (x, y)
         look = {"glyph": "dot" if used else "ring", "role": "ink" if used else "soft"}
         ops.append(mark(f"d{x}", "symbol", panel="found", x=x, y=y, hover=hover, **look))
-        label = {"text": three_digits(score.total), "priority": 2 if used else 5, "dy": -11 if used else 13}
-        ops.append(mark(f"l{x}", "label", panel="found", x=x, y=y, **label))
+        if used:
+            label = {"text": three_digits(score.total), "priority": 2, "dy": -10}
+            ops.append(mark(f"l{x}", "label", panel="found", x=x, y=y, **label))
         return ops
 
     # ---- words -------------------------------------------------------------------------------

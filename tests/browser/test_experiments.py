@@ -77,7 +77,7 @@ def test_a_map_of_a_text_has_a_cell_for_each_row_and_token_and_scrolls_where_it_
     page = visit(390, 900)
     page.evaluate("decodingExplorer.app.showSection('experiments')")
     for title in dict.fromkeys(found["title"] for found, _ in MAPS):
-        page.locator(f"details[aria-label='{title}'] summary").click()
+        page.locator(f'details[aria-label="{title}"] summary').click()
     for _, one in MAPS:
         drawn = page.locator(".figure.of-tokens").filter(has_text=one["title"])
         assert drawn.locator(".map-cell").count() == len(one["rows"]) * len(one["tokens"])
