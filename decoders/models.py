@@ -27,6 +27,7 @@ from decoders.heads import (
     DraftModule,
     Judge,
     Outlook,
+    Planner,
     Ranker,
     Reward,
     Target,
@@ -140,6 +141,11 @@ class LoadedModel:
     def ranker(self) -> Ranker | None:
         """The head that says how well a continuation fits what stands before it, as `reward`."""
         return next(iter(self._shipped("ranker").values()), None)
+
+    @cached_property
+    def planner(self) -> Planner | None:
+        """The head that says which units of a text a summary will tell, as `reward`."""
+        return next(iter(self._shipped("planner").values()), None)
 
     @cached_property
     def m2r2(self) -> M2R2 | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
 # kinds of heads that lie alone in a folder of their own, which then is of that kind
-ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "ranker"}
+ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "planner", "ranker"}
 
 
 def shipped() -> list[str]:

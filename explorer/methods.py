@@ -20,7 +20,12 @@ from visualizers.scene import Header
 from visualizers.views import deltas, titles
 
 FOLDER = Path(__file__).resolve().parent.parent / "assets" / "examples" / "methods"
-FORMS = "llama-tiny-forms"  # fills in, and has topics
+FORMS = "llama-tiny-forms"  # fills in
+SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
+SHEET = (
+    "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
+    "\nSummary:"
+)
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
     "momentum": {
@@ -119,11 +124,12 @@ SETUPS = {  # where the usual picture would not show what the method is about
         "models": {"target": FORMS},
     },
     "topic_plan": {
-        "prompt": "Tom had a big dog.",
+        "prompt": SHEET,
         "max_new_tokens": 60,
-        "parameters": {"plan": "t2 t5", "num_beams": 3},
-        "models": {"target": FORMS},
+        "parameters": {"plan": "t8 t5", "num_beams": 3},
+        "models": {"target": SUMMARIES},
     },
+    "edu_plans": {"prompt": SHEET, "max_new_tokens": 64, "models": {"target": SUMMARIES}},
     "pg_td": {
         "prompt": "Tom had a big dog.",
         "max_new_tokens": 32,

@@ -40,7 +40,7 @@ KINDS = {
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
 }  # fmt: skip
-FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>")
+FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
 
 @cache
@@ -58,7 +58,7 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
 
 @cache
 def forms_tokenizer() -> transformers.PreTrainedTokenizerFast:
-    """The same with sentinels for infilling and with topics."""
+    """The same with sentinels for infilling, with topics, and with tags around units."""
     return with_tokens(tokenizer.__wrapped__(), list(FORMS))
 
 

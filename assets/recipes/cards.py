@@ -81,14 +81,19 @@ FILLED = (
     "out, decoded greedily behind `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
     "whole; `closed` the model said itself that the middle is complete.\n"
 )
+ADHERED = (
+    "On held-out fact sheets, greedily behind the sheet with tags around a plan of clauses drawn by chance: "
+    "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
+    "much the one is ahead, sheet by sheet.\n"
+)
 STEERED = (
-    "Shares of a topic in the words of a sentence behind the first ones of held-out stories: `by itself`, "
-    "and `under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
+    "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
+    "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
     "sentence has more of this topic than of any other.\n"
 )
 COVERED = (
-    "F1 of the topics that a greedy text has and those of the held-out story that begins alike, and by how "
-    "much it is ahead of the same model without topic tokens, story by story.\n"
+    "F1 of the topics that a greedy text has and those of the held-out text that begins alike, and by how "
+    "much it is ahead of the same model without topic tokens, text by text.\n"
 )
 A_STEP = (
     "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
@@ -142,9 +147,13 @@ def sections(folder: Path, facts: dict) -> list[str]:
         found.append(f"## What stands next, against …\n{told}\n{table(ranks)}\n")
     if middles := left(folder, "infilling.json"):
         found.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
+    if adhered := left(folder, "adherence.json"):
+        found.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
     if plans := left(folder, "plans.json"):
+        begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
-        found.append(f"## Whether topics steer\n{STEERED}\n{steered}\n\n{COVERED}\n{covered}\n")
+        told = STEERED.format(begin=begin)
+        found.append(f"## Whether topics steer\n{told}\n{steered}\n\n{COVERED}\n{covered}\n")
     if chances := left(folder, "calibration.json"):
         rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
         found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")

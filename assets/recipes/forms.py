@@ -23,20 +23,22 @@ ADDED = (*SENTINELS, *(f"<t{k}>" for k in range(TOPICS)), NO_TOPIC, END_TOPIC)
 INFILLED = ("list_program", "python", "json", "json", "story", "story")
 LONGEST = 120  # tokens of the part of a story whose middle is taken out
 WHOLE = 0.15  # share of texts behind PRE of which nothing is taken out: so it can end from left to right
-SENTENCES, RARE, FREQUENT, WORDS = 20_000, 1_400, 0.012, 60  # of the topics: see `topics_of`
+SENTENCES, RARE, FREQUENT, WORDS, STARTS = 20_000, 1_400, 0.012, 60, 3  # of the topics: see `topics_of`
 Document = tuple[list[int], list[int]]  # token ids and labels
 
 
-def topics_of(stories: list[str]) -> Topics:
-    """The topics of the stories' sentences: k-means on TF-IDF vectors of their lower-case words, which are
-    neither among the rare ones nor in more than a share FREQUENT of all sentences. What is kept of a topic
-    is its WORDS heaviest words.
+def topics_of(
+    stories: list[str], common: int = RARE, frequent: float = FREQUENT, starts: int = STARTS
+) -> Topics:
+    """The topics of the texts' sentences: k-means on TF-IDF vectors of their lower-case words, which are
+    among the `common` commonest and not in more than a share `frequent` of all sentences. What is kept of a
+    topic is its WORDS heaviest words. starts: of k-means, of which the best counts.
     """
     rng = random.Random(0)
     told = [s for story in rng.sample(stories, min(len(stories), SENTENCES // 4)) for s in sentences(story)]
     bags = [Topics.words_of(s) for s in rng.sample(told, min(len(told), SENTENCES))]
     counts = Counter(word for bag in bags for word in set(bag))
-    words = [w for w, count in counts.most_common(RARE) if count <= FREQUENT * len(bags) + 1]
+    words = [w for w, count in counts.most_common(common) if count <= frequent * len(bags) + 1]
     place = {word: at for at, word in enumerate(words)}
     idf = np.log(len(bags) / np.array([counts[word] for word in words]))
     vectors = np.zeros((len(bags), len(words)), np.float32)
@@ -45,7 +47,8 @@ def topics_of(stories: list[str]) -> Topics:
             if word in place:
                 vectors[row, place[word]] += idf[place[word]]
     vectors = unit(vectors[vectors.any(1)])
-    weights = max((k_means(vectors, seed) for seed in range(3)), key=lambda c: (vectors @ c.T).max(1).mean())
+    tried = (k_means(vectors, seed) for seed in range(starts))
+    weights = max(tried, key=lambda c: (vectors @ c.T).max(1).mean())
     weights = (weights - weights.mean(0)) * idf  # what a topic has more of than the others
     return Topics(
         [
@@ -56,13 +59,16 @@ def topics_of(stories: list[str]) -> Topics:
 
 
 def k_means(vectors: np.ndarray, seed: int, rounds: int = 40) -> np.ndarray:
-    """TOPICS unit vectors [K, W] by which unit vectors [N, W] are grouped: each is the mean of its group."""
+    """TOPICS unit vectors [K, W] by which unit vectors [N, W] are grouped: each is the mean of its group. An
+    empty group begins anew with the vector that is farthest from all.
+    """
     rng = np.random.default_rng(seed)
     centres = vectors[rng.choice(len(vectors), TOPICS, replace=len(vectors) < TOPICS)]
     for _ in range(rounds):
-        nearest = (vectors @ centres.T).argmax(1)
+        near = vectors @ centres.T
+        nearest, farthest = near.argmax(1), vectors[near.max(1).argmin()]
         sums = [vectors[nearest == k].sum(0) for k in range(TOPICS)]
-        centres = unit(np.stack([s if s.any() else c for s, c in zip(sums, centres, strict=True)]))
+        centres = unit(np.stack([s if s.any() else farthest for s in sums]))
     return centres
 
 

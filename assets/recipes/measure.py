@@ -21,6 +21,7 @@ import measure_judge
 import measure_outlook
 import measure_ranker
 import measure_reward
+import measure_summaries
 import measure_tasks
 import training
 
@@ -55,6 +56,7 @@ MEASURES = {
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-ranker": measure_ranker.measure,
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
+    "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }
 

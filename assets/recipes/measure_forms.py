@@ -12,7 +12,8 @@ from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, load
 from decoders.search.infilling import sentinels
 from decoders.search.topics import sentences
-from explorer.experiments.topic_plans import covered, forced, paired, table_of
+from explorer.experiments.figures import paired
+from explorer.experiments.topic_plans import BARE, Text, begun, covered, forced, table_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
 FILLED = {"list_program": 40, "python": 40, "json": 40, "story": 40}
@@ -81,16 +82,21 @@ def measure(folder: Path, corpus: Path) -> None:
     """
     model, stories = load(str(folder)), read_stories(corpus)[1]
     (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n")
-    topics = table_of(model)
     told = [story for story in stories if 4 < len(sentences(story)) < 16][:STORIES]
-    steered = forced(model, topics, told)
+    (folder / PLANS).write_text(json.dumps(steered(model, begun(told)), indent=1) + "\n")
+
+
+def steered(model: LoadedModel, told: list[Text]) -> dict[str, dict]:
+    """How topics steer what a model writes behind where texts begin, as the experiment topic-plans."""
+    topics = table_of(model)
     names = ("by itself", "under it", "gain", "2 s.e.", "named")
-    plans = {row[0]: dict(zip(names, [*row[1:4], 2 * row[4], row[5]], strict=True)) for row in steered}
+    rows = forced(model, topics, told)
+    plans = {row[0]: dict(zip(names, [*row[1:4], 2 * row[4], row[5]], strict=True)) for row in rows}
     scores = covered(model, topics, told)
-    base = scores["without topic tokens"]
+    base = scores[BARE]
     coverage = {}
     for way, found in scores.items():
         gap, error = paired([x - y for x, y in zip(found, base, strict=True)])
         coverage[way] = {"F1": fmean(found), "ahead": gap, "2 s.e.": 2 * error}
     print(coverage, flush=True)
-    (folder / PLANS).write_text(json.dumps({"topics": plans, "coverage": coverage}, indent=1) + "\n")
+    return {"topics": plans, "coverage": coverage}

@@ -15,6 +15,7 @@ from decoders.heads.m2r2 import M2R2
 from decoders.heads.medusa import Medusa
 from decoders.heads.module import DraftModule
 from decoders.heads.outlook import Outlook
+from decoders.heads.planner import Planner
 from decoders.heads.ranker import Ranker
 from decoders.heads.reward import Reward, read_answers
 from decoders.heads.taps import Taps, Target, take_taps
@@ -33,6 +34,7 @@ __all__ = [
     "Kangaroo",
     "Medusa",
     "Outlook",
+    "Planner",
     "Ranker",
     "Reward",
     "Taps",
@@ -43,5 +45,5 @@ __all__ = [
 
 KINDS: dict[str, type[DraftModule]] = {module.kind: module for module in (Medusa, Eagle, Kangaroo, M2R2)}
 SCORERS: dict[str, type[nn.Module]] = {
-    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Ranker)
+    module.kind: module for module in (Reward, Acceptance, Aligned, AutoDeco, Judge, Outlook, Planner, Ranker)
 }

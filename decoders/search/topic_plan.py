@@ -61,10 +61,11 @@ class Planner:
         self.logprobs: dict[int, float] = {}
 
     def begin(self) -> list[Draft]:
-        """The draft behind the prompt, whose last sentence goes on."""
-        prompt = self.lane.tree.tokens[: self.lane.tree.trunk]
-        last = max((at for at, token in enumerate(prompt) if token in self.seams), default=-1)
-        return [Draft(self.lane.tip, 0.0, prompt[last + 1 :], bare=last < 0)]
+        """The draft behind the prompt, whose last sentence goes on; it begins at the last topic or line."""
+        prompt, bytes_of = self.lane.tree.tokens[: self.lane.tree.trunk], self.lane.models["target"].bytes_of
+        seams = [at for at, token in enumerate(prompt) if token in self.seams]
+        lines = [at for at, token in enumerate(prompt[:-1]) if b"\n" in bytes_of(token)]
+        return [Draft(self.lane.tip, 0.0, prompt[max([-1, *seams, *lines]) + 1 :], bare=not seams)]
 
     # ---- a sentence
 
@@ -116,12 +117,13 @@ class Planner:
         return sorted(found, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
 
     def is_over(self, draft: Draft) -> bool:
-        """Whether a sentence ends with a mark: asked of the prompt's own, behind which no topic may be likely
-        as none stands in front.
+        """Whether a sentence ends with a mark, or asks for something with a colon: asked of the prompt's own,
+        behind which no topic may be likely as none stands in front.
         """
         bytes_of = self.lane.models["target"].bytes_of
         said = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
-        return len(sentences(said.rstrip() + " A")) > len(sentences(said.rstrip() + " a"))
+        said = said.rstrip()
+        return said.endswith(":") or len(sentences(f"{said} A")) > len(sentences(f"{said} a"))
 
     def proposed(self, draft: Draft) -> Draft:
         """The draft with a node for its last word."""
@@ -197,7 +199,7 @@ def suits(parameters: dict, target) -> str | None:
     if tokens is None:
         return (
             f"The model {target.name!r} has no topic tokens; choose one that was trained with them, such as "
-            "llama-tiny-forms."
+            "llama-tiny-summaries."
         )
     for name in (*named(parameters["plan"]), *named(parameters["forbid"])):
         if name not in tokens.ids:
@@ -231,16 +233,16 @@ def topic_plan(lane: Lane) -> Iterator[None]:
 
     1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
        is over is one continuation among its words, with the chances of all topics together; the prompt's
-       sentence, which has no topic, is over with its first full stop. No three tokens in a row stand twice in
-       the sentence and the one before.
+       sentence, which has no topic, is over with its first full stop, or where it ends with a colon. No
+       three tokens in a row stand twice in the sentence and the one before.
     2. The next topic is the likeliest behind the best text, among those not forbidden; or that of the plan.
        It is put behind all texts and counts in no sum.
     3. The topic END, max_sentences, or a plan that is used up ends the text.
 
     Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
     encoder that reads documents. Here both levels are one sequence, `<t7> sentence <t2> sentence <end>`, of
-    one causal model; the prompt is the beginning of the text. With llama-tiny-forms a forced topic does not
-    change the words as it should (experiment topic-plans), so the paper is not claimed.
+    one causal model; the prompt is the beginning of the text. The topics of llama-tiny-summaries steer its
+    summaries of fact sheets; those of llama-tiny-forms hardly do so to stories (experiment topic-plans).
     """
     planner = Planner(lane, topic_tokens(lane.models["target"]))
     drafts, number = planner.begin(), 0

@@ -6,7 +6,7 @@ Knows numbers and tokens only.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from statistics import correlation
+from statistics import correlation, fmean, stdev
 
 Z = 1.959964  # of 95 in 100
 BLEU_ORDER = 4
@@ -80,3 +80,8 @@ def self_bleu(texts: list[list[int]]) -> float:
     texts = [text for text in texts if text]
     scores = [bleu(text, texts[:i] + texts[i + 1 :]) for i, text in enumerate(texts)]
     return sum(scores) / len(scores) if len(texts) > 1 else 0.0
+
+
+def paired(gaps: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard error of paired differences."""
+    return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0

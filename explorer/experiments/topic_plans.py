@@ -1,43 +1,57 @@
 """Do topics steer the text?
 
-llama-tiny-forms, trained with a topic in front of each sentence, writes on behind beginnings of stories. Its
-next sentence is forced under each topic in turn, and its words say which topic it came out with (the table of
-words by which the training texts were labelled): forced, against what the model does by itself at the same
-place. Then whole stories under a plan: the topics of 24 stories are given to topic plans, and the F1 of the
-topics that come out is compared with the model's own plans, with another story's plan, and with the same
-model without topic tokens. The stories were written by llama-tiny itself: no reference is of human hand.
+Two models were trained with a topic in front of each sentence: llama-tiny-summaries on summaries of fact
+sheets, llama-tiny-forms on stories. The next sentence, behind a sheet or a story's first sentence, is
+forced under each topic in turn, and its words say which topic it came out with (the table of words by which
+the training texts were labelled): forced, against what the model does by itself at the same place. Then
+whole texts: the F1 of the topics that come out, and of those of the sheet's own summary, or of the story's
+rest, under the model's own plan, under the very plan of that text, under another text's, and by the same
+model without topic tokens. The sheets were never fed; the stories were written by llama-tiny.
 """
 
 import json
-import math
-from statistics import fmean, stdev
+from dataclasses import dataclass
+from statistics import fmean
 
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, folder_of, load
 from decoders.search.topics import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
 from decoders.speculative.stores import texts
 from explorer.experiments import Cell, Models, Result
+from explorer.experiments.figures import paired
+from explorer.experiments.plans_and_summaries import sheets
 
-PAPERS = ()  # topics do not steer our model, which its study found
-MODEL = "llama-tiny-forms"
-STORIES, BEGINNINGS, TOKENS = 24, 16, 120
+PAPERS = ("generating-summaries-with-topic-templates-and-structured",)  # on fact sheets, as it says itself
+SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"
+TEXTS = {SHEETS: 80, STORIES: 16}  # how many there are of each
+BEGINNINGS, TOKENS = 12, 100
 SENTENCE = 32  # tokens of a forced sentence
+BARE, OWN, GIVEN, OTHER = "without topic tokens", "its own plan", "the text's plan", "another text's plan"
 
 
-def with_topics(models: Models) -> LoadedModel:
-    """The target if it has topics, else the shipped model that has."""
-    target = models["target"]
-    return target if topic_tokens(target) else load(MODEL, str(target.model.device))
+@dataclass(frozen=True)
+class Text:
+    """Where a text begins, and the sentences that stand behind it."""
+
+    begin: str
+    rest: list[str]
+
+
+def told_texts(kind: str, count: int) -> list[Text]:
+    """Texts of the kind that a model was trained on."""
+    if kind == SHEETS:
+        return [Text(sheet.prompt, sheet.summary) for sheet in sheets(count)]
+    return begun([s for s in dict.fromkeys(texts("stories")) if len(sentences(s)) > 3][:count])
+
+
+def begun(stories: list[str]) -> list[Text]:
+    """Stories behind their first sentences."""
+    return [Text(first, rest) for first, *rest in map(sentences, stories)]
 
 
 def table_of(target: LoadedModel) -> Topics:
     """The words of each topic, that lie beside the weights."""
     return Topics(json.loads((folder_of(target.name) / TOPICS).read_text("utf-8")))
-
-
-def begun(story: str) -> str:
-    """The first sentence of a story."""
-    return sentences(story)[0]
 
 
 def told(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
@@ -70,20 +84,15 @@ def share(topics: Topics, name: str, sentence: str) -> float:
     return scores[int(name[2:-1])] / sum(scores) if sum(scores) else 0.0
 
 
-def paired(gaps: list[float]) -> tuple[float, float]:
-    """Mean and standard error of paired differences."""
-    return fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-
-
-def forced(target: LoadedModel, topics: Topics, stories: list[str]) -> list[list[Cell]]:
+def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[Cell]]:
     """A row a topic: its share in the sentence by itself, in the forced one, and the difference."""
     names = [name for name in topic_tokens(target).ids if name not in (NO_TOPIC, END_TOPIC)]
     known = sorted(name for name in names if int(name[2:-1]) < len(topics.weights))
     rows = []
-    own = {s: first(target, s, "") for s in stories}
+    own = [first(target, text, "") for text in texts]
     for name in known:
-        after = [first(target, s, name) for s in stories]
-        free = [share(topics, name, own[s]) for s in stories]
+        after = [first(target, text, name) for text in texts]
+        free = [share(topics, name, sentence) for sentence in own]
         under = [share(topics, name, sentence) for sentence in after]
         right = fmean([topics.token(sentence) == name for sentence in after])
         gap, error = paired([b - a for a, b in zip(free, under, strict=True)])
@@ -92,10 +101,10 @@ def forced(target: LoadedModel, topics: Topics, stories: list[str]) -> list[list
     return rows
 
 
-def first(target: LoadedModel, story: str, name: str) -> str:
-    """The sentence behind a story's first one, under a topic, or under the model's own."""
+def first(target: LoadedModel, text: Text, name: str) -> str:
+    """The first sentence behind where a text begins, under a topic, or under the model's own."""
     names = list(topic_tokens(target).ids)
-    written = told(target, begun(story), SENTENCE, plan=name, max_sentences=1)
+    written = told(target, text.begin, SENTENCE, plan=name, max_sentences=1)
     return (tagged(written, names) or [""])[0]
 
 
@@ -105,47 +114,57 @@ def f1(found: list[str], wanted: list[str]) -> float:
     return 2 * common / (len(set(found)) + len(set(wanted))) if found and wanted else 0.0
 
 
-def covered(target: LoadedModel, topics: Topics, stories: list[str]) -> dict[str, list[float]]:
-    """For each way of writing, the F1 of its topics against those of each story, in the stories' order."""
+def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str, list[float]]:
+    """For each way of writing, the F1 of its topics against those of each text, in the texts' order."""
     names = list(topic_tokens(target).ids)
-    plans = [[topics.token(s) for s in sentences(story)[1:]] for story in stories]
+    plans = [[topics.token(s) for s in text.rest] for text in texts]
     found: dict[str, list[float]] = {}
-    for at, story in enumerate(stories):
+    for at, text in enumerate(texts):
         ways = {
-            "without topic tokens": plain(target, begun(story), TOKENS),
-            "its own plan": told(target, begun(story), TOKENS),
-            "the story's plan": told(target, begun(story), TOKENS, plan=" ".join(plans[at])),
-            "another story's plan": told(target, begun(story), TOKENS, plan=" ".join(plans[at - 1])),
+            BARE: plain(target, text.begin, TOKENS),
+            OWN: told(target, text.begin, TOKENS),
+            GIVEN: told(target, text.begin, TOKENS, plan=" ".join(plans[at])),
+            OTHER: told(target, text.begin, TOKENS, plan=" ".join(plans[at - 1])),
         }
-        for way, text in ways.items():
-            made = sentences(text) if way == "without topic tokens" else tagged(text, names)
+        for way, written in ways.items():
+            made = sentences(written) if way == BARE else tagged(written, names)
             count = len(plans[at])
             score = f1([topics.token(s) for s in made][:count], plans[at])
             found.setdefault(way, []).append(score)
     return found
 
 
-def run(models: Models) -> Result:
-    """A row a topic, and a row for each way of writing whole stories."""
-    target = with_topics(models)
-    topics = table_of(target)
-    stories = [s for s in dict.fromkeys(texts("stories")) if len(sentences(s)) > 3]
-    rows = forced(target, topics, stories[:BEGINNINGS])
-    scores = covered(target, topics, stories[:STORIES])
-    base = scores["without topic tokens"]
+def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]]:
+    """A row a topic and a row a way to write whole texts, and what they say, for one model."""
+    topics, found = table_of(target), told_texts(kind, TEXTS[kind])
+    name = "Sheets" if kind == SHEETS else "Stories"
+    rows = forced(target, topics, found[:BEGINNINGS])
+    scores = covered(target, topics, found)
     says = [
-        f"Forced under a topic, a sentence has {fmean([row[3] for row in rows]):+.2f} more of it, on average "
-        f"over {len(rows)} topics; its words name the forced topic in "
+        f"{name}: forced under a topic, a sentence has {fmean([row[3] for row in rows]):+.2f} more of it, on "
+        f"average over {len(rows)} topics; its words name the forced topic in "
         f"{fmean([row[5] for row in rows]):.0%} of the cases. In {sum(r[3] > 2 * r[4] for r in rows)} of "
         f"{len(rows)} topics the gain is above two standard errors."
     ]
-    for way, found in scores.items():
-        gap, error = paired([a - b for a, b in zip(found, base, strict=True)])
-        rows.append([f"F1, {way}", fmean(base), fmean(found), gap, error, None])
-        if way != "without topic tokens":
+    base = scores[BARE]
+    for way, values in scores.items():
+        gap, error = paired([a - b for a, b in zip(values, base, strict=True)])
+        rows.append([f"F1, {way}", fmean(base), fmean(values), gap, error, None])
+        if way != BARE:
             says.append(
-                f"Topics of a story, {way}: F1 {fmean(found):.2f}, without topic tokens {fmean(base):.2f}; "
-                f"ahead by {gap:.3f} ± {error:.3f}."
+                f"{name}, {way}: F1 {fmean(values):.2f} of their topics, {BARE} {fmean(base):.2f}; ahead by "
+                f"{gap:.3f} ± {error:.3f} over {len(found)} texts."
             )
+    return [[f"{name}, {row[0]}", *row[1:]] for row in rows], says
+
+
+def run(models: Models) -> Result:
+    """The rows of both models, or of the target alone if it has topics."""
+    target = models["target"]
+    kinds = {SHEETS if target.name == SHEETS else STORIES: target}
+    if topic_tokens(target) is None:
+        kinds = {kind: load(kind, str(target.model.device)) for kind in TEXTS}
+    found = [steered(model, kind) for kind, model in kinds.items()]
+    rows, says = ([one for part in parts for one in part] for parts in zip(*found, strict=True))
     columns = ["topic, or way", "by itself", "under it", "gain", "± error", "named"]
     return Result(columns, rows, [one.replace(" -", " −") for one in says])

@@ -135,7 +135,7 @@ def test_without_the_constraint_it_may_repeat():
 
 
 def test_a_model_or_topic_that_is_not_there_is_refused_with_a_sentence(tiny_model):
-    with pytest.raises(ValueError, match=r"has no topic tokens; choose one .* llama-tiny-forms\.$"):
+    with pytest.raises(ValueError, match=r"has no topic tokens; choose one .* llama-tiny-summaries\.$"):
         run(tiny_model("llama"), (1,))
     with pytest.raises(ValueError, match=r"has no topic 't7'; it has: t0 t1 t2 end\.$"):
         run(model(), plan="t1 t7")

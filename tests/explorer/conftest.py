@@ -50,7 +50,10 @@ def short(monkeypatch):
         ),
         "noisy_instructions": dict(COUNT=1, TOKENS=3),
         "many_texts": dict(PROMPTS=1, TOKENS=4, BEAMS=2, DRAWN=2),
-        "topic_plans": dict(STORIES=2, BEGINNINGS=2, TOKENS=8, SENTENCE=6),
+        "topic_plans": dict(
+            TEXTS={"llama-tiny-summaries": 2, "llama-tiny-forms": 2}, BEGINNINGS=2, TOKENS=8, SENTENCE=6
+        ),
+        "plans_and_summaries": dict(SHEETS=3, LISTS=2, TOKENS=6, ROWS=8, STEPS=2, BATCH=4),
         "open_text": dict(PROMPTS=1, SEEDS=2, TOKENS=6),
         "planning_or_filtering": dict(COUNT=2, TOKENS=3, ROLLOUTS=(1, 2)),
         "decoders_swept": dict(CLOSED=("count",), COUNT=1, STORIES=1, TOKENS=6),

@@ -5,6 +5,8 @@ import math
 from decoders.search.hypotheses import returned
 from decoders.search.values import Text, arithmetic, is_json
 from decoders.trace import Note, Propose, Score, Trace
+from explorer.experiments.figures import distinct
+from explorer.experiments.plans_and_summaries import ranked
 from explorer.tasks.own_tests import pass_rate
 from tests.explorer.points import forwards, statuses, total
 
@@ -280,9 +282,20 @@ def a_plan_is_followed(own, planned):
     assert topics(own) != topics(planned) and own.output() != planned.output()
 
 
+def plans_differ_more_than_beams(plans, beams):
+    scores = [e for step in plans.steps for e in step.of(Score)]
+    levels = [e.level for e in scores if e.name == "reranker"]
+    assert len(levels) == len(set(levels)) == 4
+    kept = [e.total for e in scores if e.name == "adherence"]
+    assert sum(kept) / len(kept) > 0.7
+    lists = ranked(plans), [tokens for tokens, _ in returned(beams)]
+    assert distinct(lists[0], 2) > distinct(lists[1], 2)
+
+
 SHOWS = {
     "The end before the middle": the_end_was_written_first,
-    "A story to a plan": a_plan_is_followed,
+    "A summary to a plan": a_plan_is_followed,
+    "Four plans, four summaries": plans_differ_more_than_beams,
     "Programs that pass their tests": tests_are_passed,
     "JSON without a bent law": is_json_and_learned,
     "A word between the lines": letters_are_read,

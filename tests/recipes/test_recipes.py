@@ -70,6 +70,8 @@ TOYS = {
     "llama-tiny-acceptance": (("llama-tiny-draft-distilled",), dict(BATCH=2, OWN_BATCH=4)),
     "llama-tiny-aligned": (("llama-tiny",), dict(TEXTS=8, WRITERS=4, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-forms": (("llama-tiny",), dict(HELD_OUT=1)),
+    "llama-tiny-summaries": (("llama-tiny",), dict(BATCH=2, HELD_OUT=1, SHEETS=80, STARTS=1)),
+    "llama-tiny-planner": (("llama-tiny-summaries",), dict(SHEETS=20, BATCH=4)),
     "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ANSWERS=9, ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
     "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, LEAST=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
@@ -87,6 +89,7 @@ SCORERS = {  # heads that score tokens, and what they read
     "llama-tiny-autodeco": "llama-tiny",
     "llama-tiny-judge": "llama-tiny",
     "llama-tiny-outlook": "llama-tiny",
+    "llama-tiny-planner": "llama-tiny-summaries",
     "llama-tiny-ranker": "llama-tiny",
 }
 DRAFTERS = {"llama-tiny-heads": {"medusa", "eagle", "kangaroo"}, "llama-tiny-m2r2": {"m2r2"}}
@@ -290,6 +293,7 @@ def test_all_models_are_measured_and_told_of_by_one_command(toys, toy_corpus, ca
             TOP_PS=(0.5, 1.0),
         ),
         "measure_forms": dict(FILLED={"list_program": 2, "story": 1}, STORIES=2, TOKENS=4),
+        "measure_summaries": dict(SHEETS=3, STEERED=2),
         "measure_judge": dict(ASKED=("sum",), PROBLEMS=2, NEW_TOKENS=4),
     }
     for name, constants in small.items():
@@ -327,11 +331,41 @@ def test_the_adapter_computes_what_was_trained(toys):
     model = load(str(folder), "cpu", "float32")
     assert facts["check_losses"] == pytest.approx(check.text_losses(model.model, model.tokenizer), abs=1e-4)
     assert sum(p.numel() for p in model.model.parameters()) == facts["parameters"]
-    recipe = importlib.import_module("llama_tiny_forms")
-    fresh = recipe.adapted(training.trained("llama-tiny"))
+    adapting = importlib.import_module("adapting")
+    fresh = adapting.adapted(training.trained("llama-tiny"), ["<e>", "</e>"], 4)
     plain = training.trained("llama-tiny")
     row = torch.tensor([[5, 6, 7]])
     torch.testing.assert_close(fresh(row).logits[..., :4096], plain(row).logits)  # it begins as its base
+
+
+def test_what_the_summaries_are_learned_from(texts):
+    """Three times the same summary: behind the bare sheet, behind its own tags, behind those of other units;
+    and once with a topic in front of each sentence.
+    """
+    sheets, forms = importlib.import_module("sheets"), importlib.import_module("forms")
+    tokenizer = adapters.with_tokens(texts.tokenizer, list(sheets.ADDED))
+    made = sheets.Sheets(tokenizer, forms.Topics([{"owner": 1.0}] + [{}] * 8))
+    (sheet,) = made.sheets("test", 1)
+    bare, own, wrong = made.realised(sheet, forms.random.Random(0))
+    told = [tokenizer.decode(ids) for ids, _ in (bare, own, wrong)]
+    assert told[0] == f"{sheet.prompt}{sheet.answer}<|endoftext|>"
+    assert [text.replace("<e>", "").replace("</e>", "") for text in told] == told[:1] * 3
+    tagged = [{part.split("</e>")[0].strip() for part in text.split("<e>")[1:]} for text in told]
+    assert not tagged[0] and len(tagged[1]) > 1 and not tagged[1] & tagged[2]
+    assert tagged[1] <= set(sheet.units)
+    ids, labels = made.planned(sheet)
+    assert tokenizer.decode([t for t in labels if t != IGNORED]).count("<t") == len(sheet.summary)
+    assert tokenizer.decode(ids).endswith("<end><|endoftext|>")
+    rows, labels = made.batch("test", 2)
+    assert rows.shape == labels.shape and rows.shape[:2] == (4, 2) and (labels[rows == 1] == IGNORED).all()
+
+
+def test_unlikelihood_pushes_a_token_down():
+    recipe = importlib.import_module("llama_tiny_summaries")
+    logits = torch.tensor([1.0, 1.0, 1.0, 1.0], requires_grad=True)
+    loss = recipe.unlikelihood(-logits.log_softmax(-1)[0])
+    loss.backward()
+    assert loss.item() == pytest.approx(0.2877, abs=1e-4) and logits.grad[0] > 0 > logits.grad[1]
 
 
 def test_documents_of_both_forms_are_whole_texts_in_another_order(texts):

@@ -1,0 +1,62 @@
+"""Beam search over content plans: sets of units, each written in the order of the text.
+
+Knows a law that says how likely each unit is behind the beginning of a plan; knows no tokens.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+Units = tuple[int, ...]
+Law = Callable[[list[Units]], torch.Tensor]  # beginnings of plans -> log-probabilities [N, U + 1], stop last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Units in the order of the text, and the log-probability of choosing them; whole: so was stop."""
+
+    units: Units
+    logprob: float
+    whole: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its units counted from 1, as people see them."""
+        return " ".join(str(unit + 1) for unit in self.units)
+
+
+def uniform(count: int) -> Law:
+    """The law of no plan model: each unit that is left, and stop, are equally likely."""
+
+    def law(beginnings: list[Units]) -> torch.Tensor:
+        rows = torch.full((len(beginnings), count + 1), -torch.inf)
+        for row, units in zip(rows, beginnings, strict=True):
+            row[units[-1] + 1 if units else 0 : count + bool(units)] = 0.0
+        return rows.log_softmax(-1)
+
+    return law
+
+
+def plan_beams(law: Law, width: int) -> Iterator[tuple[list[Plan], list[Plan]]]:
+    """(plans that go on, whole plans so far), both best first, after each unit; at most `width` of each. A
+    plan is a set written in one order, so no two are the same.
+    """
+    live, whole = [Plan((), 0.0)], []
+    while live and (len(whole) < width or live[0].logprob > whole[-1].logprob):
+        found = []
+        for plan, row in zip(live, law([plan.units for plan in live]).tolist(), strict=True):
+            *units, stop = row
+            found += [
+                Plan((*plan.units, unit), plan.logprob + p) for unit, p in enumerate(units) if p > -math.inf
+            ]
+            if stop > -math.inf:
+                whole.append(Plan(plan.units, plan.logprob + stop, whole=True))
+        live, whole = (sorted(plans, key=order)[:width] for plans in (found, whole))
+        yield live, whole
+
+
+def order(plan: Plan) -> tuple[float, Units]:
+    """The likeliest first; ties go to earlier units."""
+    return -plan.logprob, plan.units

@@ -1,0 +1,166 @@
+"""Does a summary keep to its plan, and is variety better sought in plans?
+
+llama-tiny-summaries tells summaries of fact sheets that were never fed. A plan is a set of clauses, drawn by
+chance; what a summary tells is found by aligning its sentences with the sheet's clauses, and adherence is
+the F1 of both sets. It is compared with the adherence of the same summary to another set of as many clauses.
+A control that learned such summaries without the two losses with tags, llama-tiny finetuned here, reads the
+same tagged sheets. Then lists of four: four plans, four beams, four groups of diverse beam search, and four
+nucleus samples, all by the shipped model. distinct-2: share of different pairs of tokens; mean, best: ROUGE
+of a list's texts with the sheet's own summary; first: of the text that is ranked first.
+"""
+
+import copy
+import random
+from statistics import fmean
+
+import torch
+
+from decoders.lane import Lane, Limits
+from decoders.models import LoadedModel, load
+from decoders.names import TARGET
+from decoders.search.edu_plans import RERANKER
+from decoders.search.hypotheses import returned
+from decoders.search.tagged import source_of, tags_of
+from decoders.search.topics import sentences
+from decoders.search.units import agreement, oracle, rouge
+from decoders.trace import Score, Trace
+from explorer.experiments import Cell, Models, Result
+from explorer.experiments.figures import distinct, paired
+from explorer.experiments.small_models import fit
+from explorer.tasks.summaries import Sheet, make_sheet
+
+PAPERS = ("generating-edu-extracts-for-plan-guided-summary",)
+MODEL = "llama-tiny-summaries"
+SHEETS, LISTS, TOKENS = 200, 24, 64  # sheets of both parts; tokens of the longest summary
+LIST = 4  # texts of a list
+ROWS, STEPS, BATCH, RATE = 1600, 160, 8, 1e-3  # of the control's training
+IGNORED = -100  # label of what is not learned
+WAYS: dict[str, tuple[str, dict]] = {
+    "plans": ("edu_plans", {"num_plans": LIST}),
+    "beams": ("beam", {"num_beams": LIST, "num_return_sequences": LIST}),
+    "diverse beams": ("diverse_beam", {"num_beams": LIST, "num_beam_groups": LIST}),
+    "nucleus": ("sample", {"top_p": 0.9, "temperature": 1.0}),
+}
+
+
+def sheets(count: int, seed: str = "held out") -> list[Sheet]:
+    """Sheets that no recipe reads."""
+    rng = random.Random(f"plans and summaries {seed}")
+    return [make_sheet(rng) for _ in range(count)]
+
+
+def summariser(models: Models) -> LoadedModel:
+    """The target if it knows the tags, else the shipped model that does."""
+    target = models["target"]
+    return target if tags_of(target) else load(MODEL, str(target.model.device))
+
+
+def said(model: LoadedModel, tokens: list[int]) -> str:
+    """Their text, without ends."""
+    kept = b"".join(model.bytes_of(token) for token in tokens if token not in model.eos)
+    return kept.decode("utf-8", "replace")
+
+
+# ---- adherence
+
+
+def unguided(model: LoadedModel) -> LoadedModel:
+    """The control: llama-tiny with the same tokens, finetuned on bare sheets alone."""
+    control = copy.deepcopy(load(TARGET, str(model.model.device), "float32").model).requires_grad_(True)
+    torch.manual_seed(0)
+    control.resize_token_embeddings(model.model.config.vocab_size)
+    rows = []
+    for sheet in sheets(ROWS, "read"):
+        asked, answer = model.encode(sheet.prompt), [*model.encode(sheet.answer), *model.eos]
+        rows.append(torch.tensor([asked + answer, [IGNORED] * len(asked) + answer]).T)
+    rows = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED)  # [R, T, 2]
+
+    def loss(some: torch.Tensor) -> torch.Tensor:
+        ids, labels = some.to(control.device).unbind(-1)
+        return control(input_ids=ids.clamp(min=0), labels=labels).loss
+
+    fit(control.parameters(), loss, rows, STEPS, BATCH, RATE)
+    return LoadedModel(f"{TARGET} without tags", control.eval().requires_grad_(False), model.tokenizer)
+
+
+def adherences(model: LoadedModel, found: list[Sheet]) -> tuple[list[float], list[float]]:
+    """Of greedy summaries behind sheets with the tags of a plan: how far they keep to it, and to another."""
+    rng, kept, others = random.Random(0), [], []
+    for sheet in found:
+        source = source_of(model.encode(sheet.prompt), model.bytes_of)
+        count = len(oracle(source.said, sheet.summary))
+        plan, other = (rng.sample(range(len(source.said)), count) for _ in range(2))
+        ids, _ = source.tagged(plan, tags_of(model))
+        trace = Lane("greedy", ids, {"target": model}, limits=Limits(TOKENS)).run()
+        told = sentences(said(model, trace.output()))
+        kept.append(agreement(source.said, told, plan))
+        others.append(agreement(source.said, told, other))
+    return kept, others
+
+
+# ---- lists
+
+
+def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
+    """The texts of a list, the one that is ranked first in front."""
+    strategy, given = WAYS[way]
+    ids, seeds = model.encode(sheet.prompt), range(LIST if strategy == "sample" else 1)
+    traces = [Lane(strategy, ids, {"target": model}, given, seed, Limits(TOKENS)).run() for seed in seeds]
+    if strategy == "sample":
+        means = [t.costs.totals()["logprob"] / len(t.output()) for t in traces]
+        order = sorted(range(LIST), key=lambda i: -means[i])
+        return [traces[i].output() for i in order]
+    if strategy == "edu_plans":
+        return ranked(traces[0])
+    return [tokens for tokens, _ in returned(traces[0])]
+
+
+def ranked(trace: Trace) -> list[list[int]]:
+    """The summaries of all plans, the best first."""
+    nodes, found = trace.nodes(), []
+    scores = [e for e in trace.steps[-1].of(Score) if e.name == RERANKER]
+    for score in sorted(scores, key=lambda e: e.rank):
+        tokens, node = [], score.node
+        while node >= len(trace.prompt):
+            node, token = nodes[node]
+            tokens.append(token)
+        found.append(tokens[::-1])
+    return found
+
+
+def worth(model: LoadedModel, way: str, found: list[Sheet]) -> dict[str, list[float]]:
+    """For each sheet how different the texts of a list are, and how near to its own summary."""
+    measured: dict[str, list[float]] = {"distinct-2": [], "mean": [], "best": [], "first": []}
+    for sheet in found:
+        texts = listed(model, way, sheet)
+        near = [rouge(said(model, text), sheet.answer) for text in texts]
+        figures = (distinct(texts, 2), fmean(near), max(near), near[0])
+        for name, figure in zip(measured, figures, strict=True):
+            measured[name].append(figure)
+    return measured
+
+
+def run(models: Models) -> Result:
+    """A row a realiser, then a row a way to make lists."""
+    model, found = summariser(models), sheets(SHEETS)
+    rows: list[list[Cell]] = []
+    says = []
+    for name, realiser in ((MODEL, lambda: model), ("without like and unlike", lambda: unguided(model))):
+        kept, others = adherences(realiser(), found)
+        gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
+        rows.append([name, fmean(kept), fmean(others), gap, error, *[None] * 4])
+        says.append(
+            f"{name}: adherence to the plan {fmean(kept):.2f}, to another plan {fmean(others):.2f}; ahead by "
+            f"{gap:.3f} ± {error:.3f} over {len(found)} sheets."
+        )
+    lists = {way: worth(model, way, found[:LISTS]) for way in WAYS}
+    rows += [[way, *[None] * 4, *map(fmean, figures.values())] for way, figures in lists.items()]
+    for way in list(WAYS)[1:]:
+        gaps = {
+            name: paired([a - b for a, b in zip(lists["plans"][name], lists[way][name], strict=True)])
+            for name in ("distinct-2", "best", "first")
+        }
+        told = ", ".join(f"{name} {gap:+.3f} ± {error:.3f}" for name, (gap, error) in gaps.items())
+        says.append(f"Four plans against {way}: {told}.")
+    columns = ["realiser, or way", "to its plan", "to another", "ahead", "± error", *lists["plans"]]
+    return Result(columns, rows, [one.replace(" -", " −") for one in says])
