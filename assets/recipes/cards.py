@@ -86,6 +86,11 @@ ADHERED = (
     "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
     "much the one is ahead, sheet by sheet.\n"
 )
+TOLD = (
+    "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its likeliest "
+    "plan, of the best of the four likeliest, and of as many clauses from the beginning. Chance decides in "
+    "part which clauses a summary tells.\n"
+)
 STEERED = (
     "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
     "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
@@ -149,6 +154,8 @@ def sections(folder: Path, facts: dict) -> list[str]:
         found.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
     if adhered := left(folder, "adherence.json"):
         found.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
+    if clauses := left(folder, "clauses.json"):
+        found.append(f"## Which clauses it finds\n{TOLD}\n{table(clauses, '{:.2f}'.format)}\n")
     if plans := left(folder, "plans.json"):
         begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))

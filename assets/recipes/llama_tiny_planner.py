@@ -18,9 +18,9 @@ from decoders.search.units import labels, oracle
 from explorer.tasks.summaries import make_sheet
 
 TARGET, NAME = "llama-tiny-summaries", "llama-tiny-planner"
-SHEETS = 2000
+SHEETS = 4000
 MOST = 8  # units of a sheet
-MILLION_TOKENS = 2.5  # of sheets; a token counts each time that it is looked at
+MILLION_TOKENS = 0.9  # of sheets; a token counts each time that it is looked at
 NOTE = (
     f"It reads the mean of the states of `{TARGET}` in each unit, all of which have tags, and that of the "
     "whole text. The loss is the cross-entropy of the oracle plan, nats a choice, and the divergence of its "

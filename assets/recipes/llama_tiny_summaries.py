@@ -37,8 +37,8 @@ LOSSES = ("mle", "like", "unlike", "topics")
 NOTE = (
     "The losses of the curve are means of four, held out at the end: behind the bare sheet {mle:.3f} nats a "
     "token of the summary (`mle`); with tags around the units that it tells {like:.3f} (`like`); -log(1 - p) "
-    "with tags around others {unlike:.3f} (`unlike`); with a topic in front of each sentence {topics:.3f}. "
-    "On plain held-out stories `llama-tiny` has {before:.4f}."
+    "with tags around others {unlike:.3f} (`unlike`), which counts for {weight:g}; with a topic in front of "
+    "each sentence {topics:.3f}. On plain held-out stories `llama-tiny` has {before:.4f}."
 )
 
 
@@ -98,7 +98,8 @@ def main(args: Namespace) -> None:
     budget = args.million_tokens or MILLION_TOKENS
     curve = training.go_on(model, [opt], step, validate, budget, args.work / NAME)
     named = {name: round(loss, 4) for name, loss in zip(LOSSES, curve[-1][-len(LOSSES) :], strict=True)}
-    note = NOTE.format(before=before, **named)
+    named["unlike"] /= UNLIKE
+    note = NOTE.format(before=before, weight=UNLIKE, **named)
     tokens_of = f"of sheets, {COARSE}, later {BATCH} at a time, in four documents each"
     facts = {"tokens_of": tokens_of, "note": note}
     files = {TOPICS: json.dumps(topics.weights) + "\n"}

@@ -56,6 +56,7 @@ MEASURES = {
     "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
     "llama-tiny-ranker": measure_ranker.measure,
     "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
+    "llama-tiny-planner": lambda folder, corpus: measure_summaries.measure_planner(folder),
     "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
     "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
 }

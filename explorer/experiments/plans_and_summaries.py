@@ -31,7 +31,7 @@ from explorer.tasks.summaries import Sheet, make_sheet
 
 PAPERS = ("generating-edu-extracts-for-plan-guided-summary",)
 MODEL = "llama-tiny-summaries"
-SHEETS, LISTS, TOKENS = 200, 24, 64  # sheets of both parts; tokens of the longest summary
+SHEETS, LISTS, TOKENS = 200, 16, 64  # sheets of both parts; tokens of the longest summary
 LIST = 4  # texts of a list
 ROWS, STEPS, BATCH, RATE = 1600, 160, 8, 1e-3  # of the control's training
 IGNORED = -100  # label of what is not learned

@@ -23,8 +23,8 @@ from explorer.experiments.plans_and_summaries import sheets
 
 PAPERS = ("generating-summaries-with-topic-templates-and-structured",)  # on fact sheets, as it says itself
 SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"
-TEXTS = {SHEETS: 80, STORIES: 16}  # how many there are of each
-BEGINNINGS, TOKENS = 12, 100
+TEXTS = {SHEETS: 60, STORIES: 12}  # how many there are of each
+BEGINNINGS, TOKENS = 12, 80
 SENTENCE = 32  # tokens of a forced sentence
 BARE, OWN, GIVEN, OTHER = "without topic tokens", "its own plan", "the text's plan", "another text's plan"
 
