@@ -139,11 +139,11 @@ class Plans:
         return [*ops, {"front": [x, row]}]
 
     def _look(self, level: str, state: str) -> list[Op]:
-        """A new state of a plan; whole ones have their log p beside them."""
+        """A new state of a plan; whole ones that are kept have their log p beside them."""
         if self.state[level] == state:
             return []
         self.state[level] = state
-        note = minus(self.whole[level]) if level in self.whole and state != "pruned" else None
+        note = minus(self.whole[level]) if level in self.last else None
         ops = [{"id": f"p{level}", "set": {"state": state, "note": note, "note_priority": 4}}]
         if " " in level:
             ops.append({"id": f"e{level}", "set": {"state": state if state != "finished" else "live"}})

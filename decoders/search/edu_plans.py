@@ -158,6 +158,7 @@ def suits(parameters: dict, target) -> str | None:
         replace(LENGTH_PENALTY, default=1.0),
     ),
     suits=suits,
+    papers=("generating-edu-extracts-for-plan-guided-summary",),
     views=("plans", "beam_tree", "entropy", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [

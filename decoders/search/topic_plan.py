@@ -242,7 +242,9 @@ def topic_plan(lane: Lane) -> Iterator[None]:
     Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
     encoder that reads documents. Here both levels are one sequence, `<t7> sentence <t2> sentence <end>`, of
     one causal model; the prompt is the beginning of the text. The topics of llama-tiny-summaries steer its
-    summaries of fact sheets; those of llama-tiny-forms hardly do so to stories (experiment topic-plans).
+    summaries of fact sheets, those of llama-tiny-forms hardly steer stories; but what the model plans by
+    itself does not surely have more of the right topics than the same model without topics (experiment
+    topic-plans), so the paper is not claimed.
     """
     planner = Planner(lane, topic_tokens(lane.models["target"]))
     drafts, number = planner.begin(), 0
