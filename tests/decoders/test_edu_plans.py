@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import random
 
 import pytest
 import torch
@@ -51,8 +52,6 @@ def test_tags_stand_around_the_tokens_of_a_plan(tiny_model):
 
 
 def test_the_oracle_plan_of_a_generated_sheet_is_what_its_summary_tells():
-    import random
-
     rng = random.Random(1)
     made = [make_sheet(rng) for _ in range(60)]
     assert all(said(sheet.prompt) == sheet.units for sheet in made)
@@ -121,16 +120,12 @@ def test_the_plan_model_points_step_by_step_as_it_was_trained(tiny_model):
 
 def realiser(text: tuple[int, ...]) -> list[float]:
     """Tells of the tagged units, a song of Tom's and a night of Mia's; without tags of the night alone."""
-    start = len(text) - 1 - text[::-1].index(DOT) if text.count(DOT) == 1 else None
-    row = [0.001] * len(WORDS)
-    at = text.index(DOT)
+    row, at = [0.001] * len(WORDS), text.index(DOT)
     source, written = text[: at + 1], text[at + 1 :]
-    wanted = [SONG] if (OPEN, TOM) in itertools.pairwise(source) else []
-    wanted += [NIGHT] if (OPEN, MIA) in itertools.pairwise(source) else []
-    wanted = [(w, n) for w, n in zip(wanted or [NIGHT], (TOM, MIA), strict=False)]
-    told = [token for word, _ in wanted for token in (word,)] + [EOS]
+    tagged = set(itertools.pairwise(source))
+    told = [word for first, word in ((TOM, SONG), (MIA, NIGHT)) if (OPEN, first) in tagged] or [NIGHT]
+    told.append(EOS)
     row[told[min(len(written), len(told) - 1)]] = 0.9
-    assert start is not None
     return [p / sum(row) for p in row]
 
 
