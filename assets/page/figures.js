@@ -4,7 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h, SVG = "http://www.w3.org/2000/svg";
-  const DARKEST = 45; // per cent of the text's colour in the fullest cell: words in it stay readable
+  const DARKEST = 35; // per cent of the text's colour in the fullest cell: words in it stay readable, in the dark too
   const AXIS = 112, TALL = 250, TOP = 30, LOW = 22; // pixels: between two axes of a board, its height, above and below its axes
   const TILE = 150, LEFT = 28, FAR = 0.05; // height of a cloud, left of it, share of points that may stand at its left edge
 
