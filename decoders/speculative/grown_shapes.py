@@ -84,8 +84,8 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
     """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
 
     Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
-    levels grows by no more than `delta`; the others are pruned. No chance is involved. A candidate that
-    `count` earlier ones are worth more than is not written down: it and all below it would be pruned.
+    levels grows by no more than `delta`; the others are pruned. No chance is involved. What `count` others
+    are worth more than is not written down, nor is the source asked behind it: all that would be pruned.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
@@ -97,7 +97,7 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
             before, expected = expected, sum(map(math.exp, best))
             if level:
                 lane.rank(level[0], "gain of the level", expected - before, limit=delta)
-            level = open_ends(lane, level)
+            level = [n for n in open_ends(lane, level) if value[n] > least]
             if expected - before <= delta or not level:
                 break
         keep(lane, draft, value, count)
