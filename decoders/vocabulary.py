@@ -36,3 +36,10 @@ class TokenBytes:
         if hexadecimal := re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", piece):
             return bytes.fromhex(hexadecimal[1])
         return piece.replace("▁", " ").encode()
+
+
+def by_name(target) -> dict[str, int]:
+    """The tokens of a model by their names; of one without a tokenizer, by what they stand for."""
+    if hasattr(target, "tokenizer"):
+        return target.tokenizer.get_vocab()
+    return {target.bytes_of(t).decode("utf-8", "replace"): t for t in range(target.engine.vocabulary)}

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer, work_of
+from modules import parted, ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Aligned, Target
@@ -88,10 +88,8 @@ def main(args: Namespace) -> None:
     def loss(wrote: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
         return model.loss(read[some.cpu()].to(wrote.device), wrote)
 
-    apart = torch.arange(len(tokens)) % HELD_OUT == 0
-    rows = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
     budget = args.million_tokens or MILLION_TOKENS
-    curve = train_scorer(model, loss, *rows, budget, work, BATCH, RATES)
+    curve = train_scorer(model, loss, *parted(tokens, HELD_OUT), budget, work, BATCH, RATES)
     facts = {
         "pairs": len(tokens),
         "tokens_of": "of its own samples, each several times",

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 import torch
 import training
-from modules import ship_scorer, train_scorer, work_of
+from modules import parted, ship_scorer, train_scorer, work_of
 from torch.nn import functional as F
 
 from decoders.heads import Planner, Target, take_taps
@@ -71,10 +71,8 @@ def main(args: Namespace) -> None:
     def loss(rows: torch.Tensor, some: torch.Tensor) -> torch.Tensor:
         return head.loss(*(part[some.cpu()].to(rows.device) for part in read))
 
-    apart = torch.arange(len(tokens)) % HELD_OUT == 0
-    rows = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
     budget = args.million_tokens or MILLION_TOKENS
-    curve = train_scorer(head, loss, *rows, budget, work, BATCH, RATES)
+    curve = train_scorer(head, loss, *parted(tokens, HELD_OUT), budget, work, BATCH, RATES)
     facts = {
         "documents": len(tokens),
         "tokens_of": "of sheets, each several times",

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer, work_of
+from modules import parted, ship_scorer, train_scorer, work_of
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Ranker, Target, take_taps
@@ -129,10 +129,8 @@ def main(args: Namespace) -> None:
         prefixes, own, drawn_ = read[some.cpu()].to(written.device).float().flatten(0, 1).unbind(1)
         return head.loss(prefixes, own, drawn_)
 
-    apart = torch.arange(len(tokens)) % HELD_OUT == 0
-    rows = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
     budget = args.million_tokens or MILLION_TOKENS
-    curve = train_scorer(head, loss, *rows, budget, work, BATCH, RATES)
+    curve = train_scorer(head, loss, *parted(tokens, HELD_OUT), budget, work, BATCH, RATES)
     facts = {
         "documents": len(tokens),
         "tokens_of": "of continuations, each several times",

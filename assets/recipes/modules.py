@@ -76,6 +76,13 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
     return [total / rows for total in sums]
 
 
+def parted(tokens: torch.Tensor, every: int) -> tuple[training.Rows, training.Rows]:
+    """What is told, and each `every`-th, which is held out, of `tokens` [R, ...]: rows with their places."""
+    apart = torch.arange(len(tokens)) % every == 0
+    told, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
+    return told, held
+
+
 def train_scorer(
     head: torch.nn.Module,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],

@@ -7,6 +7,8 @@ Knows vocabularies and words; knows no lane.
 import zlib
 from dataclasses import astuple, dataclass
 
+from decoders.vocabulary import by_name
+
 KNOWN = (  # prefix, suffix and middle follow; the middle is complete
     ("<PRE>", "<SUF>", "<MID>", "<EOT>"),  # llama-tiny-forms
     ("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<|endoftext|>"),  # StarCoder
@@ -32,10 +34,7 @@ class Sentinels:
 
 def sentinels(target) -> Sentinels | None:
     """Those of a model; None if it has none that are known."""
-    if hasattr(target, "tokenizer"):
-        ids = target.tokenizer.get_vocab()
-    else:
-        ids = {target.bytes_of(t).decode("utf-8", "replace"): t for t in range(target.engine.vocabulary)}
+    ids = by_name(target)
     found = (Sentinels(*(ids[name] for name in names)) for names in KNOWN if all(n in ids for n in names))
     return next(found, None)
 

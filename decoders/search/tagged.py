@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from decoders.search.units import CLOSE, OPEN, units
+from decoders.vocabulary import by_name
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,5 @@ def source_of(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> Source
 
 def tags_of(target) -> Tags | None:
     """The tags of a model; None if it has none."""
-    if hasattr(target, "tokenizer"):
-        known = target.tokenizer.get_vocab()
-    else:
-        known = {target.bytes_of(t).decode("utf-8", "replace"): t for t in range(target.engine.vocabulary)}
+    known = by_name(target)
     return Tags(known[OPEN], known[CLOSE]) if OPEN in known and CLOSE in known else None

@@ -7,6 +7,8 @@ Knows words; knows no lane and no models.
 import re
 from dataclasses import dataclass
 
+from decoders.vocabulary import by_name
+
 TOPICS = "topics.json"  # beside the weights of such a model: a dictionary of words and weights a topic
 NO_TOPIC, END_TOPIC = "<t9>", "<end>"  # of a sentence that fits none; in place of a sentence, at the end
 SEAM = re.compile(r"(?<!Mr\.)(?<!Mrs\.)(?<!Dr\.)(?:(?<=[.!?])|(?<=[.!?][\"”]))(?=\s+[\"“A-Z])")
@@ -59,10 +61,7 @@ class TopicTokens:
 
 def topic_tokens(target) -> TopicTokens | None:
     """Those of a model; None if it has none."""
-    if hasattr(target, "tokenizer"):
-        known = target.tokenizer.get_vocab()
-    else:
-        known = {target.bytes_of(t).decode("utf-8", "replace"): t for t in range(target.engine.vocabulary)}
+    known = by_name(target)
     ids = {name: token for name, token in known.items() if re.fullmatch(r"<t\d+>", name) or name == END_TOPIC}
     return TopicTokens(ids) if len(ids) > 1 and END_TOPIC in ids else None
 

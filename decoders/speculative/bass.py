@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.batch import PROMPTS, Text, batch_rounds, chains, draft_chains, too_long, too_many
+from decoders.speculative.batch import (
+    PROMPTS,
+    VIEWS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    too_long,
+    too_many,
+)
 from decoders.speculative.lengths import Length, batch_heuristic
 from decoders.speculative.parts import Draft, Drafter, Verifier, Walk, badge, described
 from decoders.speculative.shaping import SHAPING
@@ -38,7 +47,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("bass",),
-    views=("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=too_many,

@@ -21,6 +21,7 @@ from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Verifier,
 from decoders.speculative.rounds import judged, law
 from decoders.speculative.shapes import likeliest, sampled
 
+VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
 MOST = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(

@@ -12,7 +12,16 @@ from statistics import fmean
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.batch import PROMPTS, Text, batch_rounds, chains, draft_chains, too_long, too_many
+from decoders.speculative.batch import (
+    PROMPTS,
+    VIEWS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    too_long,
+    too_many,
+)
 from decoders.speculative.lengths import Length
 from decoders.speculative.parts import Draft, Drafter, Verifier, Walk, badge, described
 from decoders.speculative.sentences import number
@@ -127,7 +136,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *SHAPING,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
-    views=("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text"),
+    views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=too_many,

@@ -10,16 +10,18 @@ model without topic tokens. The sheets were never fed; the stories were written 
 """
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean
 
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel, folder_of, load
 from decoders.search.topics import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
+from decoders.search.units import f1
 from decoders.speculative.stores import texts
 from explorer.experiments import Cell, Models, Result
 from explorer.experiments.figures import paired
-from explorer.experiments.plans_and_summaries import sheets
+from explorer.experiments.plans_and_summaries import said, sheets
 
 PAPERS = ()  # topics steer, but the model's own plans cover no more than the same model without topics does
 SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"
@@ -57,10 +59,7 @@ def table_of(target: LoadedModel) -> Topics:
 def told(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
     """What a topic plan writes behind a prompt, topic tokens included."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
-    ends = target.eos
-    return b"".join(target.bytes_of(t) for t in lane.run().output() if t not in ends).decode(
-        "utf-8", "replace"
-    )
+    return said(target, lane.run().output())
 
 
 def plain(target: LoadedModel, prompt: str, tokens: int) -> str:
@@ -108,12 +107,6 @@ def first(target: LoadedModel, text: Text, name: str) -> str:
     return (tagged(written, names) or [""])[0]
 
 
-def f1(found: list[str], wanted: list[str]) -> float:
-    """F1 of two sets of topics."""
-    common = len(set(found) & set(wanted))
-    return 2 * common / (len(set(found)) + len(set(wanted))) if found and wanted else 0.0
-
-
 def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str, list[float]]:
     """For each way of writing, the F1 of its topics against those of each text, in the texts' order."""
     names = list(topic_tokens(target).ids)
@@ -128,9 +121,8 @@ def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str,
         }
         for way, written in ways.items():
             made = sentences(written) if way == BARE else tagged(written, names)
-            count = len(plans[at])
-            score = f1([topics.token(s) for s in made][:count], plans[at])
-            found.setdefault(way, []).append(score)
+            came = Counter({topics.token(s) for s in made[: len(plans[at])]})
+            found.setdefault(way, []).append(f1(came, Counter(set(plans[at]))))
     return found
 
 
