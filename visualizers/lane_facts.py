@@ -4,6 +4,7 @@ Knows events, nothing of strategies, other lanes or pictures. All numbers are me
 or derived from such by the formula in the docstring that names them.
 """
 
+import math
 from dataclasses import dataclass
 
 from decoders.costs import Costs
@@ -43,7 +44,8 @@ BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways 
 @dataclass
 class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
-    first that is tried), its class, and its fate: one of the words above.
+    first that is tried), its class, and its fate: one of the words above. `chance`: what the drafter itself
+    gave it; `foretold`: its acceptance as a predictor saw it, where the method has one.
     """
 
     depth: int
@@ -51,6 +53,8 @@ class Drafted:
     name: str
     parent: int
     fate: str = OPEN
+    chance: float | None = None
+    foretold: float | None = None
 
     @property
     def accepted(self) -> bool:
@@ -108,6 +112,8 @@ class LaneFacts:
                     made.own = event.status
                 case "Verdict" if event.node in self._drafts:
                     self._judge(self._drafts[event.node], event.status, made)
+                case "Score" if "acceptance" in event.parts and event.node in self._drafts:
+                    self._drafts[event.node].foretold = event.parts["acceptance"]
                 case "Score" if event.rank == 1:
                     self._best = self._position.get(event.node, self._best)
                 case "Commit":
@@ -129,6 +135,7 @@ class LaneFacts:
         above = self._drafts.get(event.parent) if event.parent != tip else None
         name = token_class(self.trace.vocabulary.get(event.token, b""))
         drafted = Drafted(above.depth + 1 if above else 1, event.slot + 1, name, event.parent)
+        drafted.chance = None if event.logprob is None else math.exp(min(0.0, event.logprob))
         self._drafts[event.node] = drafted
         made.drafted.append(drafted)
 

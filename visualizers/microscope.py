@@ -22,6 +22,7 @@ from visualizers.lane_facts import (
     by_class,
     by_depth,
 )
+from visualizers.reliability import reliability
 
 RECENT = 8  # rounds of the running mean
 FATES = {
@@ -59,6 +60,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
     histogram   rounds by number of accepted tokens, from 0 on
     expected    see `expected`
+    reliability [{name, error, bins}]: see `reliability`; empty if nothing foretold acceptance
     fates       [{fate, says, count, share}] of all drafted tokens
     drafting    {draft, target}: seconds of their forwards, measured
     """
@@ -75,6 +77,7 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
         "rounds": over_time(rounds),
         "histogram": histogram(rounds),
         "expected": expected(rounds),
+        "reliability": [] if untold(trace) else reliability(rounds),
         "fates": fates(rounds),
         "drafting": drafting(trace, count),
     }

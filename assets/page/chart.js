@@ -5,7 +5,7 @@
 //   bars   [{x, parts: [{from, to, [state], [fill], [mark]}], [text]}]   stacked, at whole places; a state's colour, else grey;
 //          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it,
 //          text stands above all
-//   lines  [{lane, index, points: [[x, y or null, [low, high]]], stairs, soft, marked}]   one a lane; equal ones share one label;
+//   lines  [{lane, index, points: [[x, y or null, low, high]], stairs, soft, marked}]   one a lane; equal ones share one label;
 //          low and high: a whisker; marked: a small mark at every point
 //   dots   [{lane, index, x, y}]                                     marks without a line; those that meet share one label
 //   guide  {x, text}                                                 a dotted vertical

@@ -32,7 +32,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     constructor(app) {
       this.app = app;
       this.palette = app.data.palette;
-      for (const name of ["time", "depth", "histogram"]) this[name] = new page.Chart(this.palette);
+      for (const name of ["time", "depth", "histogram", "trust"]) this[name] = new page.Chart(this.palette);
       this.lanes = h("div", { class: "microscope-lanes" });
       this.sentence = h("p", { class: "microscope-sentence", role: "status" }, NONE);
       this.expected = h("p", { class: "soft" });
@@ -42,7 +42,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.parts = page.microscopeParts.map((Part) => new Part(app));
       const grid = (...parts) => h("div", { class: "compare-grid" }, ...parts);
       this.body = h("div", { hidden: true }, this.time.element, grid(this.depth.element, this.histogram.element), this.expected,
-        grid(this.ranks, this.classes, this.fates, this.metrics), ...this.parts.map((part) => part.element));
+        grid(this.trust.element, this.ranks, this.classes, this.fates), this.metrics, ...this.parts.map((part) => part.element));
       this.element = h("section", { class: "section microscope comparison", "aria-label": "Microscope" },
         h("p", { class: "soft" },
           "One speculative lane of the run on the page: which drafted tokens were accepted, and where drafting was in vain."),
@@ -101,6 +101,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.drawDepth(found);
       this.drawHistogram(found);
       this.drawExpected(found);
+      this.drawTrust(found);
       this.drawRanks(found);
       this.drawClasses(found);
       this.drawFates(found);
@@ -190,6 +191,27 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.expected.textContent = alpha === null ? says + time
         : `Tokens a round: ${realised.toFixed(2)} realised, ${expected.toFixed(2)} expected from α = ${bare(alpha)} by `
           + `(1 − α^(depth + 1)) / (1 − α), mean over the rounds: ${says}.${time}`;
+    }
+
+    // ---- can the draft be believed --------------------------------------------------------------------------------
+
+    drawTrust({ reliability }) {
+      this.trust.element.hidden = !reliability.length;
+      const all = reliability.flatMap(({ name, bins }) => bins.map((bin) => ({ name, ...bin })));
+      const places = [...new Set(all.map((bin) => bin.mean))].sort((a, b) => a - b);
+      const read = (place) => all.filter((bin) => bin.mean === place).map((bin) =>
+        `Where ${bin.name} was ${bare(bin.low, 1)} to ${bin.high.toFixed(1)}, ${bare(bin.mean)} in the mean, ${bin.accepted} of `
+        + `${bin.tested} tested were accepted: ${bare(bin.share)} (95 % interval ${bare(bin.least)} to ${bare(bin.most)}).`).join(" ");
+      const far = ({ name, error }) => `${name} is off by ${bare(error)}`;
+      this.trust.draw({
+        title: ["can the draft be believed?", "share accepted of the tested; dotted: as foretold"],
+        x: { words: "foretold", min: 0, max: 1, at: places }, y: { min: 0, max: 1 },
+        lines: [{ lane: "", index: 0, soft: true, points: [[0, 0], [1, 1]] },
+          ...reliability.map(({ short, bins }, i) => ({ lane: short, index: i, marked: true,
+            points: bins.map((bin) => [bin.mean, bin.share, bin.least, bin.most]) }))],
+        note: `Weighted by tokens tested, ${reliability.map(far).join("; ")}.`,
+        read,
+      });
     }
 
     // ---- tables ---------------------------------------------------------------------------------------------------

@@ -14,9 +14,10 @@ from decoders.lane import Lane, Limits
 from decoders.search.values import give_tests, unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import said
-from explorer.experiments.figures import sign_test, wilson
+from explorer.experiments.figures import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
+from visualizers.reliability import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 25, 64

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from decoders.trace import Score, Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
-from explorer.experiments.figures import sign_test, wilson
+from explorer.experiments.figures import sign_test
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
+from visualizers.reliability import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 60, 5

@@ -1,4 +1,4 @@
-"""Figures that several experiments quote: how sure a share is, whether two differ, how alike texts are.
+"""Figures that several experiments quote: whether two shares differ, how alike texts are.
 
 Knows numbers and tokens only.
 """
@@ -8,16 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import correlation, fmean, stdev
 
-Z = 1.959964  # of 95 in 100
 BLEU_ORDER = 4
-
-
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """Wilson's interval for a share, 95 in 100 (Wilson 1927)."""
-    share, spread = right / count, Z * Z / count
-    middle = (share + spread / 2) / (1 + spread)
-    half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def sign_test(won: int, lost: int) -> float:

@@ -17,11 +17,11 @@ from decoders.search.treecoder import DECODERS
 from decoders.search.values import give_tests
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
-from explorer.experiments.figures import wilson
 from explorer.experiments.pictures import Board
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate
+from visualizers.reliability import wilson
 
 PAPERS = ("treecoder",)
 TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 8, 12, 24, 0

@@ -21,8 +21,8 @@ from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 from decoders.names import SHIPPED
 from decoders.thin import Blocks, Layers
 from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.figures import wilson
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from visualizers.reliability import wilson
 
 PAPERS = ("return-of-the-encoder",)
 NAME, LEFT_AFTER = "llama-tiny-seq2seq", 9

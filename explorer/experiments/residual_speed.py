@@ -16,7 +16,7 @@ from decoders.speculative.kangaroo import EITHER
 from decoders.speculative.m2r2 import adapters_of
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import KINDS, decoded, prompts
-from explorer.experiments.figures import wilson
+from visualizers.reliability import wilson
 
 PAPERS = ("m2r2",)
 COUNT, TOKENS = 8, 40

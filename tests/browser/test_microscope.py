@@ -43,6 +43,8 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
         expect(row).to_contain_text(f"{rate:.3f}".removeprefix("0") if rate % 1 else f"{rate:.0f}")
         bars = section(page).locator(".chart", has_text="acceptance_histogram").locator(".chart-bar")
         expect(bars).to_have_count(len(found["histogram"]))
+        trust = section(page).locator(".chart", has_text="can the draft be believed?")
+        expect(trust.locator(".chart-whisker")).to_have_count(len(found["reliability"][0]["bins"]))
         chart = section(page).locator(".chart", has_text="acceptance by depth")
         chart.locator(".chart-frame").focus()
         page.keyboard.press("ArrowRight")
