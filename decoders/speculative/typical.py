@@ -51,7 +51,9 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
             line = threshold(p, epsilon, delta)
             for child in question.children(node):
                 chance = float(p[question.tokens[child]])
-                found.tests.append(Test(child, chance > line, chance, reason=sentence(chance, line)))
+                test = Test(child, chance > line, chance, reason=sentence(chance, line))
+                test.watched = ("p(x)", chance, line)
+                found.tests.append(test)
                 if chance > line:
                     reached[child] = [*reached[node], child]
                     weight[child] = weight[node] + math.log(chance)

@@ -16,7 +16,7 @@ from decoders.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import Item, gain, overlap, said, sheets, unusual, words
-from explorer.experiments.figures import Z
+from visualizers.reliability import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
 COUNT, SEEDS, TOKENS = 240, 4, 5  # questions, and answers to each

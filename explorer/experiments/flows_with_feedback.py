@@ -17,11 +17,11 @@ from statistics import fmean, stdev
 from decoders.trace import Trace
 from explorer.container import pack
 from explorer.experiments import Cell, Chart, Line, Models, Result, Told
-from explorer.experiments.figures import wilson
 from explorer.flows import Ask, Content, Flow, Log, Message, checker, circular, decoding, ran
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
+from visualizers.reliability import wilson
 
 PAPERS = ("flows",)
 COUNT, ROUNDS = 60, (1, 2, 4, 8)

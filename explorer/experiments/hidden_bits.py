@@ -18,7 +18,7 @@ from decoders.sampling.bottleneck import coupled, encoder, entropy, information,
 from decoders.trace import Distribution, Score, Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import prompts
-from explorer.experiments.figures import wilson
+from visualizers.reliability import wilson
 
 PAPERS = ("minimum-entropy-coupling-with-bottleneck",)
 WEIGHTS = [30, 22, 15, 11, 8, 6, 5, 3]

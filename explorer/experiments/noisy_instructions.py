@@ -13,8 +13,9 @@ from decoders.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import gain, said
-from explorer.experiments.figures import sign_test, wilson
+from explorer.experiments.figures import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from visualizers.reliability import wilson
 
 PAPERS = ("distort-distract-decode",)
 COUNT, TOKENS, EPSILON = 12, 24, 0.3

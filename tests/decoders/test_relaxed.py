@@ -10,6 +10,7 @@ import torch
 
 from decoders import registry
 from decoders.chooser import Exhaustive, Random, Script
+from decoders.costs import TOTAL_VARIATION
 from decoders.distributions import one_hot
 from decoders.lane import Lane, Limits
 from decoders.speculative import fuzzy, lantern, lenient, typical
@@ -95,7 +96,7 @@ def test_the_distance_that_a_lane_tells_is_that_of_the_law_of_its_tokens(strateg
     wanted = exact_law(models["target"], (0,), 1, shape_of(shape))
     true = sum(abs(found[t] - wanted.get((t,), 0.0)) for t in range(TOKENS)) / 2
     lane = Lane(strategy, [0], models, parameters, limits=Limits(2))
-    told = [e for e in lane.advance().events if isinstance(e, Score)]
+    told = [e for e in lane.advance().events if isinstance(e, Score) and e.name == TOTAL_VARIATION]
     assert [e.total for e in told] == [pytest.approx(true, abs=1e-12)]
     assert sum(found) == pytest.approx(1.0, abs=1e-12)
 
@@ -106,7 +107,7 @@ def test_at_temperature_0_the_distance_counts_tokens_that_are_not_the_target_s(s
     lane = Lane(strategy, [0], models, {**DEFAULTS[strategy], "temperature": 0.0}, limits=Limits(40))
     trace = lane.run()
     said, other = (0, *trace.output()), 0
-    tested = [e.node for s in trace.steps for e in s.of(Score)]
+    tested = [e.node for s in trace.steps for e in s.of(Score) if e.name == TOTAL_VARIATION]
     for node in tested:
         row = models["target"].table(tuple(said[: node_depth(trace, node) + 1]))
         other += said[node_depth(trace, node) + 1] != row.index(max(row))

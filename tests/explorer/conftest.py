@@ -34,6 +34,7 @@ def short(monkeypatch):
     for name, constants in {
         "acceptance_by_rank": dict(TOKENS=4, SEEDS=1),
         "draft_length": dict(TOKENS=6, LENGTHS=(1, 2)),
+        "several_guesses": dict(TOKENS=4, GUESSES=(1, 2), DRAWS=1),
         "information_surplus": dict(TEXTS=2, TOKENS=12, HORIZONS=(2, 3), SCALES=(0.1,)),
         "when_to_stop": dict(TOKENS=6, LENGTHS=(1, 2), LIMITS=(0.3, 0.6), SEEDS=1),
         "spec_bench": dict(TOKENS=4, COUNT=1),

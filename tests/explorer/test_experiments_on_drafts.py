@@ -1,7 +1,7 @@
 """Experiments on drafts, states and likelihoods: what they count is that of traces, and of brute force."""
 
 import random
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from explorer.experiments import (
     many_texts,
     map_of_methods,
     modes_by_length,
+    several_guesses,
     spec_bench,
 )
 from explorer.experiments.acceptance_by_rank import WIDTH, shares
@@ -140,3 +141,43 @@ def test_the_likeliest_text_of_each_length_is_brute_force_s():
         assert proven and text == best and logprob == pytest.approx(whole(best))
     few = modes_by_length.mode(row, 3, 4, 5)
     assert not few[2] and few[1] <= modes_by_length.mode(row, 3, 4, 10_000)[1]
+
+
+P, Q = torch.tensor([0.3, 0.4, 0.3]).double(), torch.tensor([0.6, 0.3, 0.1]).double()
+
+
+def test_how_often_one_of_several_guesses_is_taken_on_a_worked_example():
+    """Row by row for one, two and three guesses."""
+    dice = torch.Generator().manual_seed(0)
+    for rule, wanted in (
+        (several_guesses.target_first, (0.33, 0.513, 0.6249)),
+        (several_guesses.recursive, (0.7, 0.82, 0.848)),
+        (several_guesses.kseq, (0.7, 0.84, 0.875)),
+        (several_guesses.ceiling, (0.7, 0.89, 0.971)),
+        (lambda p, q, k: several_guesses.distinct(p, q, k, 3, dice), (0.7, 0.875, 1.0)),
+    ):
+        assert [rule(P, Q, count) for count in (1, 2, 3)] == pytest.approx(wanted, abs=1e-5)
+
+
+def test_the_ceiling_is_the_least_cut_of_all_and_no_rule_passes_it():
+    torch.manual_seed(0)
+    for _ in range(20):
+        p, q = torch.randn(2, 6).double().mul(2).softmax(-1)
+        q = torch.where(q < 0.02, 0.0, q)
+        q = q / q.sum()
+        for count in (1, 2, 4):
+            cuts = [
+                float(p[list(kept)].sum() + 1 - q[list(kept)].sum() ** count)
+                for size in range(7)
+                for kept in combinations(range(6), size)
+            ]
+            most = several_guesses.ceiling(p, q, count)
+            assert most == pytest.approx(min(cuts), abs=1e-12)
+            for rule in (several_guesses.target_first, several_guesses.recursive, several_guesses.kseq):
+                assert rule(p, q, count) <= most + 1e-9
+
+
+def test_a_draft_that_is_the_target_is_always_right():
+    dice = torch.Generator().manual_seed(0)
+    assert several_guesses.recursive(P, P, 2) == several_guesses.ceiling(P, P, 2) == pytest.approx(1.0)
+    assert several_guesses.distinct(P, P, 2, 2, dice) == pytest.approx(1.0)

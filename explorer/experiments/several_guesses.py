@@ -1,0 +1,119 @@
+"""What further guesses are worth.
+
+A verifier that may choose among k drawn tokens keeps the target's law and takes one of them more often than
+one guess alone would allow, yet each rule stops short of what optimal transport between the two laws permits
+(Sun et al. 2023, section 3). How far is each from that ceiling at the places of real text?
+"""
+
+import torch
+
+from decoders.distributions import probabilities, residual
+from decoders.speculative.kseq import division
+from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.asked import decoded, prompts
+
+PAPERS = ()
+GUESSES, TOKENS, DRAWS = (1, 2, 3, 4, 6, 8), 48, 8
+RULES = ("the target draws first", "recursive rejection", "K-SEQ", "the most that is possible")
+DISTINCT = "recursive rejection, guesses distinct"
+
+
+def target_first(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The chance that a draw from p [V] is among `count` independent draws from q [V]."""
+    return float((p * (1 - (1 - q) ** count)).sum())
+
+
+def recursive(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The chance that one of `count` independent draws from q [V] passes recursive rejection."""
+    missed, left = 1.0, p
+    for _ in range(count):
+        missed *= 1.0 - float(torch.minimum(left, q).sum())
+        rest = residual(left, q)
+        if rest is None:
+            return 1.0
+        left = rest
+    return 1.0 - missed
+
+
+def kseq(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The same of K-SEQ with its best rho."""
+    _, beta = division(p, q, count)
+    return 1.0 - (1.0 - beta) ** count
+
+
+def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The most that any rule reaches that keeps the law p [V], given `count` independent draws from q [V].
+
+    By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
+    x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
+    """
+    order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
+    zero = p.new_zeros(1)
+    kept, drawn = (torch.cat([zero, law[order].cumsum(0)]) for law in (p, q))
+    return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
+
+
+def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: torch.Generator) -> float:
+    """The chance that one of `count` draws from q [V] without replacement passes recursive rejection.
+
+    The mean over `draws` drawn sequences of rejected tokens, each test's own chance being exact.
+    """
+    found = 0.0
+    for _ in range(draws):
+        missed, left, drafted = 1.0, p, q
+        for _ in range(count):
+            missed *= 1.0 - float(torch.minimum(left, drafted).sum())
+            refused, rest = residual(drafted, left), residual(left, drafted)
+            if refused is None or rest is None:
+                missed = 0.0
+                break
+            token = torch.multinomial(refused, 1, generator=dice)
+            left, drafted = rest, drafted.index_fill(0, token, 0.0)
+            if float(drafted.sum()) == 0.0:
+                break  # there is nothing more to draw
+            drafted = drafted / drafted.sum()
+        found += (1.0 - missed) / draws
+    return found
+
+
+@torch.inference_mode()
+def laws(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The target's and the draft's law [V] at each place of texts that the target drew."""
+    found = []
+    for seed, prompt in enumerate(prompts("stories", 6)):
+        trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
+        ids, first = torch.tensor([[*trace.prompt, *trace.output()]]), len(trace.prompt) - 1
+        p, q = (
+            probabilities(models[role].model(ids.to(models[role].model.device)).logits[0, first:-1]).cpu()
+            for role in ("target", "draft")
+        )
+        found += list(zip(p, q, strict=True))
+    return found
+
+
+def run(models: Models) -> Result:
+    """The chance that a guess is taken at one place, for each rule and number of guesses: means over places,
+    exact at each but for distinct guesses.
+    """
+    dice, places, rows = torch.Generator().manual_seed(0), laws(models), []
+    for count in GUESSES:
+        rules = (target_first, recursive, kseq, ceiling)
+        shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in rules]
+        shares.append(sum(distinct(p, q, count, DRAWS, dice) for p, q in places) / len(places))
+        rows.append([count, *shares])
+    names = [*RULES, DISTINCT]
+    one, most = rows[0], rows[-1]
+    room = most[4] - one[4]
+    says = [
+        f"One guess is taken in {one[3]:.0%} of the cases; of {most[0]} independent ones K-SEQ takes one in "
+        f"{most[3]:.0%}, recursive rejection in {most[2]:.0%}; no rule that keeps the law could pass "
+        f"{most[4]:.0%}.",
+        f"Of what further guesses could win, K-SEQ wins {(most[3] - one[3]) / room:.0%} and recursive "
+        f"rejection {(most[2] - one[2]) / room:.0%}." if room > 0 else "Further guesses could win nothing.",
+        f"Guesses that are drawn without replacement waste none on a token that was refused: one of "
+        f"{most[0]} is taken in {most[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
+        f"{len(places)} places of texts that the target drew at temperature 1; one level of a tree.",
+    ]  # fmt: skip
+    lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
+    title = "How often one of k guesses is taken"
+    return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "chance", lines))
