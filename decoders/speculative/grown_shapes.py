@@ -16,6 +16,8 @@ from decoders.speculative.recursive_rejection import without
 from decoders.speculative.rounds import law
 from decoders.speculative.shapes import Guess, likeliest, open_ends
 
+BLOCK = 32  # values whose maximum is taken at once, see `largest`
+
 
 def best_slots(budget: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
@@ -85,20 +87,28 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
 
     Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
     levels grows by no more than `delta`; the others are pruned. No chance is involved. What `count` others
-    are worth more than is not written down, nor is the source asked behind it: all that would be pruned.
+    are worth more than is not written down: it would be pruned.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        value, level, expected, least = {lane.tip: 0.0}, [lane.tip], 0.0, -math.inf  # values are logarithms
+        value, level = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
+        best, least = [], -math.inf  # the largest so far, and what a further one has to pass
         for _ in range(min(depth, most)):
-            level = best_children(lane, draft, level, guess(level), count, value, least)
-            best = sorted((value[n] for n in draft.nodes), reverse=True)[:count]
-            least = best[-1] if len(best) == count else -math.inf
-            before, expected = expected, sum(map(math.exp, best))
-            if level:
-                lane.rank(level[0], "gain of the level", expected - before, limit=delta)
-            level = [n for n in open_ends(lane, level) if value[n] > least]
-            if expected - before <= delta or not level:
+            offers = [o for o in best_children(level, guess(level), count, value) if o[0] > least]
+            ranked = sorted([*best, *(offer[0] for offer in offers)], reverse=True)[:count]
+            least = ranked[-1] if len(ranked) == count else -math.inf
+            gain = sum(map(math.exp, ranked)) - sum(map(math.exp, best))
+            best, born = ranked, []
+            for total, parent, token in offers:
+                if total < least:
+                    break
+                logprob = total - value[parent]
+                born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
+                value[born[-1]] = total
+            if born:
+                lane.rank(born[0], "gain of the level", gain, limit=delta)
+            level = open_ends(lane, born)
+            if gain <= delta or not level:
                 break
         keep(lane, draft, value, count)
 
@@ -109,34 +119,30 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
 
 
 def best_children(
-    lane: Lane,
-    draft: Draft,
-    level: list[int],
-    scores: torch.Tensor,
-    count: int,
-    value: dict[int, float],
-    least: float,
-) -> list[int]:
-    """Writes down, of the children of all nodes of a level, the `count` whose value is largest, and above
-    `least`; returns them. `value`, to which theirs are added, holds logarithms.
+    level: list[int], scores: torch.Tensor, count: int, value: dict[int, float]
+) -> list[tuple[float, int, int]]:
+    """Of the children of all nodes of a level the `count` of the largest value, the largest first: value,
+    parent and token. scores [level, V]: the source's; values are logarithms.
     """
-    logprobs, above = scores.float().log_softmax(-1), [value[n] for n in level]  # [level, V]
-    first = [a + b for a, b in zip(above, logprobs.amax(-1).tolist(), strict=True)]
-    able = [row for row, most in enumerate(first) if most > least]
-    if not able:
-        return []
-    lift = torch.tensor([above[row] for row in able], device=scores.device)[:, None]
-    best = (logprobs[able] + lift).flatten().topk(min(count, len(able) * scores.shape[-1]))
-    born = []
-    for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-        if total <= least:
-            break
-        at, token = divmod(place, scores.shape[-1])
-        row = able[at]
-        node = draft.propose(lane, level[row], token, total - above[row], source="draft", fill=FIXED)
-        value[node] = total
-        born.append(node)
-    return born
+    above = torch.tensor([value[n] for n in level], device=scores.device)
+    logprobs = scores.float().log_softmax(-1)
+    values, places = largest((logprobs + above[:, None]).flatten(), count)
+    rows, tokens = (places // scores.shape[-1]).tolist(), (places % scores.shape[-1]).tolist()
+    return list(zip(values.tolist(), (level[row] for row in rows), tokens, strict=True))
+
+
+def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` largest of values [N], the largest first, and their places; all, if there are fewer.
+
+    None of them lies outside of the `count` blocks with the largest maxima: on CPU, and many values, looking
+    at these alone is five times as fast as torch's own search.
+    """
+    if len(values) % BLOCK or len(values) <= count * BLOCK:
+        return tuple(values.topk(min(count, len(values))))
+    blocks = values.view(-1, BLOCK)
+    at = blocks.amax(-1).topk(count).indices
+    found = blocks[at].flatten().topk(count)
+    return found.values, at[found.indices // BLOCK] * BLOCK + found.indices % BLOCK
 
 
 def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:

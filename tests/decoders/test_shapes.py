@@ -1,11 +1,12 @@
 """What a draft looks like: grown trees on a worked example, copies that share a node, pruned paths."""
 
 import pytest
+import torch
 
 from decoders.chooser import Script
 from decoders.lane import Lane, Limits
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
+from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank, largest
 from decoders.speculative.parts import drafted
 from decoders.speculative.shapes import widths
 from decoders.tables import TableModel
@@ -136,3 +137,12 @@ def test_a_draft_that_is_the_target_is_always_accepted(draft_is_target):
         lane = Lane("speculation", [0], {"target": target, "draft": draft}, parts, limits=Limits(40))
         rounds = len(lane.run().steps)
         assert rounds == 10 if draft_is_target else rounds > 10
+
+
+def test_the_largest_values_are_those_that_a_plain_search_finds():
+    torch.manual_seed(0)
+    for size, count in ((10, 3), (10, 30), (4096, 16), (8 * 4096, 64), (4097, 5)):
+        values = torch.randn(size)
+        found, places = largest(values, count)
+        assert torch.equal(found, values.sort(descending=True).values[:count])
+        assert torch.equal(values[places], found)
