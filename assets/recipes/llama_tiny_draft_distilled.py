@@ -16,16 +16,21 @@ from transformers import LlamaForCausalLM
 from decoders.heads.files import weights_sha256
 
 TARGET = "llama-tiny"
-OWN_SHARE = 0.15  # tokens written by the target at temperature 1, for each token of the budget
+OWN_SHARE = 0.1  # tokens written by the target at each temperature, for each token of the budget
+TEMPERATURES = (0.0, 0.5, 1.0)  # it is asked for guesses at all of them
 BATCH, PROMPT = 64, 24
 
 
 @torch.no_grad()
-def own_text(target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int) -> np.ndarray:
+def own_text(
+    target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
+) -> np.ndarray:
     """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
     kept in `work`, by its weights, from where a run that was cut off, or another recipe, goes on.
     """
-    path = work / f"own-text-{weights_sha256(training.MODELS / TARGET)[:8]}.npy"
+    chance = {"do_sample": True, "top_k": 0, "temperature": temperature}
+    drawn = chance if temperature else {"do_sample": False}
+    path = work / f"own-text-{temperature:g}-{weights_sha256(training.MODELS / TARGET)[:8]}.npy"
     target.eval()
     rows = [np.load(path)] if path.exists() else []
     while (written := sum(map(len, rows))) * ROW < tokens:
@@ -34,8 +39,8 @@ def own_text(target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, 
         tasks, _ = task_rows(texts.tokenizer, f"own {written * ROW}", batch // 4)
         begun = torch.cat([stories, tasks])[:, :PROMPT].to(target.device)
         wrote = target.generate(
-            input_ids=begun, attention_mask=torch.ones_like(begun), do_sample=True, top_k=0,
-            max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT, eos_token_id=None,
+            input_ids=begun, attention_mask=torch.ones_like(begun), eos_token_id=None, **drawn,
+            max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT,
             cache_implementation="static", disable_compile=True,  # twice as fast: nothing grows
         )  # fmt: skip
         rows.append(wrote.cpu().numpy().astype(np.int16))
@@ -68,8 +73,9 @@ def main(args: Namespace) -> None:
     texts = prepare(args.corpus, args.work)
     target = trained(TARGET)
     draft = trained("llama-tiny-draft")
-    budget = args.million_tokens or 4
-    own = own_text(target, texts, args.work, OWN_SHARE * budget * 1e6, BATCH)
+    budget = args.million_tokens or 6
+    wanted = OWN_SHARE * budget * 1e6
+    own = np.concatenate([own_text(target, texts, args.work, wanted, BATCH, t) for t in TEMPERATURES])
     loss = distillation(draft, target, own)
     name = "llama-tiny-draft-distilled"
     curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)
