@@ -48,7 +48,7 @@ def fits(parameters: dict) -> str | None:
         Parameter("budget", "int", 16, "Nodes that are drafted in a round at most.", low=1, high=128),
         Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=16),
         Parameter(
-            "acceptance", "floats", [0.709, 0.163, 0.041, 0.035],
+            "acceptance", "floats", [0.743, 0.164, 0.035, 0.041],
             "How often the first, second, ... child is the accepted one; the experiment acceptance-by-rank "
             "measures it.", low=0.0, high=1.0,
         ),
