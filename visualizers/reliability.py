@@ -7,43 +7,60 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-from visualizers.lane_facts import ACCEPTED, REJECTED, Round
+from visualizers.lane_facts import ACCEPTED, REJECTED, Drafted, Round
 
-BINS = 5
+BINS = 5  # of a diagram: a lane tests few tokens
 Z = 1.959964  # of 95 in 100
 OWN, FORETOLD = ("q", "the draft's own probability"), ("foretold", "the acceptance that was foretold")
+Pairs = Sequence[tuple[float, bool]]  # a number that foretells acceptance, and whether it came
 
 
 def reliability(rounds: list[Round]) -> list[dict]:
     """A reliability diagram (Murphy & Winkler 1977) for each number that foretells acceptance, of the tested
-    tokens that have it: `{short, name, error,
-    bins: [{low, high, mean, tested, accepted, share, least, most}]}`.
-
-    Bins are equally wide, empty ones left out; `mean` of the foretelling number, `least` to `most` Wilson's
-    interval of the share. error: the mean of |share - mean|, weighted by `tested` (Naeini et al. 2015, ECE).
+    tokens that have it: `{short, name, error, bins}`, see `binned` and `calibration_error`.
     """
-    tested = [d for made in rounds for d in made.drafted if d.fate in (ACCEPTED, REJECTED)]
-    told = {
-        OWN: [(d.chance, d.accepted) for d in tested if d.chance is not None],
-        FORETOLD: [(d.foretold, d.accepted) for d in tested if d.foretold is not None],
-    }
-    return [diagram(*names, pairs) for names, pairs in told.items() if pairs]
+    own = [(d.chance, d.accepted) for d in tested(rounds) if d.chance is not None]
+    told = {OWN: own, FORETOLD: foretold(rounds)}
+    return [
+        {"short": short, "name": name, "error": calibration_error(pairs, BINS), "bins": binned(pairs, BINS)}
+        for (short, name), pairs in told.items()
+        if pairs
+    ]
 
 
-def diagram(short: str, name: str, pairs: Sequence[tuple[float, bool]]) -> dict:
-    """One diagram, of pairs (foretold, accepted)."""
+def tested(rounds: list[Round]) -> list[Drafted]:
+    """The drafted tokens that were accepted or rejected."""
+    return [d for made in rounds for d in made.drafted if d.fate in (ACCEPTED, REJECTED)]
+
+
+def foretold(rounds: list[Round]) -> list[tuple[float, bool]]:
+    """(foretold acceptance, accepted) of the tested tokens that a predictor has judged."""
+    return [(d.foretold, d.accepted) for d in tested(rounds) if d.foretold is not None]
+
+
+def binned(pairs: Pairs, count: int) -> list[dict]:
+    """`{low, high, mean, tested, accepted, share, least, most}` of `count` equally wide bins, empty ones left
+    out: `mean` of the foretelling number, `least` to `most` Wilson's interval of the share accepted.
+    """
     bins = []
-    for i in range(BINS):
-        here = [(x, passed) for x, passed in pairs if min(int(BINS * x), BINS - 1) == i]
+    for i in range(count):
+        here = [(x, came) for x, came in pairs if min(int(count * x), count - 1) == i]
         if here:
-            tested, passed = len(here), sum(accepted for _, accepted in here)
-            least, most = wilson(passed, tested)
+            passed = sum(came for _, came in here)
+            least, most = wilson(passed, len(here))
             bins.append({
-                "low": i / BINS, "high": (i + 1) / BINS, "mean": fmean(x for x, _ in here),
-                "tested": tested, "accepted": passed, "share": passed / tested, "least": least, "most": most,
+                "low": i / count, "high": (i + 1) / count, "mean": fmean(x for x, _ in here),
+                "tested": len(here), "accepted": passed, "share": passed / len(here), "least": least,
+                "most": most,
             })  # fmt: skip
-    error = sum(b["tested"] * abs(b["share"] - b["mean"]) for b in bins) / len(pairs)
-    return {"short": short, "name": name, "error": error, "bins": bins}
+    return bins
+
+
+def calibration_error(pairs: Pairs, count: int) -> float:
+    """How far what was foretold is from what came: the mean of |share - mean| over `count` bins, weighted by
+    their sizes (Naeini et al. 2015, ECE).
+    """
+    return sum(b["tested"] * abs(b["share"] - b["mean"]) for b in binned(pairs, count)) / len(pairs)
 
 
 def wilson(right: int, count: int) -> tuple[float, float]:

@@ -11,9 +11,10 @@ from decoders.heads.files import read_config
 from decoders.lane import Lane, Limits
 from decoders.models import load, load_heads
 from decoders.speculative.specdec_pp import HEAD, OWN
-from explorer.experiments.when_to_stop import calibration_error, foretold
+from visualizers.lane_facts import LaneFacts
+from visualizers.reliability import calibration_error, foretold
 
-DRAFTED, FILE = 8, "calibration.json"
+DRAFTED, BINS, FILE = 8, 10, "calibration.json"
 PREDICTORS = {"head": HEAD, "draft's own probability": OWN}
 
 
@@ -38,12 +39,12 @@ def measure(folder: Path, corpus: Path) -> None:
             lanes = [
                 Lane("specdec_pp", p, pair, settings, i, Limits(NEW_TOKENS)) for i, p in enumerate(asked)
             ]
-            pairs = foretold([lane.run() for lane in lanes])
+            pairs = foretold([made for lane in lanes for made in LaneFacts(lane.run()).rounds])
             row = found[f"{name}, {predictor}"] = {
                 "tested": len(pairs),
                 "foretold": sum(chance for chance, _ in pairs) / len(pairs),
                 "accepted": sum(came for _, came in pairs) / len(pairs),
-                "calibration error": calibration_error(pairs),
+                "calibration error": calibration_error(pairs, BINS),
             }
             print(f"{name}, {predictor}", row, flush=True)
     (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

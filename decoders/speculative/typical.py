@@ -51,9 +51,8 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
             line = threshold(p, epsilon, delta)
             for child in question.children(node):
                 chance = float(p[question.tokens[child]])
-                test = Test(child, chance > line, chance, reason=sentence(chance, line))
-                test.watched = ("p(x)", chance, line)
-                found.tests.append(test)
+                reason, watched = sentence(chance, line), ("p(x)", chance, line)
+                found.tests.append(Test(child, chance > line, chance, reason=reason, watched=watched))
                 if chance > line:
                     reached[child] = [*reached[node], child]
                     weight[child] = weight[node] + math.log(chance)

@@ -9,12 +9,12 @@ import torch
 
 from decoders.distributions import probabilities, residual
 from decoders.speculative.kseq import division
+from decoders.speculative.recursive_rejection import without
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
 
 PAPERS = ()
 GUESSES, TOKENS, DRAWS = (1, 2, 3, 4, 6, 8), 48, 8
-RULES = ("the target draws first", "recursive rejection", "K-SEQ", "the most that is possible")
 DISTINCT = "recursive rejection, guesses distinct"
 
 
@@ -67,13 +67,20 @@ def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: tor
             if refused is None or rest is None:
                 missed = 0.0
                 break
-            token = torch.multinomial(refused, 1, generator=dice)
-            left, drafted = rest, drafted.index_fill(0, token, 0.0)
+            token = int(torch.multinomial(refused, 1, generator=dice))
+            left, drafted = rest, without(drafted, token)
             if float(drafted.sum()) == 0.0:
                 break  # there is nothing more to draw
-            drafted = drafted / drafted.sum()
         found += (1.0 - missed) / draws
     return found
+
+
+RULES = {
+    "the target draws first": target_first,
+    "recursive rejection": recursive,
+    "K-SEQ": kseq,
+    "the most that is possible": ceiling,
+}
 
 
 @torch.inference_mode()
@@ -97,8 +104,7 @@ def run(models: Models) -> Result:
     """
     dice, places, rows = torch.Generator().manual_seed(0), laws(models), []
     for count in GUESSES:
-        rules = (target_first, recursive, kseq, ceiling)
-        shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in rules]
+        shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in RULES.values()]
         shares.append(sum(distinct(p, q, count, DRAWS, dice) for p, q in places) / len(places))
         rows.append([count, *shares])
     names = [*RULES, DISTINCT]

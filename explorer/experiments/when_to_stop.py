@@ -5,10 +5,12 @@ look. What does each pay, in target forwards and in drafted tokens thrown away? 
 that the head, or the draft itself, gives its tokens?
 """
 
-from decoders.speculative.specdec_pp import HEAD, OWN, SCORE
-from decoders.trace import Score, Trace, Verdict
+from decoders.speculative.specdec_pp import HEAD, OWN
+from decoders.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from visualizers.lane_facts import LaneFacts
+from visualizers.reliability import calibration_error, foretold
 
 PAPERS = ("specdec-plus-plus",)
 LENGTHS, LIMITS, TOKENS, SEEDS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 64, 2, 10
@@ -20,27 +22,6 @@ def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
     """The same prompts and seeds for all."""
     asked = [(prompt, seed) for prompt in prompts("stories", 6) for seed in range(SEEDS)]
     return [decoded(models, strategy, p, TOKENS, seed, temperature=1.0, **parameters) for p, seed in asked]
-
-
-def foretold(found: list[Trace]) -> list[tuple[float, bool]]:
-    """(foretold acceptance, accepted) of all drafted tokens that were judged and tested."""
-    pairs = []
-    for trace in found:
-        for step in trace.steps:
-            tested = {v.node: v.status for v in step.of(Verdict) if v.status in ("accepted", "rejected")}
-            judged = [e for e in step.of(Score) if e.name == SCORE and e.node in tested]
-            pairs += [(e.parts["acceptance"], tested[e.node] == "accepted") for e in judged]
-    return pairs
-
-
-def calibration_error(pairs: list[tuple[float, bool]]) -> float:
-    """How far the foretold chances are from what came true: the mean over ten bins of chances, by their
-    sizes.
-    """
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for chance, came in pairs:
-        bins.setdefault(min(int(chance * BINS), BINS - 1), []).append((chance, came))
-    return sum(abs(sum(c for c, _ in some) - sum(t for _, t in some)) for some in bins.values()) / len(pairs)
 
 
 def row(way: str, limit: float, found: list[Trace]) -> list:
@@ -62,13 +43,14 @@ def run(models: Models) -> Result:
         for limit in LIMITS:
             found = traces(models, "specdec_pp", stop=limit, predictor=predictor, num_assistant_tokens=MOST)
             rows.append(row(name, limit, found))
-        pairs = foretold(traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8))
+        found = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
+        pairs = foretold([made for trace in found for made in LaneFacts(trace).rounds])
         if pairs:
             says.append(
                 f"{name[0].upper()}{name[1:]}: of {len(pairs)} tested tokens it foretold "
                 f"{sum(chance for chance, _ in pairs) / len(pairs):.0%} to be accepted, and "
                 f"{sum(came for _, came in pairs) / len(pairs):.0%} were; in ten bins of its chances it is "
-                f"off by {calibration_error(pairs):.3f} on average."
+                f"off by {calibration_error(pairs, BINS):.3f} on average."
             )
     for one in [r for r in rows if r[0] == "fixed length" and r[1] in (2, 4)]:
         near = min((r for r in rows if r[0] == "acceptance head"), key=lambda r: abs(r[2] - one[2]))
