@@ -31,9 +31,10 @@ class SlotCache(Cache):
             torch.Tensor
         ] = []  # per layer [2, H, S, D]: views of the pool, or tensors of their own
         self.write: slice | torch.Tensor = slice(0, 0)  # the slots of the tokens in the coming forward
-        # all slots they may see, the written ones last; [L, H, K] if each layer and head sees its own
+        # all slots they may see, and maybe others between; [L, H, K] if each layer and head sees its own
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
+        self.all_seen = False  # whether all tokens in the coming forward may see all of `read`
 
     @property
     def used(self) -> int:
@@ -61,18 +62,24 @@ class SlotCache(Cache):
             self.free, self.fresh = [], 0
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
-        """Writes keys and values [1, H, N, D] of one layer to `write`, returns `seen`."""
+        """`put` for keys and values [1, H, N, D] that come apart."""
+        return self.put(torch.cat([key_states, value_states]), layer_idx)
+
+    def put(self, both: torch.Tensor, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Writes keys and values [2, H, N, D] of one layer to `write`, returns `seen`."""
         if not self.storage:
-            self._allocate(key_states)
-        store = self.storage[layer_idx]
-        if store.shape[1] != key_states.shape[1] or store.shape[3] != key_states.shape[3]:
-            store = self._own(layer_idx, key_states)
+            self._allocate(both)
+        store = self.storage[layer]
+        if store.shape[1] != both.shape[1] or store.shape[3] != both.shape[3]:
+            store = self._own(layer, both)
         if store.shape[2] < self.fresh:
             self._grow()
-            store = self.storage[layer_idx]
-        store[0, :, self.write] = key_states[0]
-        store[1, :, self.write] = value_states[0]
-        return self.seen(layer_idx)
+            store = self.storage[layer]
+        if isinstance(self.write, slice):
+            store[:, :, self.write] = both
+        else:
+            store.index_copy_(2, self.write, both)
+        return self.seen(layer)
 
     def seen(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values [1, H, K, D] of one layer at `read`."""
@@ -85,6 +92,10 @@ class SlotCache(Cache):
         else:
             seen = store.index_select(2, self.read)
         return seen[0:1], seen[1:2]
+
+    def keys(self, slots: torch.Tensor) -> torch.Tensor:
+        """Keys [L, H, K, D] of all layers at slots [K], where all layers have one shape."""
+        return self.pool[:, 0].index_select(2, slots)
 
     def _allocate(self, like: torch.Tensor) -> None:
         size = min(self.limit, max(256, 1 << (self.fresh - 1).bit_length()))

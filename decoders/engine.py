@@ -110,7 +110,7 @@ class Engine:
         device = self.device
         if self.lean is not None:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
-            seen = mask if len(tokens) > 1 else None
+            seen = None if self.cache.all_seen else mask
             found = [] if taps else None
             states = embeddings if states is None else states
             states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states, found)
@@ -246,7 +246,7 @@ class Scorer:
 
     def seen_from(self, node: int) -> ReadOnly:
         """Keys and values on the path of a node, of the layers that have read it; the next call ends it."""
-        self.sight.look_at([node], self.engine)
+        self.cache.read = as_index([self._slot(n) for n in self.tree.path(node)], self.engine.device)
         return ReadOnly(self.cache.seen)
 
     def streams(self, node: int) -> torch.Tensor | None:
@@ -362,10 +362,10 @@ class Scorer:
         if not rows or self.cache.pool is None:
             return None
         seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
-        index = as_index([self._slot(n) for n in path], self.engine.device)
+        slots = torch.tensor([self._slot(n) for n in path], device=self.engine.device)
         queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
         reach = [self.tree.depths[n] + 1 for n in seen]
-        return seen, path, self.engine.tap.weights(queries, self.cache.pool[:, 0, :, index], reach)
+        return seen, path, self.engine.tap.weights(queries, self.cache.keys(slots), reach)
 
     def forget(self, nodes: list[int]) -> None:
         """Drops the kept rows of nodes that nobody will ask about again; their slots stay."""

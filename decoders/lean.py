@@ -12,7 +12,8 @@ from decoders.cache import SlotCache
 from decoders.thin import Layers
 
 LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
-FEW, SOME = 3, 8  # rows: up to these a product is bound by reading the weights
+FEW, SOME = 3, 4  # rows: up to these a product is bound by reading the weights
+SMALL = 50_000  # numbers: for a smaller weight oneDNN's preparations take longer than the product
 ROWS = 8  # for which oneDNN lays the weights out; other counts gain as much
 
 
@@ -33,21 +34,22 @@ class Matrix:
 
     def times(self, x: torch.Tensor) -> torch.Tensor:
         """x [N, in] times the weight: [N, out]."""
-        if len(x) == 1:
+        rows = x.shape[0]
+        if rows == 1:
             return x @ self.turned
-        if self.packed is not None and len(x) > FEW:
+        if self.packed is not None and rows > FEW:
             return torch.ops.mkldnn._linear_pointwise(x, self.packed, None, "none", [], "")
-        return (self.weight @ x.t()).t().contiguous() if len(x) <= SOME else F.linear(x, self.weight)
+        return (self.weight @ x.t()).t().contiguous() if rows <= SOME else x @ self.turned
 
 
 def laid_out(weight: torch.Tensor) -> torch.Tensor | None:
     """A float32 weight on CPU as oneDNN multiplies it fastest, by the two operations that torch's compiler
-    uses for this; None where they are not at hand.
+    uses for this; None for a small one and where they are not at hand.
     """
     able = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(
         torch.ops.mkldnn, "_reorder_linear_weight"
     )
-    if not able or weight.device.type != "cpu" or weight.dtype != torch.float32:
+    if not able or weight.numel() < SMALL or weight.device.type != "cpu" or weight.dtype != torch.float32:
         return None
     return torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
 
@@ -62,7 +64,7 @@ class LeanLlama:
         self.eps = config.rms_norm_eps
         self.floor = torch.tensor((self.eps * config.hidden_size) ** 0.5, device=model.device)
         self.embed, self.head = model.model.embed_tokens.weight, Matrix(model.lm_head.weight)
-        self.last_norm = model.model.norm.weight
+        self.last_norm = model.model.norm.weight * config.hidden_size**0.5
         self.layers = [
             (
                 Matrix(
@@ -102,33 +104,37 @@ class LeanLlama:
         part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
         taps: gets the streams that enter the layers.
         """
-        heads, both = self.heads, self.heads + self.kv_heads
-        cos, sin = self.cos[positions], self.sin[positions]
-        half, width = cos.shape[-1] // 2, (cos.shape[-1],)
+        heads, kv_heads = self.heads, self.kv_heads
         x = self.embed[tokens] if states is None else states  # [N, d]
-        n, d = x.shape
+        n, width = x.shape[0], self.cos.shape[-1]
+        cos, sin = self.turns(positions)
         queries, entered, early = [], x, frozenset() if part is None else part.early
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
             if taps is not None:
                 taps.append(x)
             if part is None or index in part.attention:
                 entered = entered if index in early else x
-                mixed = qkv.times(self.scaled(entered)).reshape(n, -1, *width)
-                turned = mixed[:, :both]
-                turned = turned * cos + turned.roll(half, -1) * sin  # rotary positions of q and k
-                q = turned[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
-                k, v = turned[:, heads:].transpose(0, 1)[None], mixed[:, both:].transpose(0, 1)[None]
+                mixed = qkv.times(self.scaled(entered)).view(n, -1, width)
+                mixed = torch.addcmul(mixed * cos, mixed.roll(width // 2, -1), sin)  # rotary positions
+                q = mixed[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
                 queries.append(q)
-                keys, values = cache.update(k, v, index)
+                both = mixed[:, heads:].view(n, 2, kv_heads, width)
+                keys, values = cache.put(both.permute(1, 2, 0, 3), index)
                 seen = F.scaled_dot_product_attention(
-                    q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != self.kv_heads
+                    q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
                 )
                 x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
             if part is None or index in part.mlp:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
                 x = x + down.times(F.silu(gate) * up)
-        states = F.rms_norm(x, (d,), self.last_norm, self.eps)
-        return states, torch.cat(queries) if queries else None, x
+        return self.scaled(x) * self.last_norm, torch.cat(queries) if queries else None, x
+
+    def turns(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and signed sines [N, H + 2 Hkv, D] of positions [N]; values are not turned."""
+        shape = (len(positions), self.heads + self.kv_heads, self.cos.shape[-1])
+        still = torch.ones((shape[0], self.kv_heads, shape[2]), device=positions.device, dtype=self.cos.dtype)
+        cos = torch.cat([self.cos[positions].expand(shape), still], dim=1)
+        return cos, torch.cat([self.sin[positions].expand(shape), still.zero_()], dim=1)
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:
         """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.

@@ -6,6 +6,7 @@ Knows a tree's shape and which slot a node has, nothing of what is computed. One
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy
 import torch
 
 from decoders.kv_view import View
@@ -13,6 +14,8 @@ from decoders.tree import Tree
 
 if TYPE_CHECKING:
     from decoders.engine import Engine
+
+STRETCH = 1.5  # so many times as many slots may be read as are seen before it is cheaper to gather those
 
 
 class Sight:
@@ -51,32 +54,45 @@ class Sight:
                 inherited.append((row, row_of[above]))
         between = dict.fromkeys(node for _, node in direct if node not in inside)
         listed = [*between, *order]  # what stands below the spine
+        below = [slot(n) for n in listed]
+        forgets = engine.window is not None and max(tree.depths[n] for n in order) >= engine.window
         cache.write = as_index([slot(n) for n in order], device)
-        cache.read, shared = self._reads(spine, [slot(n) for n in listed], device)
-        cache.read_count = total = shared + len(listed)
+        cache.read, total, at = self._reads(spine, below, device, in_order=forgets)
+        cache.read_count = total
+        cache.all_seen = len(order) == 1 and total == len(at)
         mask = torch.zeros((len(order), total), dtype=dtype, device=device)
-        if len(order) > 1:
-            columns = {n: shared + i for i, n in enumerate(listed)}
-            seen = torch.zeros((len(order), total), dtype=torch.bool)
-            seen[:, :shared] = True
+        if not cache.all_seen:
+            shared = len(at) - len(below)
+            columns = dict(zip(listed, at[shared:], strict=True))
+            seen = numpy.zeros((len(order), total), dtype=bool)
+            seen[:, at[:shared]] = True
             seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
             for row, source in inherited:
                 seen[row] |= seen[source]
-            mask.masked_fill_(~seen.to(device), torch.finfo(dtype).min)
-        if engine.window is None or max(tree.depths[n] for n in order) < engine.window:
+            mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
+        if not forgets:
             return mask[None, None]
         return self._windowed(mask[None, None], order, [*tree.path(top), *listed], engine)
 
     def _reads(
-        self, spine: list[int], below: list[int], device: torch.device
-    ) -> tuple[slice | torch.Tensor, int]:
-        """All slots to read, those of the spine first; how many of those each head sees."""
-        if self.view is None:
-            return as_index(spine + below, device), len(spine)
-        rest = spine[self.view.depth :]
-        slots = self.view.slots
-        new = torch.tensor(rest + below, device=device).expand(*slots.shape[:2], -1)
-        return torch.cat([slots, new], dim=-1), slots.shape[-1] + len(rest)
+        self, spine: list[int], below: list[int], device: torch.device, in_order: bool
+    ) -> tuple[slice | torch.Tensor, int, list[int]]:
+        """What is read: where, how many columns that are, and the columns of the slots `spine` and `below`.
+
+        With `in_order` that is the order of the columns. Else slots that lie close together are read as one
+        stretch, with those between them that are of no concern: no copy is needed then.
+        """
+        if self.view is not None:
+            rest = spine[self.view.depth :]
+            slots = self.view.slots
+            new = torch.tensor(rest + below, device=device).expand(*slots.shape[:2], -1)
+            read = torch.cat([slots, new], dim=-1)
+            return read, read.shape[-1], list(range(read.shape[-1]))
+        slots = spine + below
+        first, last = min(slots), max(slots)
+        if in_order or last - first >= STRETCH * len(slots):
+            return as_index(slots, device), len(slots), list(range(len(slots)))
+        return slice(first, last + 1), last + 1 - first, [slot - first for slot in slots]
 
     def _windowed(
         self, full: torch.Tensor, order: list[int], columns: list[int], engine: "Engine"
