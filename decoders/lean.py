@@ -107,7 +107,7 @@ class LeanLlama:
         heads, kv_heads = self.heads, self.kv_heads
         x = self.embed[tokens] if states is None else states  # [N, d]
         n, width = x.shape[0], self.cos.shape[-1]
-        cos, sin = self.turns(positions)
+        cos, sin = self.cos[positions], self.sin[positions]
         queries, entered, early = [], x, frozenset() if part is None else part.early
         for index, (qkv, out, gate_up, down) in enumerate(self.layers):
             if taps is not None:
@@ -115,7 +115,9 @@ class LeanLlama:
             if part is None or index in part.attention:
                 entered = entered if index in early else x
                 mixed = qkv.times(self.scaled(entered)).view(n, -1, width)
-                mixed = torch.addcmul(mixed * cos, mixed.roll(width // 2, -1), sin)  # rotary positions
+                turned = mixed[:, : heads + kv_heads]  # q and k, to their rotary positions, in place
+                rolled = turned.roll(width // 2, -1)
+                turned.mul_(cos).addcmul_(rolled, sin)
                 q = mixed[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
                 queries.append(q)
                 both = mixed[:, heads:].view(n, 2, kv_heads, width)
@@ -128,13 +130,6 @@ class LeanLlama:
                 gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
                 x = x + down.times(F.silu(gate) * up)
         return self.scaled(x) * self.last_norm, torch.cat(queries) if queries else None, x
-
-    def turns(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cosines and signed sines [N, H + 2 Hkv, D] of positions [N]; values are not turned."""
-        shape = (len(positions), self.heads + self.kv_heads, self.cos.shape[-1])
-        still = torch.ones((shape[0], self.kv_heads, shape[2]), device=positions.device, dtype=self.cos.dtype)
-        cos = torch.cat([self.cos[positions].expand(shape), still], dim=1)
-        return cos, torch.cat([self.sin[positions].expand(shape), still.zero_()], dim=1)
 
     def scaled(self, x: torch.Tensor) -> torch.Tensor:
         """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.

@@ -6,7 +6,7 @@ Knows a tree's shape and which slot a node has, nothing of what is computed. One
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy
+import numpy as np
 import torch
 
 from decoders.kv_view import View
@@ -64,7 +64,7 @@ class Sight:
         if not cache.all_seen:
             shared = len(at) - len(below)
             columns = dict(zip(listed, at[shared:], strict=True))
-            seen = numpy.zeros((len(order), total), dtype=bool)
+            seen = np.zeros((len(order), total), dtype=bool)
             seen[:, at[:shared]] = True
             seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
             for row, source in inherited:

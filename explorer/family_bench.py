@@ -1,21 +1,24 @@
-"""Every strategy of the speculative family on the same prompts: what a target forward brings, what drafting
-costs, and tokens/s against greedy decoding and against what transformers' `generate` has of the kind.
+"""Every strategy of the speculative family on the same prompts of six kinds of text: what a target forward
+brings, what drafting costs, and tokens/s against greedy decoding and against what transformers' `generate`
+has of the kind.
 
 Knows no strategy by name but the chain and the trees that are compared with each other.
 """
 
 import argparse
 import statistics
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from decoders.trace import Forward, Trace
 
+EACH = 2  # prompts of each kind of text
 SIZE = 64  # drafted nodes of the trees that are compared with a chain, and of that chain
 CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
 TREES = {
     "sequoia": {"budget": SIZE, "max_depth": 16},
-    "opt_tree": {"budget": SIZE, "max_depth": 16, "delta": 0.05},
+    "opt_tree": {"budget": SIZE, "max_depth": 16, "delta": 0.05, "draft_temperature": 0.6},
     "dyspec": {"budget": SIZE},
 }
 
@@ -25,19 +28,20 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     the goals.
     """
     from decoders.registry import strategies
-    from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
+    from explorer.benchmarks import figure, generator, ours, plain_models
     from explorer.cli import load_models
-    from explorer.experiments.asked import tokens_a_round, without_chance
+    from explorer.experiments.asked import KINDS, tokens_a_round, without_chance
+    from explorer.experiments.asked import prompts as asked
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
-    prompts = [models["target"].encode(text) for text in PROMPTS]
+    prompts = [models["target"].encode(text) for kind in KINDS for text in asked(kind, EACH)]
     greedy, speeds = ours(models, "greedy"), {}
     for name, strategy in strategies().items():
         if strategy.family != "speculative" or not set(strategy.needs) <= set(models):
             continue
         settings = without_chance(name)
         told = counted(traced(models, name, settings, prompts))
-        *_, ratio = alternate(ours(models, name, **settings), greedy, prompts)
+        ratio = relative_speed(ours(models, name, **settings), greedy, prompts)
         yield {"name": name, "note": f"{told}; {ratio:.2f} x greedy"}
         if strategy.badge(strategy.check(settings)).startswith("lossless"):
             speeds[name] = ratio
@@ -46,7 +50,7 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
         "generate(assistant_model=...)": {"assistant_model": plain["draft"]},
         "generate(prompt_lookup_num_tokens=10)": {"prompt_lookup_num_tokens": 10},
     }.items():
-        *_, ratio = alternate(generator(plain["target"], **arguments), greedy, prompts)
+        ratio = relative_speed(generator(plain["target"], **arguments), greedy, prompts)
         yield {"name": name, "note": f"{ratio:.2f} x greedy"}
 
     best = max(speeds, key=speeds.get)
@@ -59,6 +63,28 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     yield figure(told, ratio, "x", 1.5, at_least=True)
     for name, traces in trees.items():
         yield figure(f"building the tree of {name}", building(traces), "%", 10, at_least=False)
+
+
+def relative_speed(
+    mine: Callable[[list[int]], int], other: Callable[[list[int]], int], prompts: list[list[int]]
+) -> float:
+    """Tokens/s of `mine` over that of `other`, all prompts together: of each the median of rounds in which
+    both decode it in turn.
+    """
+    from explorer.benchmarks import ROUNDS
+
+    tokens, seconds = [0, 0], [0.0, 0.0]
+    for prompt in prompts:
+        for at, decode in enumerate((mine, other)):
+            tokens[at] += decode(prompt)  # unmeasured: to warm up
+        spent: list[list[float]] = [[], []]
+        for _ in range(ROUNDS):
+            for at, decode in enumerate((mine, other)):
+                began = time.perf_counter()
+                decode(prompt)
+                spent[at].append(time.perf_counter() - began)
+        seconds = [total + statistics.median(times) for total, times in zip(seconds, spent, strict=True)]
+    return tokens[0] / seconds[0] / (tokens[1] / seconds[1])
 
 
 def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:

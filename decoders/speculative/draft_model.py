@@ -6,19 +6,34 @@ from functools import partial
 import torch
 
 from decoders.lane import Lane
+from decoders.registry import Parameter
 from decoders.speculative.parts import Drafter, Source, drafted
 from decoders.speculative.shapes import widths
 
 
-def scores(lane: Lane, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+def scores(lane: Lane, nodes: list[int], hidden: bool = False, sharper: float = 1.0) -> torch.Tensor:
     """The draft's scores [N, V] after each node, processed as the target's are, in one draft forward; with
-    `hidden` its scorer keeps their states.
+    `hidden` its scorer keeps their states. sharper: what its logits are multiplied by before.
     """
-    return lane.process(lane.score(nodes, "draft", role="draft", hidden=hidden), nodes)
+    logits = lane.score(nodes, "draft", role="draft", hidden=hidden)
+    return lane.process(logits if sharper == 1.0 else logits * sharper, nodes)
 
 
 DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward for each level.")
 DRAFT_STATES = replace(DRAFT_MODEL, scores=partial(scores, hidden=True))
+DRAFT_TEMPERATURE = Parameter(
+    "draft_temperature", "float", 0.0, "The temperature of the draft, whatever that of the target is. Below "
+    "1 it is surer of its best guesses, and a tree that grows gets deeper. 0: the target's, or 1 if that is "
+    "0.", low=0.0, high=5.0,
+)  # fmt: skip
+
+
+def at_temperature(parameters: dict) -> Source:
+    """The draft model at draft_temperature."""
+    if parameters["draft_temperature"] == 0.0:
+        return DRAFT_MODEL
+    sharper = (parameters["temperature"] or 1.0) / parameters["draft_temperature"]
+    return replace(DRAFT_MODEL, scores=partial(scores, sharper=sharper))
 
 
 def draft_chain(parameters: dict) -> Drafter:

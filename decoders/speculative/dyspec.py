@@ -1,10 +1,11 @@
 """DySpec: a drafted tree that grows where the draft itself is sure."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_slots
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
@@ -15,7 +16,8 @@ from decoders.speculative.simplest import simplest
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
     temperature = parameters["temperature"]
-    return simplest(drafted(DRAFT_MODEL, best_slots(parameters["budget"], temperature)), temperature)
+    shape = best_slots(parameters["budget"], temperature)
+    return simplest(drafted(at_temperature(parameters), shape), temperature)
 
 
 @strategy(
@@ -25,6 +27,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
+        replace(DRAFT_TEMPERATURE, default=0.6),
         *SHAPING,
     ),
     papers=("dyspec",),

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_paths
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
@@ -15,7 +15,7 @@ from decoders.speculative.simplest import simplest
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best paths; greedy match at temperature 0, else node sampling."""
     shape = best_paths(parameters["budget"], parameters["max_depth"], parameters["delta"])
-    return simplest(drafted(DRAFT_MODEL, shape), parameters["temperature"])
+    return simplest(drafted(at_temperature(parameters), shape), parameters["temperature"])
 
 
 @strategy(
@@ -30,6 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "delta", "float", 0.3, "A further level is drafted while the last one raised the expected number "
             "of accepted tokens by more than this.", low=0.0, high=1.0,
         ),
+        DRAFT_TEMPERATURE,
         *SHAPING,
     ),
     papers=("opt-tree",),

@@ -6,7 +6,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative import lengths
 from decoders.speculative.block import BLOCK
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.fuzzy import fuzzy_acceptance
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
@@ -79,7 +79,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
         verifier = RELAXED[chosen](temperature, near)
     else:
         verifier = simplest_verifier(shape.fill, temperature) if chosen == PLAIN else VERIFIERS[chosen]
-    return drafted(DRAFT_MODEL, shape), verifier, temperature
+    return drafted(at_temperature(parameters), shape), verifier, temperature
 
 
 def fits(parameters: dict) -> str | None:
@@ -140,6 +140,7 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         ),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
         Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),
+        DRAFT_TEMPERATURE,
         Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
         *SHAPING[1:],
     ),

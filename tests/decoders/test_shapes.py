@@ -5,7 +5,7 @@ import torch
 
 from decoders.chooser import Script
 from decoders.lane import Lane, Limits
-from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.draft_model import DRAFT_MODEL, at_temperature
 from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank, largest
 from decoders.speculative.parts import drafted
 from decoders.speculative.shapes import widths
@@ -104,7 +104,8 @@ def test_slots_are_filled_in_order_of_their_worth():
 
 def test_what_a_slot_was_worth_is_told_with_the_slots_that_it_opened():
     model = TableModel(table, 3)
-    trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(12)).run()
+    models, parameters = {"target": model, "draft": model}, {"budget": 4, "draft_temperature": 1.0}
+    trace = Lane("dyspec", [0], models, parameters, limits=Limits(12)).run()
     told = [e for e in trace.steps[0].of(Score) if e.name == "slot"]
     assert [e.total for e in told] == pytest.approx([1.0, 0.6, 0.48, 0.4])
     assert told[0].parts == pytest.approx({"below": 0.6, "beside": 0.4})
@@ -115,6 +116,31 @@ def test_no_slot_is_opened_behind_the_last_token():
     model = TableModel(table, 3)
     trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(2)).run()
     assert all("below" not in e.parts for e in trace.steps[0].of(Score) if e.name == "slot")
+
+
+@pytest.mark.parametrize(
+    ("temperature", "drafts", "power"),
+    [(0.0, 0.5, 2.0), (0.0, 0.0, 1.0), (0.5, 0.0, 2.0), (0.5, 1.0, 1.0), (1.0, 0.5, 2.0)],
+)
+def test_the_draft_has_a_temperature_of_its_own_or_the_target_s(temperature, drafts, power):
+    model = TableModel(table, 3)
+    parameters = {"temperature": temperature, "draft_temperature": drafts, "budget": 1}
+    lane = Lane("dyspec", [0], {"target": model, "draft": model}, parameters, limits=Limits(8))
+    source = at_temperature(parameters)
+    law = torch.tensor([0.6, 0.3, 0.1]) ** power
+    assert source.scores(lane, [0])[0].softmax(-1).tolist() == pytest.approx((law / law.sum()).tolist())
+
+
+def test_a_colder_draft_makes_the_tree_deeper():
+    model = TableModel(table, 3)
+    deepest = []
+    for drafts in (1.0, 0.3):
+        parameters = {"budget": 8, "draft_temperature": drafts}
+        lane = Lane("dyspec", [0], {"target": model, "draft": model}, parameters, limits=Limits(16))
+        lane.advance()
+        deepest.append(max(lane.tree.depths))
+        lane.close()
+    assert deepest[0] < deepest[1]
 
 
 def test_a_draft_without_doubt_grows_a_chain():
