@@ -7,6 +7,7 @@ verifier is to come there.
 import heapq
 import math
 from collections.abc import Iterator
+from itertools import islice
 
 import torch
 
@@ -14,9 +15,7 @@ from decoders.lane import Lane
 from decoders.speculative.parts import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
 from decoders.speculative.recursive_rejection import without
 from decoders.speculative.rounds import law
-from decoders.speculative.shapes import Guess, likeliest, open_ends
-
-BLOCK = 32  # values whose maximum is taken at once, see `largest`
+from decoders.speculative.shapes import Guess, largest, likeliest, open_ends
 
 
 def best_slots(budget: int, temperature: float) -> Shape:
@@ -58,18 +57,24 @@ def best_slots(budget: int, temperature: float) -> Shape:
     )  # fmt: skip
 
 
+FIRST = 8  # tokens of a place that are looked for at once
 Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
 
 
 def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
-    """The tokens of scores [V] from the likeliest on, `most` at most."""
-    law, left = scores.double().softmax(-1), 1.0
-    best = law.topk(min(most, len(law)))
-    for token, p in zip(best.indices.tolist(), best.values.tolist(), strict=True):
-        if min(p, left) <= 0.0:
-            return
-        yield token, min(1.0, p / left), math.log(p)
-        left -= p
+    """The tokens of scores [V] from the likeliest on, `most` at most. Few are asked for as a rule, so few are
+    looked for at first.
+    """
+    logprobs, left, done = scores.log_softmax(-1), 1.0, 0
+    for count in (min(FIRST, most, len(scores)), min(most, len(scores))):
+        best = logprobs.topk(count)
+        offers = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        for token, logprob in islice(offers, done, None):
+            if (p := math.exp(logprob)) <= 0.0 or left <= 0.0:
+                return
+            yield token, min(1.0, p / left), logprob
+            left -= p
+        done = count
 
 
 def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
@@ -124,25 +129,13 @@ def best_children(
     """Of the children of all nodes of a level the `count` of the largest value, the largest first: value,
     parent and token. scores [level, V]: the source's; values are logarithms.
     """
-    above = torch.tensor([value[n] for n in level], device=scores.device)
-    logprobs = scores.float().log_softmax(-1)
-    values, places = largest((logprobs + above[:, None]).flatten(), count)
-    rows, tokens = (places // scores.shape[-1]).tolist(), (places % scores.shape[-1]).tolist()
-    return list(zip(values.tolist(), (level[row] for row in rows), tokens, strict=True))
-
-
-def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The `count` largest of values [N], the largest first, and their places; all, if there are fewer.
-
-    None of them lies outside of the `count` blocks with the largest maxima: on CPU, and many values, looking
-    at these alone is five times as fast as torch's own search.
-    """
-    if len(values) % BLOCK or len(values) <= count * BLOCK:
-        return tuple(values.topk(min(count, len(values))))
-    blocks = values.view(-1, BLOCK)
-    at = blocks.amax(-1).topk(count).indices
-    found = blocks[at].flatten().topk(count)
-    return found.values, at[found.indices // BLOCK] * BLOCK + found.indices % BLOCK
+    above = torch.tensor([[value[n]] for n in level], device=scores.device)
+    values, places = largest(scores.float().log_softmax(-1).add_(above).view(1, -1), count)
+    size = scores.shape[-1]
+    return [
+        (total, level[at // size], at % size)
+        for total, at in zip(values[0].tolist(), places[0].tolist(), strict=True)
+    ]
 
 
 def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:

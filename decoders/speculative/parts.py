@@ -45,7 +45,8 @@ class Draft:
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
         """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
         siblings = self.children.setdefault(parent, [])
-        how |= self.ahead.pop((parent, token), {})
+        if self.ahead:
+            how |= self.ahead.pop((parent, token), {})
         node = lane.propose(parent, token, logprob, slot=len(siblings), **how)
         siblings.append(node)
         self.nodes.append(node)

@@ -6,9 +6,9 @@ import torch
 from decoders.chooser import Script
 from decoders.lane import Lane, Limits
 from decoders.speculative.draft_model import DRAFT_MODEL, at_temperature
-from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank, largest
+from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
 from decoders.speculative.parts import drafted
-from decoders.speculative.shapes import widths
+from decoders.speculative.shapes import largest, widths
 from decoders.tables import TableModel
 from decoders.trace import Score, Verdict
 
@@ -167,8 +167,15 @@ def test_a_draft_that_is_the_target_is_always_accepted(draft_is_target):
 
 def test_the_largest_values_are_those_that_a_plain_search_finds():
     torch.manual_seed(0)
-    for size, count in ((10, 3), (10, 30), (4096, 16), (8 * 4096, 64), (4097, 5)):
-        values = torch.randn(size)
+    for rows, size, count in (
+        (1, 10, 3),
+        (2, 10, 30),
+        (3, 4096, 16),
+        (1, 8 * 4096, 64),
+        (20, 4096, 1),
+        (2, 4097, 5),
+    ):
+        values = torch.randn(rows, size)
         found, places = largest(values, count)
-        assert torch.equal(found, values.sort(descending=True).values[:count])
-        assert torch.equal(values[places], found)
+        assert torch.equal(found, values.sort(descending=True).values[:, :count])
+        assert torch.equal(values.gather(1, places), found)

@@ -72,6 +72,25 @@ def test_the_bench_of_the_family_counts_from_traces(models):
         benchmarks.run(SimpleNamespace(family="alchemy", only=None, json=False))
 
 
+def test_relative_speed_weighs_seconds_by_the_tokens_written(monkeypatch):
+    """Twelve tokens in 3 s against twelve in 6 s; the slow round of each prompt is no median."""
+    clock, calls = [0.0], []
+
+    def takes(name, seconds):
+        def decode(prompt):
+            calls.append((name, prompt[0]))
+            late = 100.0 if calls.count((name, prompt[0])) == 2 else 0.0
+            clock[0] += seconds * prompt[0] + late
+            return 6
+
+        return decode
+
+    monkeypatch.setattr(family_bench.time, "perf_counter", lambda: clock[0])
+    speed = family_bench.relative_speed(takes("mine", 1.0), takes("other", 2.0), [[1], [2]])
+    assert speed == pytest.approx(2.0)
+    assert calls[:4] == [("mine", 1), ("other", 1), ("mine", 1), ("other", 1)]  # in turn
+
+
 def test_what_a_search_costs_beside_the_model(models):
     """Both parts make the whole."""
     traces = family_bench.traced(models, "best_first", {"max_expansions": 4}, [[40, 41], [42]])
