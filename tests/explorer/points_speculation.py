@@ -54,6 +54,11 @@ def fewer_nodes_do_as_much(tree, *others):
         assert trace.costs.totals()["target_tokens"] < 0.8 * tree.costs.totals()["target_tokens"]
 
 
+def colder_goes_deeper(warm, cold):
+    assert cold.output() == warm.output() and forwards(cold) < forwards(warm)
+    assert cold.costs.totals()["draft_forwards"] > warm.costs.totals()["draft_forwards"]
+
+
 def a_round(trace: Trace) -> float:
     """Drafted nodes a round."""
     return trace.costs.totals()["proposed"] / len(trace.steps)
@@ -247,6 +252,7 @@ SHOWS = {
     "A megabyte for guessing": memory_shortens,
     "One chain or four": one_of_four_stays,
     "Trees that grow": fewer_nodes_do_as_much,
+    "A colder draft": colder_goes_deeper,
     "Trees of a planned form": fewer_nodes_do_as_much,
     "Drawn again or not": draws_put_back_share_nodes,
     "One draft, two verifiers": a_block_keeps_more,
