@@ -18,7 +18,7 @@ run: setup
 test: setup
 	$(BIN)/ruff check .
 	$(BIN)/python -m tests.browser.install
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	PYTHONHASHSEED=0 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: setup
 	$(BIN)/ruff check .

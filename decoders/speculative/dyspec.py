@@ -46,8 +46,9 @@ def dyspec(lane: Lane) -> Iterator[None]:
     3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
 
-    A sure draft gives a long chain, an unsure one a bush. A slot is chosen before its token is drawn, so the
-    text keeps exactly the target's distribution.
+    A sure draft gives a long chain, an unsure one a bush; as published it drafts at a temperature of 0.6,
+    whatever the target's is, and so is surer. A slot is chosen before its token is drawn, so the text keeps
+    exactly the target's distribution.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)
