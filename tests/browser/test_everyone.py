@@ -35,7 +35,7 @@ BOXES = (
 # Of lists of many cards that are made alike, the first stand for the rest: the engine takes long over each.
 FEWER = """() => {
   document.querySelectorAll('.experiments, .cards, .papers ul').forEach(
-    (list) => [...list.children].slice(8).forEach((card) => card.remove()));
+    (list) => [...list.children].slice(5).forEach((card) => card.remove()));
   document.querySelectorAll('.experiments > details').forEach((card) => { card.open = true; });
 }"""
 
