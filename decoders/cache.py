@@ -34,7 +34,6 @@ class SlotCache(Cache):
         # all slots they may see, and maybe others between; [L, H, K] if each layer and head sees its own
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
-        self.all_seen = False  # whether all tokens in the coming forward may see all of `read`
 
     @property
     def used(self) -> int:

@@ -92,7 +92,7 @@ class Engine:
         self,
         tokens: list[int],
         positions: list[int],
-        mask: torch.Tensor | dict[str, torch.Tensor],
+        mask: torch.Tensor | dict[str, torch.Tensor] | None,
         keep: list[int],
         hidden: bool,
         part: Layers | None = None,
@@ -100,7 +100,8 @@ class Engine:
         taps: bool = False,
         embeddings: torch.Tensor | None = None,
     ) -> Batch:
-        """One forward over `tokens` [N] with an additive mask [1, 1, N, K]; logits of the rows `keep` only.
+        """One forward over `tokens` [N] with an additive mask [1, 1, N, K], None if nothing is masked; logits
+        of the rows `keep` only.
 
         A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
         and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
@@ -110,13 +111,14 @@ class Engine:
         device = self.device
         if self.lean is not None:
             ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
-            seen = None if self.cache.all_seen else mask
             found = [] if taps else None
             states = embeddings if states is None else states
-            states, queries, stream = self.lean.forward(ids, places, seen, self.cache, part, states, found)
+            states, queries, stream = self.lean.forward(ids, places, mask, self.cache, part, states, found)
             states = states if keep == list(range(len(tokens))) else states[keep]
             streams = torch.stack([*found, stream]) if taps else None
             return Batch(self.lean.logits(states), states, queries, stream, streams)
+        if mask is None:  # transformers would make one of its own
+            mask = torch.zeros((1, 1, len(tokens), self.cache.read_count), dtype=self.dtype, device=device)
         only_last = keep == [len(tokens) - 1]
         entering = None if states is None else states[None]
         part = Layers.first(self.layer_count, self.layer_count) if taps and part is None else part

@@ -33,9 +33,9 @@ class Sight:
         if self.nodes[depth : depth + 1] == [node]:
             del self.nodes[depth:], self.slots[depth:]
 
-    def look_at(self, order: list[int], engine: "Engine") -> torch.Tensor | dict[str, torch.Tensor]:
+    def look_at(self, order: list[int], engine: "Engine") -> torch.Tensor | dict[str, torch.Tensor] | None:
         """Points the engine's cache at the slots of the nodes `order` (parents first) and of all their
-        ancestors; the mask in the form that its model takes.
+        ancestors; the mask in the form that its model takes, None if one row sees all that is read.
         """
         tree, slot, inside = self.tree, self.slot, set(order)
         device, dtype, cache = engine.device, engine.dtype, engine.cache
@@ -54,45 +54,45 @@ class Sight:
                 inherited.append((row, row_of[above]))
         between = dict.fromkeys(node for _, node in direct if node not in inside)
         listed = [*between, *order]  # what stands below the spine
-        below = [slot(n) for n in listed]
+        slots = [*spine, *(slot(n) for n in listed)]
         forgets = engine.window is not None and max(tree.depths[n] for n in order) >= engine.window
         cache.write = as_index([slot(n) for n in order], device)
-        cache.read, total, at = self._reads(spine, below, device, in_order=forgets)
-        cache.read_count = total
-        cache.all_seen = len(order) == 1 and total == len(at)
+        cache.read, cache.read_count, first = self._reads(slots, len(spine), device, in_order=forgets)
+        total = cache.read_count
+        if len(order) == 1 and not forgets and (first is None or total == len(slots)):
+            return None
+        at = np.arange(total) if first is None else np.array(slots) - first  # the columns of the slots
+        shared = len(at) - len(listed)
+        columns = dict(zip(listed, at[shared:].tolist(), strict=True))
+        seen = np.zeros((len(order), total), dtype=bool)
+        seen[:, at[:shared]] = True
+        seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
+        for row, source in inherited:
+            seen[row] |= seen[source]
         mask = torch.zeros((len(order), total), dtype=dtype, device=device)
-        if not cache.all_seen:
-            shared = len(at) - len(below)
-            columns = dict(zip(listed, at[shared:], strict=True))
-            seen = np.zeros((len(order), total), dtype=bool)
-            seen[:, at[:shared]] = True
-            seen[[row for row, _ in direct], [columns[node] for _, node in direct]] = True
-            for row, source in inherited:
-                seen[row] |= seen[source]
-            mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
+        mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
         if not forgets:
             return mask[None, None]
         return self._windowed(mask[None, None], order, [*tree.path(top), *listed], engine)
 
     def _reads(
-        self, spine: list[int], below: list[int], device: torch.device, in_order: bool
-    ) -> tuple[slice | torch.Tensor, int, list[int]]:
-        """What is read: where, how many columns that are, and the columns of the slots `spine` and `below`.
+        self, slots: list[int], spine: int, device: torch.device, in_order: bool
+    ) -> tuple[slice | torch.Tensor, int, int | None]:
+        """What is read of `slots`, the first `spine` of which are those of the spine: where, how many columns
+        that are, and the slot of the first one if they are a stretch; else they have the order of `slots`.
 
-        With `in_order` that is the order of the columns. Else slots that lie close together are read as one
-        stretch, with those between them that are of no concern: no copy is needed then.
+        With `in_order` it is no stretch. Else slots that lie close together are read as one, with those
+        between them that are of no concern: no copy is needed then.
         """
         if self.view is not None:
-            rest = spine[self.view.depth :]
-            slots = self.view.slots
-            new = torch.tensor(rest + below, device=device).expand(*slots.shape[:2], -1)
-            read = torch.cat([slots, new], dim=-1)
-            return read, read.shape[-1], list(range(read.shape[-1]))
-        slots = spine + below
+            kept = self.view.slots
+            new = torch.tensor(slots[min(self.view.depth, spine) :], device=device)
+            read = torch.cat([kept, new.expand(*kept.shape[:2], -1)], dim=-1)
+            return read, read.shape[-1], None
         first, last = min(slots), max(slots)
         if in_order or last - first >= STRETCH * len(slots):
-            return as_index(slots, device), len(slots), list(range(len(slots)))
-        return slice(first, last + 1), last + 1 - first, [slot - first for slot in slots]
+            return as_index(slots, device), len(slots), None
+        return slice(first, last + 1), last + 1 - first, first
 
     def _windowed(
         self, full: torch.Tensor, order: list[int], columns: list[int], engine: "Engine"
