@@ -10,7 +10,7 @@ import argparse
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from explorer.cli import load_models
 
@@ -148,6 +148,17 @@ def decoding(options: argparse.Namespace) -> list[dict]:
         row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
         rows.append(row if goal else row | {"goal": "none", "met": None})
     return rows
+
+
+def in_turn(calls: Sequence[Callable[[], object]], times: int = ROUNDS) -> list[float]:
+    """Seconds that each of `calls` takes: medians over `times` rounds in which they take turns."""
+    spent: list[list[float]] = [[] for _ in calls]
+    for _ in range(times):
+        for call, took in zip(calls, spent, strict=True):
+            began = time.perf_counter()
+            call()
+            took.append(time.perf_counter() - began)
+    return [statistics.median(took) for took in spent]
 
 
 def alternate(

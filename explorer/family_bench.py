@@ -7,13 +7,13 @@ Knows no strategy by name but the chain and the trees that are compared with eac
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 
 from decoders.trace import Forward, Trace
 
-EACH = 2  # prompts of each kind of text
+EACH, MOST = 2, 6  # prompts of each kind of text: where seconds are measured, where tokens are counted
 SIZE = 64  # drafted nodes of the trees that are compared with a chain, and of that chain
 CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
 TREES = {
@@ -70,7 +70,7 @@ def against_a_chain(models: dict) -> Iterator[dict]:
     from explorer.experiments.asked import prompts as asked
 
     for kind in KINDS:
-        prompts = [models["target"].encode(text) for text in asked(kind, 6)]
+        prompts = [models["target"].encode(text) for text in asked(kind, MOST)]
         chain = tokens_a_round(traced(models, *CHAIN, prompts))
         trees = {n: tokens_a_round(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
         best = max(trees, key=trees.get)
@@ -87,19 +87,13 @@ def relative_speed(
     """Tokens/s of `mine` over that of `other`, all prompts together: of each the median of rounds in which
     both decode it in turn.
     """
-    from explorer.benchmarks import ROUNDS
+    from explorer.benchmarks import in_turn
 
     tokens, seconds = [0, 0], [0.0, 0.0]
     for prompt in prompts:
-        for at, decode in enumerate((mine, other)):
-            tokens[at] += decode(prompt)  # unmeasured: to warm up
-        spent: list[list[float]] = [[], []]
-        for _ in range(ROUNDS):
-            for at, decode in enumerate((mine, other)):
-                began = time.perf_counter()
-                decode(prompt)
-                spent[at].append(time.perf_counter() - began)
-        seconds = [total + statistics.median(times) for total, times in zip(seconds, spent, strict=True)]
+        calls = [partial(decode, prompt) for decode in (mine, other)]
+        tokens = [wrote + call() for wrote, call in zip(tokens, calls, strict=True)]  # unmeasured: warms up
+        seconds = [total + took for total, took in zip(seconds, in_turn(calls), strict=True)]
     return tokens[0] / seconds[0] / (tokens[1] / seconds[1])
 
 

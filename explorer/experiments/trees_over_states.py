@@ -8,9 +8,8 @@ target bring, and is the text the same? Beside the scan, the other way: a state 
 shows how much of a token's input is left in the state of each head so many tokens later.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 from time import perf_counter
 
 import torch
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 
 from decoders.hybrid import Hybrid, Known
 from decoders.state_space import Memory, StateSpace
+from explorer.benchmarks import in_turn
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.small_models import fit, own_text
 
@@ -123,17 +123,6 @@ def branches(known: Known, count: int) -> Known:
     return Known(known.length, tuple(layers))
 
 
-def quotient(one: Callable[[], object], other: Callable[[], object], times: int = 20) -> float:
-    """How long one thing takes, as a multiple of another, run in turn: the quotient of the medians."""
-    took: tuple[list[float], list[float]] = ([], [])
-    for _ in range(times):
-        for thing, spent in zip((one, other), took, strict=True):
-            start = perf_counter()
-            thing()
-            spent.append(perf_counter() - start)
-    return median(took[0]) / median(took[1])
-
-
 @torch.inference_mode()
 def left_over(target: Hybrid, text: torch.Tensor) -> list[Line]:
     """Of each head of the first layer: the mean of exp(L_v - L_w) against v - w along texts [B, T]."""
@@ -172,10 +161,10 @@ def run(models: Models) -> Result:
         tokens, parents = beams(draft, draft.told(texts[0])[0], texts[0][-1], width, depth)
         many, rows = branches(known, width), torch.tensor([tokens[: depth + 1]] * width)
         chain = list(range(-1, depth))
-        took = quotient(
+        scan, apart = in_turn([
             lambda: target.read(torch.tensor([tokens]), parents, known),
             lambda: target.read(rows, chain, many),
-        )
+        ], times=20)  # fmt: skip
     held_out = fmean(float(F.cross_entropy(target(row[None, :-1])[0], row[1:])) for row in held)
     says = [
         f"All ways write the same text: {', '.join(str(row[3]) for row in table)} texts. A forward brings "
@@ -183,8 +172,8 @@ def run(models: Models) -> Result:
         f"The target's states hold {known.size:,} numbers, however long the text; a state for each of the "
         f"{len(tokens)} nodes would hold {len(tokens) * known.size:,}. After each round the state is brought "
         "up along the accepted tokens.",
-        f"Reading the tree by the scan took {took:.2f} of the time of reading its {width} branches side by "
-        "side, each with a state of its own.",
+        f"Reading the tree by the scan took {scan / apart:.2f} of the time of reading its {width} branches "
+        "side by side, each with a state of its own.",
         f"The target has a held-out loss of {held_out:.2f} nats on text of the shipped one.",
     ]
     columns = ["way", "tokens a target forward", "nodes a forward", "equal to plain", "time against plain"]

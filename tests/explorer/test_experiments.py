@@ -85,7 +85,7 @@ def test_relative_speed_weighs_seconds_by_the_tokens_written(monkeypatch):
 
         return decode
 
-    monkeypatch.setattr(family_bench.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(benchmarks.time, "perf_counter", lambda: clock[0])
     speed = family_bench.relative_speed(takes("mine", 1.0), takes("other", 2.0), [[1], [2]])
     assert speed == pytest.approx(2.0)
     assert calls[:4] == [("mine", 1), ("other", 1), ("mine", 1), ("other", 1)]  # in turn
