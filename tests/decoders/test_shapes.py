@@ -112,6 +112,34 @@ def test_what_a_slot_was_worth_is_told_with_the_slots_that_it_opened():
     assert told[3].parts == pytest.approx({"below": 0.3, "beside": 0.1})
 
 
+def test_the_slots_that_stay_open_are_those_of_the_worked_example():
+    """DySpec's example, six pops: what is popped never rises, and the heap holds seven slots afterwards."""
+    model = TableModel(table, 3)
+    models, parameters = {"target": model, "draft": model}, {"budget": 6, "draft_temperature": 1.0}
+    trace = Lane("dyspec", [0], models, parameters, limits=Limits(16)).run()
+    told = [e for e in trace.steps[0].of(Score) if e.name == "slot"]
+    popped = [e.total for e in told]
+    assert popped == pytest.approx([1.0, 0.6, 0.48, 0.4, 0.384, 0.3072])
+    left = sorted(value for e in told for value in e.parts.values())
+    for value in popped[1:]:
+        left.remove(min(left, key=lambda open_: abs(open_ - value)))
+    assert left[::-1] == pytest.approx([0.3, 0.24576, 0.12, 0.1, 0.096, 0.0768, 0.06144])
+
+
+def test_the_worth_of_the_best_paths_is_that_of_the_worked_example():
+    """OPT-Tree's example: the expected number of accepted tokens for one to eight nodes."""
+    expected = [0.6, 1.08, 1.464, 1.7712, 2.0712, 2.31696, 2.51357, 2.66357]
+    found = []
+    for count in range(1, 9):
+        _, lane, draft = grown(best_paths(count, 6, 0.0), 0.0)  # as deep as the example
+        worth = {draft.root: 1.0}
+        for node in draft.nodes:  # parents come first, so the tree is closed
+            worth[node] = worth[lane.tree.parents[node]] * draft.chance[node]
+        assert len(draft.nodes) == count
+        found.append(sum(worth.values()) - 1.0)
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
 def test_no_slot_is_opened_behind_the_last_token():
     model = TableModel(table, 3)
     trace = Lane("dyspec", [0], {"target": model, "draft": model}, {"budget": 4}, limits=Limits(2)).run()
