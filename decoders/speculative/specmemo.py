@@ -67,7 +67,8 @@ def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
     """Bytes at the end of a round's check with a chain of n guesses, by what they are for.
 
     The target computes what it has not read, down to the last guess; the draft all but the last guess, and
-    nothing if there are none. The mask is that of the check, the largest of the round.
+    nothing if there are none. The mask is that of the check, the largest of the round; a row alone that
+    sees all the text needs none.
     """
     to_target, to_draft = place.length + n - place.target, place.length + n - 1 - place.draft if n else 0
     draft_holds = place.length if n else place.draft
@@ -75,7 +76,7 @@ def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
         "text": place.length * target.slot + draft_holds * draft.slot,
         "guesses": n * target.slot + max(0, n - 1) * draft.slot,
         "logits": (n + 1) * target.logits + n * draft.logits,
-        "mask": to_target * (place.length + n) * target.number,
+        "mask": to_target * (place.length + n) * target.number if to_target > 1 else 0,
         "states": (n + 1) * target.asked + to_target * target.computed + n * draft.asked
         + to_draft * draft.computed,
     }  # fmt: skip
