@@ -59,6 +59,8 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     for name in TREES:
         share = building(traced(models, name, {}, prompts))
         yield figure(f"building the tree of {name}", share, "%", 10, at_least=False)
+    plainly = building(traced(models, CHAIN[0], {}, prompts))
+    yield {"name": "the same of a chain, where nothing is built", "note": f"{plainly:.0f} %"}
 
 
 def against_a_chain(models: dict) -> Iterator[dict]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
-from decoders.speculative.grown_shapes import best_slots
+from decoders.speculative.grown_shapes import best_slots, slots_above
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shaping import SHAPING
@@ -15,8 +15,8 @@ from decoders.speculative.simplest import simplest
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
-    temperature = parameters["temperature"]
-    shape = best_slots(parameters["budget"], temperature)
+    temperature, budget, threshold = (parameters[name] for name in ("temperature", "budget", "threshold"))
+    shape = slots_above(threshold, budget, temperature) if threshold else best_slots(budget, temperature)
     return simplest(drafted(at_temperature(parameters), shape), temperature)
 
 
@@ -27,6 +27,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
+        Parameter(
+            "threshold",
+            "float",
+            0.0,
+            "Above 0: all slots worth as much, level by level, budget at most; often 1 / budget.",
+            low=0.0,
+            high=1.0,
+        ),
         replace(DRAFT_TEMPERATURE, default=0.6),
         *SHAPING,
     ),
@@ -45,6 +53,9 @@ def dyspec(lane: Lane) -> Iterator[None]:
        nodes are drafted.
     3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
+
+    With a threshold the tree grows level by level instead: every slot that is worth as much gets a token, one
+    draft forward for each level instead of one for each node.
 
     A sure draft gives a long chain, an unsure one a bush; as published it drafts at a temperature of 0.6,
     whatever the target's is, and so is surer. A slot is chosen before its token is drawn, so the text keeps

@@ -17,6 +17,9 @@ from decoders.speculative.recursive_rejection import without
 from decoders.speculative.rounds import law
 from decoders.speculative.shapes import Guess, largest, likeliest, open_ends
 
+FIRST = 8  # tokens of a place that are looked for at once
+Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+
 
 def best_slots(budget: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
@@ -39,16 +42,12 @@ def best_slots(budget: int, temperature: float) -> Shape:
                 offers[parent] = ranked(scores[0], budget) if fixed else drawn(lane, draft, parent, scores)
             if (offer := next(offers[parent], None)) is None:
                 continue
-            token, chance, logprob = offer
-            node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
-            age, opened = len(draft.nodes), {}
-            if chance < 1.0:
-                opened["beside"] = -value * (1.0 - chance)
-                heapq.heappush(slots, (value * (1.0 - chance), 2 * age, parent))
-            if token not in lane.eos and lane.tree.depths[node] < deepest:
-                opened["below"] = -value * chance
-                heapq.heappush(slots, (value * chance, 2 * age + 1, node))
-            lane.rank(node, "slot", -value, **opened)
+            node, worth = filled(lane, draft, parent, offer, value=-value, deepest=deepest, fill=fill)
+            age = 2 * len(draft.nodes)
+            if "beside" in worth:
+                heapq.heappush(slots, (-worth["beside"], age, parent))
+            if "below" in worth:
+                heapq.heappush(slots, (-worth["below"], age + 1, node))
 
     return Shape(
         grow, fill, "tree of the best slots",
@@ -57,8 +56,51 @@ def best_slots(budget: int, temperature: float) -> Shape:
     )  # fmt: skip
 
 
-FIRST = 8  # tokens of a place that are looked for at once
-Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
+    """DySpec (Xiong et al. 2024), grown by a threshold: level by level, every slot that is worth at least
+    `threshold`, until `most_nodes` nodes are drafted; one forward for each level, not one for each node.
+
+    With a threshold that is the worth of the last slot that `best_slots` fills, these are the same slots.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        deepest = lane.tree.depths[lane.tip] + most
+        level = {lane.tip: 1.0} if most else {}  # what the first slot below a node is worth
+        while level and len(draft.nodes) < most_nodes:
+            scores, below = guess(list(level)), {}  # [level, V]
+            for row, (parent, value) in enumerate(level.items()):
+                own = scores[row : row + 1]
+                offers = ranked(own[0], most_nodes) if fill == FIXED else drawn(lane, draft, parent, own)
+                while value >= threshold and len(draft.nodes) < most_nodes and (offer := next(offers, None)):
+                    node, worth = filled(lane, draft, parent, offer, value, deepest, fill)
+                    if worth.get("below", 0.0) >= threshold:
+                        below[node] = worth["below"]
+                    value = worth.get("beside", 0.0)
+            level = below
+
+    return Shape(
+        grow, fill, "tree of all good slots",
+        f"Every open place that is tested with a chance of {threshold:.3g} or more gets a token, one forward "
+        "for each level.",
+    )  # fmt: skip
+
+
+def filled(
+    lane: Lane, draft: Draft, parent: int, offer: Offer, value: float, deepest: int, fill: str
+) -> tuple[int, dict[str, float]]:
+    """Drafts a token into the next slot below `parent`, which is worth `value`: the new node, and what the
+    slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none behind the end).
+    """
+    token, chance, logprob = offer
+    node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
+    worth = {}
+    if chance < 1.0:
+        worth["beside"] = value * (1.0 - chance)
+    if token not in lane.eos and lane.tree.depths[node] < deepest:
+        worth["below"] = value * chance
+    lane.rank(node, "slot", value, **worth)
+    return node, worth
 
 
 def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:

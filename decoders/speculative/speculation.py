@@ -9,7 +9,7 @@ from decoders.speculative.block import BLOCK
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.fuzzy import fuzzy_acceptance
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
+from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank, slots_above
 from decoders.speculative.kseq import KSEQ
 from decoders.speculative.lantern import Near, neighbour_support, neighbours_of
 from decoders.speculative.lenient import lenient_rejection
@@ -34,6 +34,7 @@ from decoders.speculative.traversal import TRAVERSAL
 from decoders.speculative.typical import typical
 
 DELTA = 0.3  # of best_paths
+LARGEST = 128  # nodes of a draft
 PLAIN = "the simplest that fits"
 LENGTHS = {  # of a chain, from `depth`
     "fixed": lengths.fixed,
@@ -50,6 +51,7 @@ SHAPES = {
     "widths": lambda s: widths([s["width"]] * s["depth"], s["temperature"]),
     "widths, with replacement": lambda s: widths([s["width"]] * s["depth"], s["temperature"], True),
     "best slots": lambda s: best_slots(s["budget"], s["temperature"]),
+    "good slots": lambda s: slots_above(1 / s["budget"], LARGEST, s["temperature"]),
     "best paths": lambda s: best_paths(s["budget"], s["depth"], DELTA),
     "expand and rerank": lambda s: expand_and_rerank(s["width"], s["depth"], s["budget"]),
 }
@@ -139,7 +141,7 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
             choices=tuple(LENGTHS),
         ),
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
-        Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=128),
+        Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=LARGEST),
         DRAFT_TEMPERATURE,
         Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
         *SHAPING[1:],

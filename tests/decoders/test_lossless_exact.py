@@ -88,7 +88,8 @@ def test_prompt_lookup_has_the_target_s_law(models, shape, eos):
     ("chain", "block"), ("chain", "traversal"), ("chain", "K-SEQ"), ("chains", "K-SEQ"),
     ("chains", "token rejection with replacement"), ("chains", "node sampling"), ("widths", "traversal"),
     ("widths, with replacement", "token rejection with replacement"), ("best slots", "token rejection"),
-    ("best slots", "traversal"), ("best paths", "node sampling"), ("expand and rerank", "node sampling"),
+    ("best slots", "traversal"), ("good slots", "token rejection"), ("best paths", "node sampling"),
+    ("expand and rerank", "node sampling"),
 ])  # fmt: skip
 def test_parts_that_fit_together_have_the_target_s_law(models, shape, verifier):
     parts = {"shape": shape, "verifier": verifier, "depth": 2, "width": 2, "budget": 3}
@@ -97,6 +98,7 @@ def test_parts_that_fit_together_have_the_target_s_law(models, shape, verifier):
 
 @pytest.mark.parametrize(("strategy", "parameters"), [
     ("spectr", {"num_chains": 2, "num_assistant_tokens": 2}), ("dyspec", {"budget": 4}),
+    ("dyspec", {"budget": 4, "threshold": 0.15}),
     ("opt_tree", {"budget": 4, "delta": 0.1}),
 ])  # fmt: skip
 @pytest.mark.parametrize("shape", SHAPES)

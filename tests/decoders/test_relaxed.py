@@ -340,7 +340,7 @@ def test_relaxed_verifiers_judge_chains_and_say_why_they_do_not_judge_drawn_tree
 
 
 @pytest.mark.parametrize("verifier", ["lenient", "typical", "neighbours"])
-@pytest.mark.parametrize("shape", ["widths", "best slots", "best paths", "expand and rerank"])
+@pytest.mark.parametrize("shape", ["widths", "best slots", "good slots", "best paths", "expand and rerank"])
 def test_at_temperature_0_they_judge_trees(verifier, shape):
     values = fits({"verifier": verifier, "shape": shape, "temperature": 0.0})
     trace = Lane("speculation", [0], tables(3), values, limits=Limits(12)).run()

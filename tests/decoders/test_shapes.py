@@ -6,11 +6,11 @@ import torch
 from decoders.chooser import Script
 from decoders.lane import Lane, Limits
 from decoders.speculative.draft_model import DRAFT_MODEL, at_temperature
-from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank
+from decoders.speculative.grown_shapes import best_paths, best_slots, expand_and_rerank, slots_above
 from decoders.speculative.parts import drafted
 from decoders.speculative.shapes import largest, widths
 from decoders.tables import TableModel
-from decoders.trace import Score, Verdict
+from decoders.trace import Forward, Score, Verdict
 
 
 def table(tokens: tuple[int, ...]) -> list[float]:
@@ -124,6 +124,42 @@ def test_the_slots_that_stay_open_are_those_of_the_worked_example():
     for value in popped[1:]:
         left.remove(min(left, key=lambda open_: abs(open_ - value)))
     assert left[::-1] == pytest.approx([0.3, 0.24576, 0.12, 0.1, 0.096, 0.0768, 0.06144])
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6])
+def test_a_threshold_at_the_last_worth_fills_the_same_slots_level_by_level(temperature, count):
+    last = [1.0, 0.6, 0.48, 0.4, 0.384, 0.3072][count - 1] - 1e-6
+    best, *_ = grown(best_slots(count, temperature), temperature, Script([0, 0, 0, 1, 0, 0][:count]))
+    chosen = [1 if path == "b" else 0 for path in sorted(best, key=len)]  # as they come level by level
+    shape = slots_above(last, 100, temperature)
+    paths, lane, draft = grown(shape, temperature, Script(chosen))
+    assert paths == sorted(best, key=len) and len(paths) == count
+    assert sum(isinstance(e, Forward) for e in lane._events) == max(map(len, paths))  # one for each level
+
+
+def test_with_a_threshold_no_slot_that_is_worth_less_is_filled_and_none_that_is_worth_more_stays_open():
+    torch.manual_seed(1)
+    for _ in range(20):
+        rows = {}
+        target = TableModel(lambda t, rows=rows: rows.setdefault(t, torch.rand(4).pow(3).tolist()), 4)
+        parameters = {"budget": 128, "threshold": 0.1, "draft_temperature": 1.0, "temperature": 1.0}
+        models = {"target": target, "draft": target}
+        trace = Lane("dyspec", [0], models, parameters, limits=Limits(12)).run()
+        for step in trace.steps:
+            told = [e for e in step.of(Score) if e.name == "slot"]
+            worth = sorted(e.total for e in told)
+            opened = sorted([1.0] * bool(told) + [v for e in told for v in e.parts.values() if v >= 0.1])
+            assert worth == pytest.approx(opened)
+
+
+def test_a_threshold_stops_at_the_budget():
+    model = TableModel(table, 3)
+    parameters = {"budget": 3, "threshold": 0.01, "draft_temperature": 1.0}
+    lane = Lane("dyspec", [0], {"target": model, "draft": model}, parameters, limits=Limits(12))
+    lane.advance()
+    assert lane.trace.costs.per_step_drafted[0] == 3
+    lane.close()
 
 
 def test_the_worth_of_the_best_paths_is_that_of_the_worked_example():

@@ -59,6 +59,11 @@ def colder_goes_deeper(warm, cold):
     assert cold.costs.totals()["draft_forwards"] > warm.costs.totals()["draft_forwards"]
 
 
+def levels_need_fewer_drafts(single, levels):
+    assert levels.output() == single.output() and a_round(levels) > 8
+    assert levels.costs.totals()["draft_forwards"] < 0.8 * single.costs.totals()["draft_forwards"]
+
+
 def a_round(trace: Trace) -> float:
     """Drafted nodes a round."""
     return trace.costs.totals()["proposed"] / len(trace.steps)
@@ -253,6 +258,7 @@ SHOWS = {
     "One chain or four": one_of_four_stays,
     "Trees that grow": fewer_nodes_do_as_much,
     "A colder draft": colder_goes_deeper,
+    "One by one or level by level": levels_need_fewer_drafts,
     "Trees of a planned form": fewer_nodes_do_as_much,
     "Drawn again or not": draws_put_back_share_nodes,
     "One draft, two verifiers": a_block_keeps_more,
