@@ -5,11 +5,13 @@ the fill means accepted (Leviathan et al. 2023). A greedy verifier draws no u: i
 """
 
 import math
+from collections import Counter
 
 from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
-OWN, TESTED = 1.3, 1.4  # rows between the path and the target's own token; of a leaf with a test bar
+OWN = 1.3  # rows between the path and the target's own token
+TESTED, LEAF = 1.9, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
@@ -31,9 +33,9 @@ class DraftRound:
         return {
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
-            "first": 0, "column": 118, "column_narrow": 54, "wide": 140, "widest": 190,
-            "left": 8, "right": 110, "right_narrow": 48,
-            "axis": "draft depth",
+            "first": 0, "column": 118, "column_narrow": 54, "wide": 146, "widest": 190,
+            "left": 8, "right": 96, "right_narrow": 48,
+            "axis": "draft depth", "patched": True,
             "legend": [
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
@@ -50,12 +52,24 @@ class DraftRound:
             return []
         self.rounds += 1
         hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
-        marks = self._round(born, verdicts, commits) + self._watched(step, born)
+        close = self._close(born, verdicts)
+        marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
         self.shown = [mark["id"] for mark in marks]
-        deepest = max((self._depth(n, born) for n in commits), default=1)
+        deepest = max(
+            [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
+        )
         return [*hidden, *marks, {"front": [deepest, 0]}]
 
     # ---- layout ------------------------------------------------------------------------------
+    @staticmethod
+    def _close(born, verdicts) -> set[int]:
+        """Tested leaves with tested siblings: their bars are close, so their numbers stand beside them."""
+        tested = [
+            e for e in born if e.node in verdicts and verdicts[e.node].status in ("accepted", "rejected")
+        ]
+        parents, siblings = {e.parent for e in born}, Counter(e.parent for e in tested)
+        return {e.node for e in tested if e.node not in parents and siblings[e.parent] > 1}
+
     def _depth(self, node: int, born) -> int:
         start = min(self.nodes.column[e.node] for e in born)
         return self.nodes.column.get(node, start) - start + 1
@@ -81,18 +95,19 @@ class DraftRound:
             if home is None:
                 home = free
             row[node] = home
+            if states.get(node, "unreached") not in ("unreached", "pruned"):
+                free = max(free, home + (TESTED if node in children else LEAF))
             own = [e for e in children.get(node, []) if states[e.node] == "resampled"]
             pending += [(e.node, max(0.0, home - OWN)) for e in own]  # the target's own token, above the path
             rest = [e for e in children.get(node, []) if e not in own]
             rest.sort(key=lambda e: (e.node not in commits, ORDER.index(states[e.node]), e.slot))
             if not rest:
-                lost = states.get(node) in ("unreached", "pruned")
-                free = max(free, home + (TESTED if not lost else RING_OF_MANY if many else RING))
+                free = max(free, home + (RING_OF_MANY if many else RING))
             pending += [(e.node, home if i == 0 else None) for i, e in reversed(list(enumerate(rest)))]
         return row, max([free, *(y + 1 for y in row.values())])
 
     # ---- marks -------------------------------------------------------------------------------
-    def _round(self, born, verdicts, commits) -> list[Op]:
+    def _round(self, born, verdicts, commits, close) -> list[Op]:
         states = {e.node: self._state(e.node, verdicts, commits) for e in born}
         rows, height = self._rows(born, states, commits)
         panel = f"p{self.rounds}"
@@ -108,7 +123,7 @@ class DraftRound:
             })  # fmt: skip
         parents = {e.node: e.parent for e in born}
         for event in born:
-            marks += self._node(event, rows, states, verdicts, born, parents)
+            marks += self._node(event, rows, states, verdicts, born, parents, event.node in close)
         for mark in marks[1:]:
             mark["panel"] = panel
         return marks
@@ -149,7 +164,7 @@ class DraftRound:
             marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
         return [mark | {"panel": panel} for mark in marks]
 
-    def _node(self, event, rows, states, verdicts, born, parents) -> list[Op]:
+    def _node(self, event, rows, states, verdicts, born, parents, beside) -> list[Op]:
         node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]
         verdict = verdicts.get(node)
         above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
@@ -171,10 +186,10 @@ class DraftRound:
                     "note_priority": 2,
                 }
             return [edge, mark]
-        return [edge, *self._test(node, x, y, state, verdict), mark]
+        return [edge, *self._test(node, x, y, state, verdict, beside), mark]
 
-    def _test(self, node: int, x: float, y: float, state: str, verdict) -> list[Op]:
-        """The test bar, its tick at u and the numbers below it."""
+    def _test(self, node: int, x: float, y: float, state: str, verdict, beside: bool) -> list[Op]:
+        """The test bar, its tick at u and the numbers, below it or beside it."""
         ratio = min(1.0, verdict.p / verdict.q) if verdict.q else 1.0
         if verdict.u is None:
             ratio = 1.0 if state == "accepted" else 0.0
@@ -199,7 +214,8 @@ class DraftRound:
         said = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
         said += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
         words = "  ".join(said)
-        label = {"id": f"l{node}", "kind": "label", "x": left, "y": y, "dy": 16, "text": words}
+        where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
+        label = {"id": f"l{node}", "kind": "label", **where, "text": words}
         label |= {"align": "left", "priority": 3, "stack": True}
         return [*marks, label]
 

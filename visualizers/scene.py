@@ -182,10 +182,11 @@ def three_digits(p: float | None) -> str:
     """Three significant digits, for ratios whose parts are printed: dividing what is printed gives what is
     printed.
     """
-    if p is None:
-        return "?"
+    if not p:
+        return "?" if p is None else "0"
     places = max(0, 2 - math.floor(math.log10(p))) if 0 < p < 1 else 2
-    return f"{p:.{min(places, 8)}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
+    written = f"{p:.{min(places, 8)}f}"
+    return written.removeprefix("0") if written.startswith("0") else f"{p:.2f}"  # .9997 is written 1.00
 
 
 # What a verdict makes of a node, in the palette's words.

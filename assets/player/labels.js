@@ -45,7 +45,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
     const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && ctx.narrow ? text.split("  ") : [text];
-    lines.forEach((line, i) => wishes.push(wish(line, x, y + 13 * i, { ...style, axis: ctx.yaxisOf(label) })));
+    const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
+    const [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, { ...style, axis: ctx.yaxisOf(label) }));
+    wishes.push({ ...top, rest });
   }
 
   // Words at the top of a mark's panel, `dx` pixels right of the mark.
@@ -129,9 +131,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         seeded = true;
       }
       if (placed.length >= MOST) break;
-      if (hits(item.box)) continue;
-      add(item.box);
-      placed.push(item);
+      const lines = [item, ...(item.rest || [])]; // all of them or none
+      if (lines.some((line) => hits(line.box))) continue;
+      lines.forEach((line) => add(line.box));
+      placed.push(...lines);
     }
     return placed;
   };

@@ -5,7 +5,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
 
   const MONO = 0.602; // width of a character in a monospaced face, in em
-  const SANS = 0.56; // an upper estimate for digits and lower-case letters
+  const SANS = 0.6, THIN = 0.4; // an estimate for digits and lower-case letters; for spaces and points
   const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
   const NONE = /\p{M}|\u200d/u;
 
@@ -16,7 +16,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return total;
   };
 
-  player.textWidth = (text, size, face) => player.cells(text) * size * (face === "sans" ? SANS : MONO);
+  const thin = (text) => text.split(/[ .,:;]/).length - 1;
+  player.textWidth = (text, size, face) =>
+    size * (face === "sans" ? player.cells(text) * SANS - thin(text) * (SANS - THIN) : player.cells(text) * MONO);
 
   // The whole token; without its leading ␣; cut with … if two characters stay; nothing.
   player.fit = function (text, width, size) {

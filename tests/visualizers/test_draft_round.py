@@ -38,6 +38,19 @@ def test_the_bar_is_filled_to_p_over_q_and_the_tick_stands_at_u():
     assert marks["l3"]["text"] == "p .100  q .500  u .900"
 
 
+def test_numbers_of_siblings_that_were_all_rejected_stand_beside_their_bars():
+    """Below them is the next bar; the window then reaches a column further."""
+    tested = [Verdict(n, "rejected", 0.1, 0.5, 0.9) for n in (3, 4, 5)]
+    born = [draft(3, 1), draft(4, 1, 3, 1), draft(5, 1, 4, 2), draft(6, 3)]
+    marks, ops = fold(DraftRound, [[*born, *tested, Verdict(6, "never reached")]], PROMPT, WORDS)
+    assert [marks[f"l{n}"].get("dy", 0) for n in (3, 4, 5)] == [16, 0, 0]  # 3 has a child beside it
+    assert marks["l4"]["x"] > marks["b4"]["x"] + marks["b4"]["w"] / 2 and marks["l4"]["y"] == marks["n4"]["y"]
+    assert marks["n4"]["y"] - marks["n3"]["y"] > marks["n5"]["y"] - marks["n4"]["y"] > 1
+    assert [op["front"] for op in ops[0] if "front" in op] == [[2, 0]]
+    alone = run([round_of()])
+    assert alone["l3"]["dy"] == 16
+
+
 def test_a_greedy_verifier_has_no_tick_and_fills_all_or_nothing():
     marks = run([round_of(u=None)])
     assert "u2" not in marks and marks["f2"]["w"] == pytest.approx(BAR) and "f3" not in marks

@@ -39,6 +39,7 @@ def test_ratios_have_three_significant_digits():
     p, q = 0.035172, 0.065082
     assert three_digits(p) == ".0352" and three_digits(q) == ".0651"
     assert abs(float(three_digits(p)) / float(three_digits(q)) - p / q) < 0.001
+    assert [three_digits(v) for v in (0.9994, 0.9997, 1.0, 0.0, None)] == [".999", "1.00", "1.00", "0", "?"]
 
 
 def test_views_are_found_and_an_unknown_one_is_named():
