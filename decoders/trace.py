@@ -70,7 +70,9 @@ class Propose:
 
 @dataclass(slots=True)
 class Verdict:
-    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw."""
+    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw; chance:
+    that with which the test passes, where it is not min(1, p / q).
+    """
 
     node: int
     status: str
@@ -79,6 +81,14 @@ class Verdict:
     u: float | None = None
     reason: str | None = None
     into: int | None = None
+    chance: float | None = None
+
+    @property
+    def passes(self) -> float | None:
+        """The chance with which the test passes: as told, else min(1, p / q); None without p or q."""
+        if self.chance is not None or self.p is None or self.q is None:
+            return self.chance
+        return 0.0 if self.p <= 0.0 else min(1.0, self.p / self.q) if self.q > 0.0 else 1.0
 
 
 @dataclass(slots=True)

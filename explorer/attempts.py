@@ -17,9 +17,9 @@ def attempts(facts, node: int) -> list[dict]:
     """The tests in the node's place in the order in which they were made; empty if nothing was tested.
 
     Each `{node, id, text, step, status, p, q, u, accept, shown, reason, rows, rest, derived, residual}`.
-    `accept` is min(1, p / q) where a number was drawn for the test, `shown` are p, q, accept and u as text,
-    `rows` are `{id, text, p, q, left, mark}`, None where it is not known. `residual`: `left` are shares of
-    "all" or of the "shown" tokens; None without.
+    `accept` is the chance of the test, min(1, p / q) as a rule, where a number was drawn for it; `shown` are
+    p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
+    `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
     """
     place = facts.children.get(facts.parent[node], [])
     tested = []
@@ -51,7 +51,7 @@ def attempts(facts, node: int) -> list[dict]:
         found.append({
             "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
             "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
-            "accept": min(1.0, verdict.p / verdict.q) if drawn and verdict.q > 0 else None,
+            "accept": verdict.passes if drawn else None,
             "derived": i > 0 and drawn, "residual": share, "shown": printed(verdict),
             **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
         })  # fmt: skip
@@ -61,11 +61,12 @@ def attempts(facts, node: int) -> list[dict]:
 
 
 def printed(verdict: Verdict) -> dict[str, str]:
-    """p, q, min(1, p / q) and u as text: dividing what is printed gives what is printed."""
+    """p, q, the chance of the test and u as text: where that is p / q, dividing what is printed gives what is
+    printed.
+    """
     p, q, u = verdict.p, verdict.q, verdict.u
-    if q is None or not 0.0 < p < q:
-        passes = None if q is None else 0.0 if p <= 0.0 else 1.0
-        texts = [None if x is None else number(x) for x in (p, q, passes, u)]
+    if verdict.chance is not None or q is None or not 0.0 < p < q:
+        texts = [None if x is None else number(x) for x in (p, q, verdict.passes, u)]
     else:
         texts = list(compared(p, q, u))
     return {name: text for name, text in zip(("p", "q", "accept", "u"), texts, strict=True) if text}

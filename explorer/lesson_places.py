@@ -139,10 +139,10 @@ def mean_p(tokens: list) -> float:
 
 @place
 def first_verdict(lanes: Lanes, lane: int, status: str, doubted: bool = True) -> Place | None:
-    """The first tested token with this verdict whose p is below q, if `doubted`: its chance was p / q."""
+    """The first token with this verdict that was tested by p / q, and if `doubted` p is below q."""
     own = lanes[lane]
     for step, verdict in own.verdicts:
-        known = verdict.p is not None and verdict.q is not None
+        known = verdict.p is not None and verdict.q is not None and verdict.chance is None
         if verdict.status == status and known and (not doubted or verdict.p < verdict.q):
             return Place(lane, step, {lane: verdict.node}, tested(own, verdict))
     return None

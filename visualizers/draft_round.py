@@ -1,13 +1,14 @@
 """One round: why this token was accepted and that one not. Each step shows its own round, as a whole tree.
 
-A visited node carries a test bar: a box from 0 to 1, filled to min(1, p/q), with a tick at u; a tick inside
-the fill means accepted (Leviathan et al. 2023). A greedy verifier draws no u: its fill is 0 or 1.
+A visited node carries a test bar: a box from 0 to 1, filled to the chance of its test, as a rule min(1, p/q),
+with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier draws no u:
+its fill is 0 or 1.
 """
 
 import math
 from collections import Counter
 
-from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
+from visualizers.scene import STATES, Header, Nodes, Op, compared, three_digits, view, whence
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.3  # rows between the path and the target's own token
@@ -37,7 +38,7 @@ class DraftRound:
             "left": 8, "right": 96, "right_narrow": 48,
             "axis": "draft depth", "patched": True,
             "legend": [
-                ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, min(1, p/q)"],
+                ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
                 ["node:resampled", "◆", "resampled", "resampled by the target"],
                 ["node:bonus", "★", "bonus", "bonus"],
@@ -190,8 +191,8 @@ class DraftRound:
 
     def _test(self, node: int, x: float, y: float, state: str, verdict, beside: bool) -> list[Op]:
         """The test bar, its tick at u and the numbers, below it or beside it."""
-        ratio = min(1.0, verdict.p / verdict.q) if verdict.q else 1.0
-        if verdict.u is None:
+        ratio = verdict.passes
+        if verdict.u is None or ratio is None:
             ratio = 1.0 if state == "accepted" else 0.0
         left = x + AT
         box = {"kind": "cell", "y": y, "h": 0.1, "tall": 11, "state": state}
@@ -224,7 +225,6 @@ class DraftRound:
         if verdict is None:
             q = f", q {three_digits(math.exp(min(0.0, event.logprob)))}" if event.logprob is not None else ""
             return [f"{text}  drafted, not verified{q}"]
-        named = (("p", verdict.p), ("q", verdict.q), ("u", verdict.u))
-        numbers = [f"{k} {three_digits(v)}" for k, v in named if v is not None]
-        first = f"{text}  {verdict.status}" + (": " + ", ".join(numbers) if numbers else "")
+        numbers = compared(verdict)
+        first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
         return [first, *([verdict.reason] if verdict.reason else []), *whence(event.source)]

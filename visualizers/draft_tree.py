@@ -7,7 +7,7 @@ judge; knows none by name.
 """
 
 from visualizers.offers import tolerated
-from visualizers.scene import STATES, Header, Nodes, Op, three_digits, view, whence
+from visualizers.scene import STATES, Header, Nodes, Op, compared, view, whence
 from visualizers.sentences import drafting
 
 CELL, SIBLING, RINGS = (
@@ -217,12 +217,8 @@ class DraftTree:
         said = [self.nodes.text(node)]
         if verdict is None:
             return [f"{said[0]}  drafted, not verified"]
-        numbers = [
-            f"{name} {three_digits(v)}"
-            for name, v in (("p", verdict.p), ("q", verdict.q), ("u", verdict.u))
-            if v is not None
-        ]
-        first = f"{said[0]}  {verdict.status}" + (": " + ", ".join(numbers) if numbers else "")
+        numbers = compared(verdict)
+        first = f"{said[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
         second = verdict.reason or ("same place: " + ", ".join(words) if words else "")

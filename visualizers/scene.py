@@ -189,6 +189,12 @@ def three_digits(p: float | None) -> str:
     return written.removeprefix("0") if written.startswith("0") else f"{p:.2f}"  # .9997 is written 1.00
 
 
+def compared(verdict) -> str:
+    """The numbers of a test, as far as there are any: p, q, the chance to pass if it is not p / q, u."""
+    numbers = {"p": verdict.p, "q": verdict.q, "passes with": verdict.chance, "u": verdict.u}
+    return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
+
+
 # What a verdict makes of a node, in the palette's words.
 STATES = {
     "accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "resampled": "resampled",

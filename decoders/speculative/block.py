@@ -29,7 +29,7 @@ def walk(question: Question) -> Walk:
     for i, ((p, q), (chance, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
         reason = sentence(i, kept, weights[i], chance, bool(passed))
         watched = ("weight", weights[i], 1.0)  # full where it has lost nothing yet
-        found.tests.append(Test(chain[i], i <= kept, p, q, u, reason, watched=watched))
+        found.tests.append(Test(chain[i], i <= kept, p, q, u, reason, None, watched, chance))
     end = chain[kept]
     if end not in question.p:
         return found  # an end-of-text token

@@ -49,7 +49,7 @@ def walk(question: Question) -> Walk:
             chance = min(1.0, float(p[token]) / (rho * float(q[token])))
             accepted, u = question.chooser.bernoulli(chance, ("accept", depth, slot))
             reason = sentence(float(p[token]), float(q[token]), rho, chance, bool(accepted))
-            test = Test(child, bool(accepted), float(p[token]), float(q[token]), u, reason)
+            test = Test(child, bool(accepted), float(p[token]), float(q[token]), u, reason, chance=chance)
             test.watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
             found.tests.append(test)
             if accepted:

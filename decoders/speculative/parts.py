@@ -77,8 +77,9 @@ class Draft:
 @dataclass
 class Test:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
-    there is none. `left` [V] is what the target still wants after a rejection, if the draft decided with.
-    `watched`: name, value and limit of another number that decided with.
+    there is none, `chance` that with which the test passes where it is not min(1, p / q). `left` [V] is what
+    the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit of
+    another number that decided with.
     """
 
     node: int
@@ -89,6 +90,7 @@ class Test:
     reason: str | None = None
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
+    chance: float | None = None
 
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."

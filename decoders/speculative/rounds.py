@@ -99,7 +99,7 @@ def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> 
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.chance.get(test.node) if test.q is None else test.q
         status = "accepted" if test.accepted else "rejected"
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.chance)
         if test.watched:
             name, value, limit = test.watched
             lane.rank(test.node, name, value, limit=limit)

@@ -74,7 +74,8 @@ def walk(question: Question) -> Walk:
         chance, parent = standing.chance[leaf], standing.parent[leaf]
         passed, u = question.chooser.bernoulli(chance, ("accept", question.position, len(tests)))
         watched = ("chance of the path", chance, 1.0)
-        tests.append(Test(leaf, bool(passed), p, q, u, sentence(chance, bool(passed)), watched=watched))
+        reason = sentence(chance, bool(passed))
+        tests.append(Test(leaf, bool(passed), p, q, u, reason, None, watched, chance))
         if passed:
             break
         standing.take_off(leaf)

@@ -95,6 +95,18 @@ def test_block_s_chances_for_each_draft_of_two(path, chances):
             assert block.passing(asked, node, weight) == pytest.approx(chances[i], abs=1e-12)
 
 
+@pytest.mark.parametrize(("verify", "chances"), [
+    (block.walk, [0.0, 0.25]), (traversal.walk, [0.25, 0.0]), (kseq.walk, [0.5]),
+    (RECURSIVE_REJECTION.walk, [None]),
+])  # fmt: skip
+def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q(verify, chances):
+    """The draft aa of the worked example, all of it rejected: block verification begins at the root,
+    traversal at the leaf.
+    """
+    walk = verify(question(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
+    assert [test.chance for test in walk.tests] == pytest.approx(chances)
+
+
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
     walk = block.walk(question(["a", "ab"], P, Q, Script([0, 1, 2])))
     assert [t.accepted for t in walk.tests] == [True, True] and len(walk.path) == 2 and walk.token == 2

@@ -60,6 +60,14 @@ def test_a_rejected_token_is_explained_by_its_numbers_and_its_successor():
     assert (draft["title"], draft["rank"]) == ("draft", 1)
 
 
+def test_a_chance_that_is_not_p_over_q_is_what_an_attempt_is_held_against():
+    trace = made()
+    trace.steps[0].events[3].chance = 0.75
+    trace.steps[0].events[3].status = "accepted"
+    (attempt,) = inspect(trace, 2)["attempts"]
+    assert attempt["accept"] == 0.75 and attempt["shown"]["accept"] == ".75"
+
+
 def test_an_attempt_says_p_q_acceptance_the_draw_and_what_is_left_over():
     (attempt,) = inspect(made(), 2)["attempts"]
     assert attempt["accept"] == 0.25 and attempt["u"] == 0.9 and attempt["status"] == "rejected"

@@ -100,7 +100,11 @@ def test_the_output_is_one_path_and_everything_else_is_judged(name, models, prom
     found = start(name, models, prompt).run()
     nodes, path = found.nodes(), committed(found)
     assert [nodes[n][0] for n in path] == [len(prompt) - 1, *path[:-1]]
-    status = {v.node: v.status for s in found.steps for v in s.of(Verdict)}
+    verdicts = [v for s in found.steps for v in s.of(Verdict)]
+    status = {v.node: v.status for v in verdicts}
+    drawn = [v for v in verdicts if v.status in ("accepted", "rejected") and None not in (v.u, v.passes)]
+    assert all(v.status == "accepted" for v in drawn if v.u < v.passes)
+    assert all(v.u < v.passes for v in drawn if v.status == "accepted") or found.badge == "relaxed"
     assert not {status.get(n) for n in path} & {"pruned", "rejected", "never reached", "merged"}
     inner = {parent for parent, _ in nodes.values()}
     leaves = {n for n in nodes if n >= len(prompt) and n not in inner}

@@ -38,6 +38,14 @@ def test_the_bar_is_filled_to_p_over_q_and_the_tick_stands_at_u():
     assert marks["l3"]["text"] == "p .100  q .500  u .900"
 
 
+def test_a_chance_that_the_method_tells_fills_the_bar():
+    events = round_of()
+    events[4].chance = 0.25  # of node 2, whose p / q is 0.8
+    marks = run([events])
+    assert marks["f2"]["w"] == pytest.approx(BAR * 0.25)
+    assert "passes with .250" in marks["n2"]["hover"][0] and "passes" not in marks["n3"]["hover"][0]
+
+
 def test_numbers_of_siblings_that_were_all_rejected_stand_beside_their_bars():
     """Below them is the next bar; the window then reaches a column further."""
     tested = [Verdict(n, "rejected", 0.1, 0.5, 0.9) for n in (3, 4, 5)]
