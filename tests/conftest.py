@@ -10,6 +10,7 @@ from tests import tiny
 
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
+ORDER = {"browser": 0, "laws": 1}  # folders of tests that come first
 
 
 @pytest.fixture(scope="session")
@@ -49,13 +50,9 @@ def prompt():
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Browser tests come first: they take longest, and where processes share the files, each then has an app
-    and a browser once.
+    and a browser once. Then the laws, the longest file: as the last one it would leave a process idle.
     """
-    items.sort(key=in_browser, reverse=True)
-    for item in filter(in_browser, items):
-        item.add_marker(pytest.mark.browser)
-
-
-def in_browser(item) -> bool:
-    """Whether a test drives the page."""
-    return item.path.parent.name == "browser"
+    items.sort(key=lambda item: ORDER.get(item.path.parent.name, len(ORDER)))
+    for item in items:
+        if item.path.parent.name == "browser":
+            item.add_marker(pytest.mark.browser)

@@ -55,6 +55,17 @@ def endless(models):
     return {role: Endless(m.name, m.model, m.tokenizer) for role, m in models.items()}
 
 
+@pytest.fixture(scope="module", params=PROMPTS, ids=len)
+def prompt(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def found(name, models, prompt):
+    """The trace of a run that several laws look at."""
+    return start(name, models, prompt).run()
+
+
 @pytest.fixture(autouse=True)
 def no_slot_is_lost(models, endless):
     """Whatever a test does, all slots are free afterwards."""
@@ -80,9 +91,7 @@ def committed(found: trace.Trace) -> list[int]:
 
 
 @every_case
-@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
-def test_a_trace_is_well_formed_and_follows_the_schema(name, models, prompt):
-    found = start(name, models, prompt).run()
+def test_a_trace_is_well_formed_and_follows_the_schema(name, prompt, found):
     assert trace.malformed((e for s in found.steps for e in s.events), len(prompt)) is None
     trace.check(found.to_json())
     assert [s.index for s in found.steps] == list(range(len(found.steps)))
@@ -95,9 +104,7 @@ def test_a_trace_is_well_formed_and_follows_the_schema(name, models, prompt):
 
 
 @every_case
-@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
-def test_the_output_is_one_path_and_everything_else_is_judged(name, models, prompt):
-    found = start(name, models, prompt).run()
+def test_the_output_is_one_path_and_everything_else_is_judged(name, prompt, found):
     nodes, path = found.nodes(), committed(found)
     assert [nodes[n][0] for n in path] == [len(prompt) - 1, *path[:-1]]
     verdicts = [v for s in found.steps for v in s.of(Verdict)]
@@ -143,9 +150,7 @@ def test_costs_add_up(name, models):
 
 
 @every_case
-@pytest.mark.parametrize("prompt", PROMPTS, ids=len)
-def test_committed_log_probabilities_are_the_targets_own(name, models, prompt):
-    found = start(name, models, prompt).run()
+def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, found):
     text = torch.tensor([[*prompt, *found.output()]])
     logits = models["target"].model(text).logits[0, len(prompt) - 1 : -1]
     want = logits.log_softmax(-1).gather(1, text[0, len(prompt) :, None])[:, 0].tolist()
