@@ -226,14 +226,16 @@ def test_models_that_take_no_tree_mask_decode_the_same(name, models):
 
 @every_case
 def test_an_end_token_ends_the_text(name, models):
-    ended = 0
+    ended = set()
     for first in range(0, 250, 25):
         found = start(name, models, [first, first + 1], 25, parameters=ENDING.get(name.split()[0])).run()
         ends = [token in models["target"].eos for token in found.output()]
         assert not any(ends[:-1])
         assert ends[-1] == (found.ended == "The model wrote its end-of-text token.")
-        ended += ends[-1]
-    assert ended
+        ended.add(ends[-1])
+        if len(ended) == 2:
+            break
+    assert True in ended
 
 
 @every_case
