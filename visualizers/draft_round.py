@@ -13,6 +13,7 @@ from visualizers.scene import STATES, Header, Nodes, Op, compared, three_digits,
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.3  # rows between the path and the target's own token
 TESTED, LEAF = 1.9, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
+CROWD, LEAST = 4, 18  # tested leaves with tested siblings; if there are more, least pixels of a row
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
@@ -116,6 +117,8 @@ class DraftRound:
         marks: list[Op] = [
             {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
         ]
+        if len(close) > CROWD:
+            marks[0]["least"] = LEAST
         for root in [n for n in rows if n not in here]:
             marks.append({
                 "id": f"r{self.rounds}.{root}", "kind": "node", "node": root, "x": 0, "y": rows[root],

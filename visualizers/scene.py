@@ -42,12 +42,13 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns
   chip    text state [position logprob entropy source]
           a token in the lane's running text (page text, in order of birth)
-  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit]
+  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
-          column stands for at the ticks of x, 1 if left out
+          column stands for at the ticks of x, 1 if left out; rows: so many, of the height that they
+          find, or if that is less than `least` pixels of so much, and it scrolls
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
 0 is never dropped; higher goes first. Two more ops: {"front": [x, y]} says where the action is at this step

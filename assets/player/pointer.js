@@ -157,7 +157,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     take(scene);
     const first = scene.head.first ?? 0, last = Math.max(first, scene.history.front(scene.step()).x);
     scene.hand.lo = Math.max(first, Math.min(last, scene.hand.lo + columns));
-    if (scene.hand.top !== null) scene.hand.top = Math.max(-0.5, Math.min(scene.view.front.y, scene.hand.top + rows));
+    if (scene.hand.top !== null) {
+      const { first: top = -0.5, last: bottom = scene.view.front.y } = Object.values(scene.view.panels).find((p) => p.grow) || {};
+      scene.hand.top = Math.max(top, Math.min(bottom, scene.hand.top + rows));
+    }
     scene.schedule();
   }
 

@@ -47,10 +47,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   }
 
   // A fixed number of rows: room for labels above the first and half a row below the last; few rows are centred, not stretched.
-  function rowsRange(rows, tall) {
-    const above = rows > 1 ? 34 : 24, below = 8, span = rows - 0.5;
+  // Rows that would be less than `least` pixels high keep that height, and the panel scrolls.
+  function fixedRows(panel, tall, front, hand) {
+    const rows = panel.rows, above = rows > 1 ? 34 : 24, below = 8, span = rows - 0.5;
     const unit = Math.min(TALLEST, (tall - above - below) / span), spare = (tall - above - below) / unit - span;
-    return [-above / unit - spare / 2, rows - 0.5 + below / unit + spare / 2];
+    if (unit >= (panel.least || 0)) return { y0: -above / unit - spare / 2, y1: rows - 0.5 + below / unit + spare / 2 };
+    const first = -above / panel.least, visible = tall / panel.least, y0 = topOf({ y0: first }, visible, front, [], hand);
+    return { y0, y1: y0 + visible, grow: true, first, last: rows - visible + 0.5 };
   }
 
   // The top of the row at y: the next one while following (the newest row is seen whole, or at least from its top).
@@ -115,11 +118,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let y = 0;
     panels.forEach((panel, index) => {
       const tall = panel.px || (free * (panel.share || 1)) / shares;
-      let { y0, y1 } = panel, fold = null;
-      if (panel.grow) ({ y0, y1, fold } = scroll(head, panel, tall, lo, front, rows, hand));
-      if (panel.rows) [y0, y1] = rowsRange(panel.rows, tall);
+      const own = panel.grow ? scroll(head, panel, tall, lo, front, rows, hand) : panel.rows ? fixedRows(panel, tall, front, hand) : {};
+      const { y0, y1 } = { ...panel, ...own };
       placed[panel.id || ""] = {
-        ...panel, y0, y1, fold, index,
+        ...panel, fold: null, ...own, index,
         topPx: TOP + y, heightPx: tall, unit: tall / Math.abs(y1 - y0),
         yaxis: index ? "y" + (index + 1) : "y",
       };

@@ -198,6 +198,26 @@ def test_the_window_follows_until_a_hand_moves_it_and_comes_back(page):
     assert page.evaluate("scene.view.range") == [low, high] and not follow.is_visible()
 
 
+def test_a_crowd_of_tested_siblings_keeps_its_height_and_is_reached_by_a_hand(page):
+    """Thirty tested tokens in one place: names and bars stay apart, and what is below comes into sight."""
+    born = [Propose(node, 1, 2 + node % 3, -1.0, "draft", node - 2) for node in range(2, 32)]
+    tested = [Verdict(node, "rejected", 0.1, 0.4, 0.9) for node in range(2, 32)]
+    page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("draft_round", [Step(0, [*born, *tested])])))
+    assert page.evaluate("Object.values(scene.view.panels)[0].unit") == 18
+    place = """id => {
+      const mark = scene.drawn.find((mark) => mark.id === id);
+      return mark ? scene.view.py(mark.y, mark) : null;
+    }"""
+    assert 0 < page.evaluate(place, "n2") < 60
+    for _ in range(4):
+        page.mouse.move(300, 250)
+        page.mouse.down()
+        page.mouse.move(300, 20, steps=4)
+        page.mouse.up()
+    page.evaluate("painted(scene)")
+    assert 200 < page.evaluate(place, "n31") < 320
+
+
 def test_the_window_moves_in_jumps_and_not_with_each_token(page):
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(2, 60), num_beams=2)))
     starts = [
