@@ -45,7 +45,8 @@ BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways 
 class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
     first that is tried), its class, and its fate: one of the words above. `chance`: what the drafter itself
-    gave it; `foretold`: its acceptance as a predictor saw it, where the method has one.
+    gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the product
+    of the chances from its round's first token down to it.
     """
 
     depth: int
@@ -55,6 +56,7 @@ class Drafted:
     fate: str = OPEN
     chance: float | None = None
     foretold: float | None = None
+    path: float | None = None
 
     @property
     def accepted(self) -> bool:
@@ -136,6 +138,8 @@ class LaneFacts:
         name = token_class(self.trace.vocabulary.get(event.token, b""))
         drafted = Drafted(above.depth + 1 if above else 1, event.slot + 1, name, event.parent)
         drafted.chance = None if event.logprob is None else math.exp(min(0.0, event.logprob))
+        before = above.path if above else 1.0
+        drafted.path = None if None in (drafted.chance, before) else before * drafted.chance
         self._drafts[event.node] = drafted
         made.drafted.append(drafted)
 

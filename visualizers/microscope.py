@@ -188,16 +188,18 @@ def histogram(rounds: list[Round]) -> list[int]:
 
 
 def expected(rounds: list[Round]) -> dict:
-    """Tokens gained by a round: `{alpha, expected, realised, says}`; the first two None if none was tested.
+    """Tokens gained by a round: `{alpha, expected, realised, by_draft, says}`; alpha and expected are None if
+    none was tested.
 
     alpha: levels accepted / levels tested, measured. expected: the mean over rounds of
     (1 - alpha^(d + 1)) / (1 - alpha), d being how deep a round drafted: what would be if every acceptance had
-    the chance alpha, whatever came before. realised: 1 + accepted / rounds.
+    the chance alpha, whatever came before. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
     """
     realised = 1 + sum(accepted(made) for made in rounds) / len(rounds)
     alpha = by_depth(rounds)[1]
     if alpha is None:
-        return {"alpha": None, "expected": None, "realised": realised, "says": "Nothing was tested yet."}
+        says = "Nothing was tested yet."
+        return {"alpha": None, "expected": None, "realised": realised, "by_draft": None, "says": says}
     deep = [max(drafted.depth for drafted in made.drafted) for made in rounds]
     wanted = sum(expected_tokens(alpha, depth) for depth in deep) / len(rounds)
     if abs(realised - wanted) < 0.05:
@@ -206,7 +208,18 @@ def expected(rounds: list[Round]) -> dict:
         says = "more than that: a token after an accepted one passes more often than others, or rounds differ"
     else:
         says = "less than that: deep tokens pass more seldom than those at the front"
-    return {"alpha": alpha, "expected": wanted, "realised": realised, "says": says}
+    return {
+        "alpha": alpha, "expected": wanted, "realised": realised, "by_draft": by_draft(rounds), "says": says
+    }  # fmt: skip
+
+
+def by_draft(rounds: list[Round]) -> float | None:
+    """Tokens gained by a round if the draft is right about its own tokens: 1 and the sum over what the target
+    is asked of the draft's probability of the path, as OPT-Tree (Wang et al. 2024) chooses its trees. None
+    where a probability is not known.
+    """
+    paths = [drafted.path for made in rounds for drafted in made.drafted if drafted.fate != PRUNED]
+    return None if None in paths else 1 + sum(paths) / len(rounds)
 
 
 def fates(rounds: list[Round]) -> list[dict]:

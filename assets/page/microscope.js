@@ -184,13 +184,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       });
     }
 
-    drawExpected({ expected: { alpha, expected, realised, says }, drafting }) {
+    drawExpected({ expected: { alpha, expected, realised, by_draft: byDraft, says }, drafting }) {
       const took = drafting.draft + drafting.target;
       const time = drafting.draft && took
         ? ` Drafting took ${Math.round(100 * drafting.draft / took)} % of the models' time, measured.` : "";
+      const own = byDraft === null ? "" : ` The draft's own probabilities foretold ${byDraft.toFixed(2)}.`;
       this.expected.textContent = alpha === null ? says + time
         : `Tokens a round: ${realised.toFixed(2)} realised, ${expected.toFixed(2)} expected from α = ${bare(alpha)} by `
-          + `(1 − α^(depth + 1)) / (1 − α), mean over the rounds: ${says}.${time}`;
+          + `(1 − α^(depth + 1)) / (1 − α), mean over the rounds: ${says}.${own}${time}`;
     }
 
     // ---- can the draft be believed --------------------------------------------------------------------------------

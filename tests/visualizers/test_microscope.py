@@ -5,6 +5,7 @@ import json
 import pytest
 
 from decoders.lane import Lane, Limits
+from decoders.tables import TableModel
 from decoders.trace import Commit, Propose, Step, Trace, Verdict, from_json
 from tests import tiny
 from visualizers.microscope import microscope
@@ -98,6 +99,21 @@ def test_expected_tokens_by_hand():
     found = microscope(chain())["expected"]
     assert found["alpha"] == pytest.approx(0.6) and found["realised"] == 2.0
     assert found["expected"] == pytest.approx(1.96) and found["says"].startswith("as if each acceptance")
+
+
+@pytest.mark.parametrize(("budget", "worth"), [(1, 0.6), (4, 1.7712), (8, 2.66357)])
+def test_what_the_draft_s_own_probabilities_foretell_is_the_worth_of_the_tree(budget, worth):
+    """OPT-Tree's worked example: .6 .3 .1 at the root, .8 .1 .1 after a, .5 .4 .1 after b; what is pruned
+    does not count.
+    """
+    rows = {(): [0.6, 0.3, 0.1], (0,): [0.8, 0.1, 0.1], (1,): [0.5, 0.4, 0.1], (2,): [0.4, 0.3, 0.3]}
+    model = TableModel(lambda tokens: rows[tuple(tokens[1:][-1:])], 3)
+    parameters = {"budget": budget, "max_depth": 6, "delta": 0.0, "temperature": 1.0}
+    lane = Lane("opt_tree", [0], {"target": model, "draft": model}, parameters, limits=Limits(16))
+    lane.advance()
+    assert microscope(lane.trace)["expected"]["by_draft"] == pytest.approx(1 + worth, abs=1e-5)
+    lane.close()
+    assert microscope(chain())["expected"]["by_draft"] is None
 
 
 def test_a_tree_by_depth_and_rank_and_the_two_ways_of_not_being_reached():
