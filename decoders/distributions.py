@@ -56,13 +56,6 @@ def residual(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor | None:
     return left / total if total > 0 else None
 
 
-def acceptance(p: float, q: float) -> float:
-    """min(1, p / q) without a division by zero: accept iff u * q < p (Leviathan et al. 2023, algorithm 1)."""
-    if p <= 0.0:
-        return 0.0
-    return 1.0 if p >= q else p / q
-
-
 Processors = Callable[..., torch.Tensor]
 
 

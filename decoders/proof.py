@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from decoders.distributions import acceptance, probabilities, processors
+from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits, Model
 from decoders.registry import get
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import Question, Test, Verifier, Walk
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
+from decoders.speculative.theory import acceptance
 from decoders.tree import Tree
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own

@@ -18,6 +18,7 @@ from typing import Any
 
 from decoders.costs import Costs
 from decoders.quick_check import events_fit
+from decoders.speculative.theory import acceptance
 
 VERSION = 1
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
@@ -88,7 +89,7 @@ class Verdict:
         """The chance with which the test passes: as told, else min(1, p / q); None without p or q."""
         if self.chance is not None or self.p is None or self.q is None:
             return self.chance
-        return 0.0 if self.p <= 0.0 else min(1.0, self.p / self.q) if self.q > 0.0 else 1.0
+        return acceptance(self.p, self.q)
 
 
 @dataclass(slots=True)

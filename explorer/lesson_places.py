@@ -157,9 +157,9 @@ def tested(own: Reading, verdict: Verdict) -> dict:
     if 0 < verdict.p < verdict.q:
         shown = compared(verdict.p, verdict.q, verdict.u)
         values |= dict(zip(("said_p", "said_q", "said_ratio", "said_u"), shown, strict=True))
-        return values | {"ratio": verdict.p / verdict.q}
+        return values | {"ratio": verdict.passes}
     said = {"said_p": number(verdict.p), "said_q": number(verdict.q), "said_ratio": "1" if verdict.p else "0"}
-    return values | said | {"said_u": number(verdict.u or 0.0), "ratio": 1.0 if verdict.p else 0.0}
+    return values | said | {"said_u": number(verdict.u or 0.0), "ratio": verdict.passes}
 
 
 @place

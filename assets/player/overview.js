@@ -75,7 +75,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     opened(view) {
       if (!view.byDepth) return [view.lo, view.lo + view.columns];
-      const panel = Object.values(view.panels).find((p) => p.grow), open = panel.fold ? panel.fold.open : panel.y0;
+      const panel = player.scrolling(view), open = panel.fold ? panel.fold.open : panel.y0;
       const rows = this.scene.history.ofKind("row", this.scene.step()).filter((row) => row.y0 >= open - 0.01 && row.y0 < panel.y1);
       return rows.length ? [rows[0].from, rows[rows.length - 1].to + 1] : [0, 1];
     }

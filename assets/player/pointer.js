@@ -149,7 +149,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // A hand moved the window: following ends until Follow is pressed.
   function take(scene) {
-    const view = scene.view, grown = Object.values(view.panels).find((p) => p.grow);
+    const view = scene.view, grown = player.scrolling(view);
     if (scene.hand.follow) scene.hand = { ...scene.hand, follow: false, lo: view.lo, columns: view.columns, top: grown ? grown.y0 : null };
   }
 
@@ -158,7 +158,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const first = scene.head.first ?? 0, last = Math.max(first, scene.history.front(scene.step()).x);
     scene.hand.lo = Math.max(first, Math.min(last, scene.hand.lo + columns));
     if (scene.hand.top !== null) {
-      const { first: top = -0.5, last: bottom = scene.view.front.y } = Object.values(scene.view.panels).find((p) => p.grow) || {};
+      const { first: top = -0.5, last: bottom = scene.view.front.y } = player.scrolling(scene.view) || {};
       scene.hand.top = Math.max(top, Math.min(bottom, scene.hand.top + rows));
     }
     scene.schedule();
@@ -254,7 +254,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         if (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < 5) return;
         drag.moved = true;
         player.hideCard(scene);
-        const grown = Object.values(scene.view.panels).find((p) => p.grow);
+        const grown = player.scrolling(scene.view);
         pan(scene, (drag.x - x) / scene.view.columnWidth, grown ? (drag.y - y) / grown.unit : 0);
         [drag.x, drag.y] = [x, y];
       } else if (event.pointerType !== "touch" && onFrame(event)) look(event);

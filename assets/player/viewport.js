@@ -130,6 +130,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return placed;
   }
 
+  // The panel of a view whose rows scroll, if there is one.
+  player.scrolling = (view) => Object.values(view.panels).find((panel) => panel.grow);
+
   // Rounds may be drawn by draft depth instead of token position: always on a phone, on wide screens when asked.
   player.byDepth = (head, narrow, hand) => Boolean(head.by_depth && (hand.align ? hand.align === "depth" : narrow));
 

@@ -37,9 +37,7 @@ def best_slots(budget: int, temperature: float) -> Shape:
         while slots and len(draft.nodes) < budget:
             value, _, parent = heapq.heappop(slots)
             if parent not in offers:
-                scores = guess([parent])
-                fixed = fill == FIXED
-                offers[parent] = ranked(scores[0], budget) if fixed else drawn(lane, draft, parent, scores)
+                offers[parent] = offered(lane, draft, parent, guess([parent]), budget, fill)
             if (offer := next(offers[parent], None)) is None:
                 continue
             node, worth = filled(lane, draft, parent, offer, value=-value, deepest=deepest, fill=fill)
@@ -70,8 +68,7 @@ def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
         while level and len(draft.nodes) < most_nodes:
             scores, below = guess(list(level)), {}  # [level, V]
             for row, (parent, value) in enumerate(level.items()):
-                own = scores[row : row + 1]
-                offers = ranked(own[0], most_nodes) if fill == FIXED else drawn(lane, draft, parent, own)
+                offers = offered(lane, draft, parent, scores[row : row + 1], most_nodes, fill)
                 while value >= threshold and len(draft.nodes) < most_nodes and (offer := next(offers, None)):
                     node, worth = filled(lane, draft, parent, offer, value, deepest, fill)
                     if worth.get("below", 0.0) >= threshold:
@@ -101,6 +98,15 @@ def filled(
         worth["below"] = value * chance
     lane.rank(node, "slot", value, **worth)
     return node, worth
+
+
+def offered(
+    lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, most: int, fill: str
+) -> Iterator[Offer]:
+    """What comes into the slots below `parent`, one after the other: the likeliest tokens of scores [1, V],
+    or tokens drawn from their law.
+    """
+    return ranked(scores[0], most) if fill == FIXED else drawn(lane, draft, parent, scores)
 
 
 def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from decoders.distributions import acceptance, residual
+from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
@@ -32,6 +32,7 @@ from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.theory import acceptance
 
 SCORE = "judged right"
 MISSING = "No judge comes with the project for the target {!r}: the ordinary test alone decides."

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import acceptance, residual
+from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.speculative.draft_model import draft_chain
@@ -29,6 +29,7 @@ from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shaping import SHAPING
+from decoders.speculative.theory import acceptance
 
 
 def lenient_rejection(lenience: float, temperature: float) -> Verifier:

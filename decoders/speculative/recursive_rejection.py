@@ -9,7 +9,7 @@ from functools import partial
 
 import torch
 
-from decoders.distributions import acceptance, residual
+from decoders.distributions import residual
 from decoders.speculative.parts import (
     SAMPLED,
     WANTED_MORE,
@@ -21,6 +21,7 @@ from decoders.speculative.parts import (
     Walk,
 )
 from decoders.speculative.sentences import compared, number
+from decoders.speculative.theory import acceptance
 
 
 def walk(question: Question, replacement: bool = False) -> Walk:

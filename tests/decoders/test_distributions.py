@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders import distributions
-from decoders.distributions import (
-    Around,
-    acceptance,
-    log_softmax,
-    one_hot,
-    probabilities,
-    residual,
-    summarise,
-)
+from decoders.distributions import Around, log_softmax, one_hot, probabilities, residual, summarise
+from decoders.speculative.theory import acceptance
 from decoders.stages import NEUTRAL, WARPERS
 
 VOCABULARY = 37

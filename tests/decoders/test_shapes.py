@@ -210,7 +210,10 @@ def test_a_colder_draft_makes_the_tree_deeper():
 def test_a_draft_without_doubt_grows_a_chain():
     sure = TableModel(lambda tokens: [1.0, 0.0, 0.0], 3)
     models = {"target": sure, "draft": sure}
-    for strategy, parameters in (("dyspec", {"budget": 5}), ("opt_tree", {"budget": 5, "max_depth": 5})):
+    for strategy, parameters in (
+        ("dyspec", {"budget": 5}), ("dyspec", {"budget": 5, "threshold": 0.2}),
+        ("opt_tree", {"budget": 5, "max_depth": 5}),
+    ):  # fmt: skip
         lane = Lane(strategy, [0], models, {**parameters, "temperature": 1.0}, limits=Limits(12))
         lane.advance()
         assert lane.trace.costs.per_step_drafted[0] == 5 and lane.written == 6

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from decoders.chooser import Exhaustive, Random, Script
-from decoders.distributions import acceptance, residual
+from decoders.distributions import residual
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import (
@@ -31,6 +31,7 @@ from decoders.speculative.recursive_rejection import (
     without,
 )
 from decoders.speculative.sentences import compared
+from decoders.speculative.theory import acceptance
 from tests.decoders.lossless import distance, first_token, position, statistics
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)
