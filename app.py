@@ -1,4 +1,5 @@
-"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --models --share].
+"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --models --share
+--allow-origin].
 
 Also what a Hugging Face Space runs. Knows how the parts are put together, and nothing else.
 """
@@ -9,12 +10,12 @@ import os
 import sys
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
-LOCAL = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine reaches
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
     from decoders.names import DRAFT, TARGET, locate
+    from explorer.access import LOOPBACK, Access, chosen_token
 
     parser = argparse.ArgumentParser(
         description="Watch language models decode, side by side and step by step."
@@ -34,25 +35,35 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--share", action="store_true", help="also make a public link, through Gradio's servers"
     )
+    parser.add_argument(
+        "--allow-origin",
+        action="append",
+        default=[],
+        metavar="ADDRESS",
+        help="a further address under which the app is opened, such as a proxy's: https://demo.example.org "
+        "(may be given several times)",
+    )
     options = parser.parse_args(given)
     if options.port is not None and not 0 < options.port < 65536:
         parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
+    host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOOPBACK[0])
+    shares = options.share or os.environ.get("GRADIO_SHARE", "").lower() == "true"
     try:
         for name in [options.model] + ([] if options.draft == "none" else [options.draft]):
             locate(name)
-        options.allowed = allowed(options)
+        options.allowed = allowed(options.models, public=shares or host not in LOOPBACK)
+        token = chosen_token() if options.allowed is None else None
+        options.access = Access(host, options.allow_origin, token)
     except ValueError as error:
         parser.error(str(error))
     return options
 
 
-def allowed(options: argparse.Namespace) -> frozenset[str] | None:
+def allowed(models: str | None, public: bool) -> frozenset[str] | None:
     """The names of models that visitors may choose; None for all. ValueError for a name that is none."""
     from decoders.names import locate, shipped
 
-    host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOCAL[0])
-    public = options.share or host not in LOCAL or os.environ.get("GRADIO_SHARE", "").lower() == "true"
-    chosen = options.models or ("embedded" if public else "any")
+    chosen = models or ("embedded" if public else "any")
     if chosen == "any":
         return None
     if chosen == "embedded":
@@ -72,7 +83,7 @@ def make(options: argparse.Namespace):
 
     draft = None if options.draft == "none" else options.draft
     loader = Loader(options.model, draft, options.device, options.allowed)
-    demo, launch = build(Runs(lane_maker(loader)), loader)
+    demo, launch = build(Runs(lane_maker(loader)), loader, options.access)
     return demo, launch, loader
 
 
@@ -93,10 +104,11 @@ def main(given: list[str] | None = None) -> int:
     except OSError as error:
         print(f"The app cannot listen there ({error}); choose another --port or --host.", file=sys.stderr)
         return 2
-    print(
-        f"Decoding Explorer is at {address}" + (f" and at {shared}" if shared else "") + " (Ctrl+C ends it)",
-        flush=True,
-    )
+    if shared:
+        options.access.allow(shared)
+    token = f"?token={options.access.token}" if options.access.token else ""
+    places = " and at ".join(place + token for place in (address, shared) if place)
+    print(f"Decoding Explorer is at {places} (Ctrl+C ends it)", flush=True)
     loader.done.wait()
     gc.freeze()
     gc.enable()

@@ -10,6 +10,7 @@ import time
 from dataclasses import asdict
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from decoders.registry import strategies
 from explorer import (
@@ -27,6 +28,7 @@ from explorer import (
     sharing,
     stored,
 )
+from explorer.access import Access, Guard
 from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
 from explorer.page_data import page_data
@@ -53,8 +55,10 @@ def first_data(runs: Runs, loader: Loader) -> dict:
     return page_data(run, setup, setup["declarations"], asdict(loader.choice))
 
 
-def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
-    """The Blocks, and the keyword arguments for its `launch`."""
+def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
+    """The Blocks, and the keyword arguments for its `launch`. `access`: who may ask; without it every page of
+    the app on this machine.
+    """
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
         gr.HTML(
@@ -65,7 +69,10 @@ def build(runs: Runs, loader: Loader) -> tuple[gr.Blocks, dict]:
     launch = {
         "app_kwargs": {
             "routes": [*assets.routes(), *session_routes(runs)],
-            "middleware": assets.middleware(first_data(runs, loader)),
+            "middleware": [
+                Middleware(Guard, access=access or Access()),
+                *assets.middleware(first_data(runs, loader)),
+            ],
         },
         "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         "footer_links": [],

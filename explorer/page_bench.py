@@ -7,6 +7,8 @@ Starts the real app in a process of its own. Needs Playwright and a Chromium (bo
 
 import argparse
 import importlib.util
+import os
+import secrets
 import socket
 import statistics
 import subprocess
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from explorer.access import TOKEN, TOKEN_VARIABLE
 from explorer.benchmarks import figure
 from explorer.browser import FLAGS, find
 
@@ -52,11 +55,18 @@ def app(options: argparse.Namespace, page) -> Iterator[float]:
     began = time.time()
     command = [sys.executable, "app.py", "--port", str(port)]
     command += ["--model", options.model, "--draft", options.draft]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    token = secrets.token_urlsafe()
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, TOKEN_VARIABLE: token},
+    )
     try:
         while True:
             try:
-                page.goto(f"http://127.0.0.1:{port}/", wait_until="commit")
+                page.goto(f"http://127.0.0.1:{port}/?{TOKEN}={token}", wait_until="commit")
                 break
             except Error:
                 if time.time() > began + 60:

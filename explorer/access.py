@@ -1,0 +1,240 @@
+"""Who may speak to the app: only pages that it served itself, at an address that it was started for. Where
+visitors may load any model, only who has its token.
+
+A browser lets every website send requests to a server on the same machine, and a website can point a name of
+its own at that machine (DNS rebinding). So each request must name one of our hosts, what a browser sends must
+come from a page of the same address, and a body must be JSON, which no other website can send unasked. Knows
+HTTP, nothing of runs or Gradio.
+"""
+
+import ipaddress
+import os
+import re
+import secrets
+import socket
+from collections.abc import Iterable
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")  # addresses that only this machine reaches
+EVERYWHERE = ("0.0.0.0", "::")
+READING = ("GET", "HEAD")
+METHODS = (*READING, "POST", "OPTIONS", "DELETE")  # DELETE ends an MCP session
+OPEN_PATH = "/gradio_api/startup-events"  # Gradio's own launch asks for it, without a token
+TOKEN, COOKIE = "token", "explorer-token"
+TOKEN_VARIABLE = "EXPLORER_TOKEN"  # the environment variable in which whoever starts the app may choose it
+SPACES = "https://huggingface.co"  # shows an app of a Space in a frame
+PORTS = {"http": 80, "https": 443}
+
+FOREIGN_HOST = (
+    "This app does not answer as {}: open the address that it printed, or start it with --allow-origin."
+)
+FOREIGN_PAGE = (
+    "A page of another website asked for this: only the app's own pages may. --allow-origin allows more."
+)
+NOT_JSON = "The app takes JSON only: send it with Content-Type: application/json."
+NO_METHOD = "The app answers GET, POST and DELETE only."
+NO_TOKEN = (
+    "This app wants its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
+)
+ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Decoding Explorer</title>
+<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
+<style>body{{font:16px/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto 0;padding:0 1rem}}
+input,button{{font:inherit;padding:.4rem .6rem}}input{{width:min(20rem,100%);box-sizing:border-box}}</style>
+<h1>Decoding Explorer</h1><p>{}</p>
+<form><label>Token<br><input name="token" autocomplete="off" autofocus></label>
+<button>Open</button></form>"""
+ASK_SENTENCE = (
+    "This app may load any model, so it opens only for who has its token: it stands at the end of the "
+    "address that the app printed when it started."
+)
+
+
+def authority(address: str) -> str | None:
+    """`host` or `host:port` of an origin, in small letters, without its scheme's own port; None if it is no
+    address of a web page.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in PORTS or not host:
+        return None
+    host = f"[{host}]" if ":" in host else host
+    return host if port in (None, PORTS[parts.scheme]) else f"{host}:{port}"
+
+
+def hostname(host: str) -> str:
+    """The name in a Host header, without port and brackets; empty if there is none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_number(name: str) -> bool:
+    """Whether a host is named by its IP address, which no website can point elsewhere."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class Access:
+    """The addresses that the app answers at, and its token."""
+
+    def __init__(
+        self, listens: str = LOOPBACK[0], origins: Iterable[str] = (), token: str | None = None
+    ) -> None:
+        """`listens`: the address that the app listens on; `origins`: further addresses under which its pages
+        are opened, such as a proxy's; `token`: None for an app that everybody who reaches it may use.
+
+        Raises ValueError with one sentence for an origin that is none.
+        """
+        self.token = token
+        self.names = {listens.lower().strip("[]"), *LOOPBACK}
+        self.everywhere = listens in EVERYWHERE
+        if self.everywhere:
+            self.names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+        self.origins: set[str] = set()
+        self.framed_by = ["'self'"]
+        self.allow(*origins)
+        if space := os.environ.get("SPACE_HOST"):  # set where Hugging Face runs it
+            self.allow(*(f"https://{host.strip()}" for host in space.split(",")))
+            self.framed_by.append(SPACES)
+
+    def allow(self, *origins: str) -> None:
+        """Lets pages under these addresses ask too: a proxy's, or the public link that Gradio made."""
+        for origin in origins:
+            host = authority(origin)
+            if host is None:
+                raise ValueError(
+                    f"--allow-origin takes an address such as https://demo.example.org, not {origin!r}."
+                )
+            self.origins.add(host)
+            self.names.add(hostname(host))
+            self.framed_by.append(f"{urlsplit(origin).scheme}://{host}")
+
+    def answers_as(self, host: str) -> bool:
+        """Whether a Host header names one of the app's addresses, at any port: a tunnel has its own."""
+        name = hostname(host)
+        return name in self.names or (self.everywhere and is_number(name))
+
+    def is_own(self, origin: str, host: str) -> bool:
+        """Whether a page of `origin` may ask the app that it calls `host`."""
+        asked = authority(origin)
+        return asked is not None and (asked in self.origins or asked == host.lower())
+
+    def knows(self, given: str | None) -> bool:
+        """Whether this is the token, or none is needed."""
+        return self.token is None or secrets.compare_digest((given or "").encode(), self.token.encode())
+
+
+def refusal(access: Access, method: str, headers: Headers) -> tuple[int, str] | None:
+    """Status and sentence for a request that does not come from one of our pages or from a program."""
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if not access.answers_as(host):
+        return 421, FOREIGN_HOST.format(repr(host[:100]))
+    if method not in METHODS:
+        return 405, NO_METHOD
+    if origin is not None and not access.is_own(origin, host):
+        return 403, FOREIGN_PAGE
+    elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    opens = method in READING and headers.get("sec-fetch-mode") == "navigate"  # a link to the app
+    if elsewhere and origin is None and not opens:
+        return 403, FOREIGN_PAGE
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method == "POST" and kind != "application/json":
+        return 415, NOT_JSON
+    return None
+
+
+def chosen_token() -> str:
+    """The token of an app that needs one: from the environment, else a new one of 192 bits.
+
+    Raises ValueError with one sentence if the chosen one does not fit into an address as it is.
+    """
+    token = os.environ.get(TOKEN_VARIABLE) or secrets.token_urlsafe(24)
+    if not re.fullmatch(r"[A-Za-z0-9._~-]{8,200}", token):
+        raise ValueError(f"{TOKEN_VARIABLE} takes 8 to 200 letters, digits, dots, dashes and underscores.")
+    return token
+
+
+class Guard:
+    """ASGI middleware, the outermost: refuses what `refusal` names and whoever lacks the token."""
+
+    def __init__(self, app: ASGIApp, access: Access):
+        self.app, self.access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            answer = self.refused(scope) or self.app
+            await answer(scope, receive, self.marked(send))
+        else:  # the app has no use for web sockets
+            await send({"type": "websocket.close", "code": 1008})
+
+    def refused(self, scope: Scope) -> Response | None:
+        """The answer to a request that must not reach the app, None for all others."""
+        headers, method = Headers(scope=scope), scope["method"]
+        if found := refusal(self.access, method, headers):
+            return JSONResponse({"detail": found[1]}, status_code=found[0])
+        if self.access.token is None or scope["path"] == OPEN_PATH:
+            return None
+        query, cookie = QueryParams(scope["query_string"].decode("latin-1")), cookie_name(headers)
+        page = scope["path"] in ("", "/") and method in READING
+        if TOKEN in query and self.access.knows(query[TOKEN]):
+            return self.remembered(scope, query, cookie) if page else None
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.access.knows(given.strip()):
+            return None
+        if self.access.knows(cookies(headers).get(cookie)):
+            return None
+        if page:
+            return HTMLResponse(ASK.format(escape(ASK_SENTENCE)), status_code=401)
+        return JSONResponse({"detail": NO_TOKEN}, status_code=401)
+
+    def remembered(self, scope: Scope, query: QueryParams, cookie: str) -> Response:
+        """Leads to the same page without the token in its address; the browser keeps it as a cookie."""
+        rest = urlencode([(name, value) for name, value in query.multi_items() if name != TOKEN])
+        # a relative address, as behind a proxy the app may stand in a folder
+        answer = RedirectResponse(f"./?{rest}" if rest else "./", status_code=303)
+        answer.set_cookie(cookie, self.access.token, httponly=True, samesite="lax")
+        return answer
+
+    def marked(self, send: Send) -> Send:
+        """`send`, with the headers that tell browsers who may show the answer, and as what."""
+        frames = " ".join(self.access.framed_by)
+        policy = f"frame-ancestors {frames}; object-src 'none'; base-uri 'self'; form-action 'self'"
+
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers.setdefault("Content-Security-Policy", policy)
+                headers["X-Content-Type-Options"] = "nosniff"
+                headers["Referrer-Policy"] = "same-origin"
+            await send(message)
+
+        return sent
+
+
+def cookie_name(headers: Headers) -> str:
+    """One for each port: browsers send the cookies of a host to all its ports."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}-{port}" if port.isdigit() else COOKIE
+
+
+def cookies(headers: Headers) -> dict[str, str]:
+    """The cookies of a request; none if they cannot be read."""
+    try:
+        return {name: morsel.value for name, morsel in SimpleCookie(headers.get("cookie", "")).items()}
+    except CookieError:
+        return {}
