@@ -214,7 +214,7 @@ def test_clients_with_the_token_reach_endpoints_and_tools_and_others_nothing(gua
 
 
 PAGES = ["", "config", "gradio_api/info", "gradio_api/mcp/", "gradio_api/queue/data?session_hash=a",
-         "theme.css", "gradio_api/heartbeat/a", "static/img/logo.svg", "explorer-files/page-app-js"]  # fmt: skip
+         "theme.css", "gradio_api/heartbeat/a", "static/img/logo.svg", "explorer-files/a"]  # fmt: skip
 CALLS = ["gradio_api/component_server", "gradio_api/run/run", "gradio_api/call/run", "gradio_api/queue/join",
          "gradio_api/upload", "gradio_api/mcp/", "explorer-leave", "login"]  # fmt: skip
 
