@@ -1,5 +1,4 @@
-"""Starts Decoding Explorer: python app.py [--host --port --model --draft --device --models --share
---allow-origin].
+"""Starts Decoding Explorer; python app.py --help lists what can be set.
 
 Also what a Hugging Face Space runs. Knows how the parts are put together, and nothing else.
 """
@@ -43,6 +42,12 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         help="a further address under which the app is opened, such as a proxy's: https://demo.example.org "
         "(may be given several times)",
     )
+    parser.add_argument(
+        "--run-code",
+        action="store_true",
+        help="run programs that a model writes even where this system cannot wall them in: whoever reaches "
+        "the app can then have any program run",
+    )
     options = parser.parse_args(given)
     if options.port is not None and not 0 < options.port < 65536:
         parser.error(f"--port must be a number from 1 to 65535, not {options.port}.")
@@ -76,11 +81,14 @@ def allowed(models: str | None, public: bool) -> frozenset[str] | None:
 
 def make(options: argparse.Namespace):
     """The Gradio app, its launch arguments, and the loader of its models (not started yet)."""
+    from explorer import sandbox
     from explorer.lanes import lane_maker
     from explorer.loading import Loader
     from explorer.page import build
     from explorer.runs import Runs
 
+    if options.run_code:
+        sandbox.allow_unsealed()
     draft = None if options.draft == "none" else options.draft
     loader = Loader(options.model, draft, options.device, options.allowed)
     demo, launch = build(Runs(lane_maker(loader)), loader, options.access)

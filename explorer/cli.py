@@ -11,7 +11,7 @@ from pathlib import Path
 from decoders import registry
 from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
-from explorer import experiments, papers, shipped
+from explorer import experiments, papers, sandbox, shipped
 from explorer.requests import MAX_LANES
 from explorer.summary import summary
 from visualizers.costs import strip
@@ -67,6 +67,7 @@ def parser() -> Parser:
     experiment.add_argument("--corpus", type=Path, metavar="FOLDER", help="for those that read stories/*.txt")
     experiment.add_argument("--model", default=TARGET, metavar="M")
     experiment.add_argument("--draft", default=DRAFT, metavar="M")
+    code_option(experiment)
 
     bench = commands.add_parser("bench", help="measure the speed figures, each as a ratio in one run")
     bench.add_argument("--json", action="store_true", help="as one JSON object")
@@ -84,6 +85,14 @@ class InOrder(argparse.Action):
 
     def __call__(self, parser, namespace, value, option_string=None) -> None:
         setattr(namespace, self.dest, [*(getattr(namespace, self.dest) or []), (self.metavar, value)])
+
+
+def code_option(command: argparse.ArgumentParser) -> None:
+    """`--run-code`."""
+    command.add_argument(
+        "--run-code", action="store_true",
+        help="run programs that a model writes even where the system cannot wall them in",
+    )  # fmt: skip
 
 
 def decoding_options(command: argparse.ArgumentParser) -> None:
@@ -111,6 +120,7 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
         help="save it: .html is a page that replays it from disk, .json or .json.gz the data",
     )  # fmt: skip
     command.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+    code_option(command)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -118,6 +128,8 @@ def main(arguments: list[str] | None = None) -> None:
     top = parser()
     options = top.parse_args(arguments)
     command = COMMANDS[options.command]
+    if getattr(options, "run_code", False):
+        sandbox.allow_unsealed()
     try:
         command(options)
     except BrokenPipeError:
@@ -216,11 +228,14 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
     from decoders.lane import Lane, Limits
     from decoders.search.constraints import give_syntax
     from decoders.search.values import give_tests
+    from explorer.lanes import check_tests
     from explorer.tasks.own_syntax import allowed
     from explorer.tasks.own_tests import pass_rate
 
     give_tests(pass_rate)
     give_syntax(allowed)
+    for lane in lanes:
+        check_tests(registry.get(lane["strategy"]), lane["parameters"], prompt)
     needs = {role for lane in lanes for role in registry.get(lane["strategy"]).needs}
     models = load_models(options.model, options.draft, tuple(needs), options.device)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)

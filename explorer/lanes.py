@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from explorer import sandbox
 from explorer.loading import Loader, share_cores
 from explorer.tasks.own_syntax import allowed
-from explorer.tasks.own_tests import pass_rate
+from explorer.tasks.own_tests import pass_rate, runs_code
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:
@@ -27,6 +28,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
             try:
                 wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
                 lanes.append(Lane(*wanted, begin=lane.get("begin")))
+                check_tests(lanes[-1].strategy, lanes[-1].parameters, said_before(lanes[-1]))
             except ValueError as error:
                 for made in lanes:
                     made.close()
@@ -36,6 +38,20 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         return lanes
 
     return make
+
+
+def check_tests(strategy, parameters: dict, prompt: str) -> None:
+    """ValueError with one sentence if a lane would run programs that its model writes, which is off here."""
+    runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
+    if runs and not sandbox.protection().runs:
+        raise ValueError(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
+
+
+def said_before(lane) -> str:
+    """What stands before a lane's first own token: the prompt, and what it was given to begin with."""
+    from decoders.search.values import said
+
+    return said(lane, lane.tree.path(lane.tip))
 
 
 def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:

@@ -245,6 +245,7 @@ def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
         "parts": [vars(part) for part in strategy.parts(usual)],
         "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
         "picture": picture_says(strategy.name),
+        "runs_code": any("tests" in p.choices or p.name == "constraints" for p in strategy.parameters),
     }
 
 

@@ -25,6 +25,7 @@ from explorer import (
     model_calls,
     other_machines,
     proving,
+    sandbox,
     sharing,
     stored,
 )
@@ -89,11 +90,13 @@ def server_functions(runs: Runs, loader: Loader) -> list:
     """What the page can ask for. Each takes one object and answers JSON text, as Gradio walks objects."""
 
     async def explorer_hello(request: dict) -> str:
-        """Whether the models are there, and all declarations once they are."""
+        """Whether the models are there, all declarations once they are, and how programs are walled in."""
+        code = asyncio.create_task(asyncio.to_thread(sandbox.protection))  # it tries, while the models load
         until = time.monotonic() + LOADING_WAIT
         while loader.state == "loading" and time.monotonic() < until:
             await asyncio.sleep(0.05)
         hello = {"mcp": endpoints.speaks_mcp(), "state": loader.state, "sentence": loader.sentence}
+        hello["code"] = (await code).sentence
         if loader.state == "ready":
             hello["strategies"] = [s.declaration() for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}

@@ -95,6 +95,16 @@ window.ExplorerPage = window.ExplorerPage || {};
     return box;
   }
 
+  // Whether and how the app runs what a model wrote as code; a saved page runs nothing.
+  function programs(app) {
+    const says = h("p", {}), box = h("section", { hidden: true }, h("h3", {}, "Programs that a model writes"), says);
+    app.on("models", () => {
+      box.hidden = !app.models.code;
+      says.textContent = app.models.code || "";
+    });
+    return box;
+  }
+
   function buildHelp(app) {
     const on = h("input", { type: "checkbox", checked: stored() !== "off", onchange: () => stored(on.checked ? "on" : "off") });
     const close = h("button", { type: "button", "aria-label": "Close help", title: "Close (Escape)", onclick: () => panel.close() }, "×");
@@ -102,7 +112,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const panel = h("dialog", { class: "help", "aria-label": "Help" },
       h("header", {}, h("h2", {}, "Keys"), close),
       h("div", { class: "help-body", tabindex: "0", role: "group", "aria-label": "Keys and endpoints" }, h("dl", { class: "keys" }, ...rows),
-        h("label", { class: "field" }, on, h("span", {}, "Keys work (fields keep theirs in any case)")), scripts(app)));
+        h("label", { class: "field" }, on, h("span", {}, "Keys work (fields keep theirs in any case)")), scripts(app), programs(app)));
     const button = h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog", title: "Keys and endpoints (?)",
       onclick: () => open() }, "?");
     const open = () => panel.open || panel.showModal();

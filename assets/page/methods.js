@@ -52,6 +52,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("div", { class: "how" }, ...how(method.how)),
         fold("Parameters", method.parameters.map(parameter)),
         fold("Parts", method.parts.map((part) => [h("dt", {}, part.kind + ": " + part.name), h("dd", {}, part.says)])),
+        method.runs_code && app.models.code ? h("p", { class: "runs-code" }, "Its tests run code. " + app.models.code) : null,
         sources.length ? h("h4", {}, sources.length > 1 ? "Papers" : "Paper") : null,
         sources.length ? h("ul", { class: "sources" }, ...sources) : null,
         h("div", { class: "foot" }, this.open,

@@ -9,8 +9,9 @@ import re
 from explorer import sandbox
 from explorer.tasks import list_programs, python_programs
 
-LIST_PROMPT = re.compile(r"program for\n((?:[\d ]*-> ?[\d ]*\n)+)is\n\Z")
-PYTHON_PROMPT = re.compile(r"((?:# f\(.*\) == .*\n)+)(def f\([a-z, ]*\):)\n\Z")
+# `++`: lines once read are not read another way, or the time would double with each line of a prompt
+LIST_PROMPT = re.compile(r"program for\n((?:[\d ]*-> ?[\d ]*\n)++)is\n\Z")
+PYTHON_PROMPT = re.compile(r"((?:# f\(.*\) == .*\n)++)(def f\([a-z, ]*\):)\n\Z")
 
 
 def pass_rate(prompt: str, written: str) -> float | None:
@@ -20,6 +21,11 @@ def pass_rate(prompt: str, written: str) -> float | None:
     if match := PYTHON_PROMPT.search(prompt):
         return python_rate(match[1], match[2], written)
     return None
+
+
+def runs_code(prompt: str) -> bool:
+    """Whether `pass_rate` runs Python for this prompt."""
+    return PYTHON_PROMPT.search(prompt) is not None
 
 
 def list_rate(examples: str, written: str) -> float:
@@ -39,7 +45,7 @@ def python_rate(asserts: str, head: str, written: str) -> float:
             test = ast.parse(line.removeprefix("# "), mode="eval").body
             calls.append(tuple(ast.literal_eval(argument) for argument in test.left.args))
             wanted.append(repr(ast.literal_eval(test.comparators[0])))
-    except (SyntaxError, ValueError, AttributeError):
+    except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, MemoryError):
         return 0.0  # a comment that only looks like a test
     ran = sandbox.call(f"{head}\n{python_programs.body_of(written)}", "f", calls)
     return sum(found == right for found, right in zip(ran.values, wanted, strict=False)) / len(wanted)

@@ -3,7 +3,7 @@
 import pytest
 
 from explorer.tasks import problems
-from explorer.tasks.own_tests import pass_rate
+from explorer.tasks.own_tests import pass_rate, runs_code
 
 
 @pytest.mark.parametrize("task", ["list_program", "python"])
@@ -25,3 +25,17 @@ def test_wrong_answers_pass_some_or_none():
 def test_prompts_without_tests_have_no_rate():
     assert pass_rate("Once upon a time", "sort") is None
     assert pass_rate("# f(__import__('os')) == 4\ndef f(x):\n", "    return 4") == 0.0
+
+
+@pytest.mark.parametrize("tests", ["f(" + "(" * 9000, "f(1, *[2]) == {[]: 1}", "f(" + "-" * 9000 + "1) == 1",
+                                   "f(" + "9" * 9000 + ") == 1"])  # fmt: skip
+def test_what_no_python_can_read_is_no_test(tests):
+    prompt = f"# {tests}) == 4\ndef f(x):\n"
+    assert pass_rate(prompt, "    return 4") == 0.0 and runs_code(prompt)
+
+
+@pytest.mark.parametrize("line,head", [("# f(1) == f(1) == 2\n", ""), ("1 -> 1\n", "program for\n")])
+def test_many_lines_are_read_in_no_time(line, head):
+    """Each could be read in two ways: tried one by one, these would be more ways than there are seconds."""
+    assert pass_rate(head + line * 400 + "no", "sort") is None
+    assert not runs_code(head + line * 400 + "no")

@@ -1,0 +1,145 @@
+"""The wall that the kernel holds around the process that this runs in. It is put up before a program is
+read, and nothing that happens in the process afterwards can take it down, not even in another language
+than Python.
+
+Each layer is put up where the system has it, and `seal` says which hold. seccomp alone is enough: behind
+it a process can only compute. Landlock and the namespaces keep files and network away once more, should a
+hole be found in that. Runs in the fresh process, before it is sealed; knows nothing of programs.
+
+Landlock is asked for by its three system calls, which are the same on every processor and documented in
+landlock(7): no Python library for it is past its first releases, and there is little that one could add.
+"""
+
+import ctypes
+import os
+import sys
+
+if os.name == "posix":  # elsewhere this file is only read
+    import resource
+
+NOBODY = 65534
+SECONDS, MEGABYTES = 1, 256  # of computing, of memory
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+SIGKILL, MODE_FILTER = 9, 2
+CAPABILITIES_VERSION = 0x20080522
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x00020000, 0x02000000, 0x04000000
+CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
+NAMESPACES = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS | CLONE_NEWCGROUP
+CREATE_RULESET, RESTRICT_SELF = 444, 446
+ASK_VERSION = 1
+FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many kinds of access to files a version of Landlock knows
+MOST_FILE_RIGHTS = 16
+TCP = 0b11  # bind and connect, from version 4 on
+SCOPES = 0b11  # abstract sockets and signals stay inside, from version 6 on
+M_ARENA_MAX = -8
+
+
+class Ruleset(ctypes.Structure):
+    """struct landlock_ruleset_attr: what is taken away as a whole, as no rule gives any of it back."""
+
+    _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64)]
+
+
+class Filter(ctypes.Structure):
+    """struct sock_fprog: the number of instructions, and these."""
+
+    _fields_ = [("count", ctypes.c_ushort), ("instructions", ctypes.c_char_p)]
+
+
+def seal(instructions: bytes) -> list[str]:
+    """Shuts this process in for good; gives the layers that hold, among: user, namespaces, landlock, seccomp.
+
+    instructions: the seccomp filter, empty for none. Limits on time, memory, files and processes always hold.
+    """
+    os.closerange(2, 4096)
+    held = ["user"] if became_nobody() else []
+    if sys.platform != "linux":
+        bound()
+        return held
+    libc = ctypes.CDLL(None, use_errno=True)
+    one_heap(libc)
+    if unshared(libc):
+        held.append("namespaces")
+    private(libc)
+    if landlocked(libc):
+        held.append("landlock")
+    bound()
+    if instructions and filtered(libc, instructions):
+        held.append("seccomp")
+    return held
+
+
+def became_nobody() -> bool:
+    """Gives up root's rights; whether there were any to give up."""
+    if os.geteuid() != 0:
+        return False
+    try:
+        os.setgroups([])
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    except OSError:  # root of a container that may not change users
+        return False
+    return True
+
+
+def one_heap(libc: ctypes.CDLL) -> None:
+    """Where memory ends, glibc would look for processors in /sys to decide on a second heap."""
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(M_ARENA_MAX, 1)
+
+
+def unshared(libc: ctypes.CDLL) -> bool:
+    """Moves to a user, a network, a host name and mounts of its own, without any right over them; whether it
+    may.
+    """
+    if libc.unshare(NAMESPACES) != 0:
+        return False
+    header = (ctypes.c_uint32 * 2)(CAPABILITIES_VERSION, 0)
+    nothing = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, two words each
+    return libc.capset(header, nothing) == 0
+
+
+def private(libc: ctypes.CDLL) -> None:
+    """No rights to be gained by what it might start, no looking into it, and its end with who started it."""
+    libc.prctl(PR_SET_NO_NEW_PRIVS, *map(ctypes.c_ulong, (1, 0, 0, 0)))
+    libc.prctl(PR_SET_DUMPABLE, *map(ctypes.c_ulong, (0, 0, 0, 0)))
+    libc.prctl(PR_SET_PDEATHSIG, *map(ctypes.c_ulong, (SIGKILL, 0, 0, 0)))
+
+
+def bound() -> None:
+    """Time, memory, files and processes; what is open stays open."""
+    bounds = {
+        resource.RLIMIT_CPU: SECONDS,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_NPROC: 0,
+        resource.RLIMIT_NOFILE: 0,
+    }
+    if sys.platform == "linux":
+        bounds[resource.RLIMIT_AS] = MEGABYTES << 20
+        bounds[resource.RLIMIT_MEMLOCK] = bounds[resource.RLIMIT_MSGQUEUE] = 0
+    for what, most in bounds.items():
+        resource.setrlimit(what, (most, most))
+
+
+def landlocked(libc: ctypes.CDLL) -> bool:
+    """Takes away access to all files, and to TCP and signals where this kernel can; whether it can at all."""
+    version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(ASK_VERSION))
+    if version < 1:
+        return False
+    files = (1 << FILE_RIGHTS.get(version, MOST_FILE_RIGHTS)) - 1
+    rules = Ruleset(files, TCP if version >= 4 else 0, SCOPES if version >= 6 else 0)
+    fields = 3 if version >= 6 else 2 if version >= 4 else 1
+    size = ctypes.c_size_t(8 * fields)
+    made = libc.syscall(CREATE_RULESET, ctypes.byref(rules), size, ctypes.c_uint32(0))
+    if made < 0:
+        return False
+    holds = libc.syscall(RESTRICT_SELF, made, ctypes.c_uint32(0)) == 0
+    os.close(made)
+    return holds
+
+
+def filtered(libc: ctypes.CDLL, instructions: bytes) -> bool:
+    """From here on the kernel ends this process if it asks for anything but what the filter lets through."""
+    program = Filter(len(instructions) // 8, instructions)
+    return libc.prctl(PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), ctypes.byref(program)) == 0

@@ -1,0 +1,88 @@
+"""What the fresh process runs: it seals itself, says what holds, reads one program, runs it, answers and
+ends.
+
+    python -I -S runner.py FILTER [MODULE ...]
+
+Nothing of the project is in the process, only this file and two of its neighbours. There is no guard in
+Python here that a program could switch off: the kernel holds the wall (kernel.py), and whoever started
+the process has read the program before (language.py).
+"""
+
+import marshal
+import os
+import sys
+
+sys.path.insert(0, __file__.rpartition("/")[0])
+
+from _json import encode_basestring_ascii as quoted  # noqa: E402  json itself is slow to load
+
+import allowed  # noqa: E402
+import kernel  # noqa: E402
+
+LONGEST = 10_000  # characters of a value
+
+
+def run(asked: dict, offers: dict) -> tuple[list[str], str | None]:
+    """The values of a program and why it failed, see sandbox.Ran. offers: the modules that it can import.
+
+    An asked["whole"] program has all of Python at hand, for trying out what the kernel alone holds.
+    """
+    values, space = [], {"__name__": "answer"}
+    if not asked["whole"]:
+        space["__builtins__"] = allowed.functions() | {"__import__": lambda name, *rest: offers[name]}
+    try:
+        exec(compile(asked["source"], "answer", "exec"), space)
+        function = space.get(asked["name"])
+        if function is None:
+            return [], f"It defines no {asked['name']}."
+        for arguments in asked["calls"]:
+            values.append(repr(function(*arguments))[:LONGEST])
+    except SyntaxError:
+        return values, "It is no Python."
+    except BaseException as error:  # a program may raise anything, SystemExit too
+        return values, f"It fails with {type(error).__name__}."
+    return values, None
+
+
+def read_all() -> bytes:
+    """Standard input to its end."""
+    found = []
+    while some := os.read(0, 1 << 16):
+        found.append(some)
+    return b"".join(found)
+
+
+def write_all(said: bytes) -> None:
+    """To standard output."""
+    while said:
+        said = said[os.write(1, said) :]
+
+
+def close_imports() -> None:
+    """No module can be loaded any more, and those that reach outside cannot be imported again."""
+    for found in (sys.path, sys.path_hooks, sys.meta_path, sys.path_importer_cache):
+        found.clear()
+    for name in ("ctypes", "_ctypes", "os", "posix", "resource", "kernel"):
+        sys.modules.pop(name, None)
+
+
+def main() -> None:
+    """Serves one program. Without one, as when whoever asks has gone, it just ends."""
+    offers = {name: allowed.exports(name) for name in allowed.MODULES}
+    for name in sys.argv[2:]:
+        __import__(name)
+    write, leave = write_all, os._exit
+    held = kernel.seal(bytes.fromhex(sys.argv[1]))
+    write(",".join([*held, "limits"]).encode() + b"\n")
+    if message := read_all():
+        asked = marshal.loads(message)  # from who started this process: nothing of a program
+        sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None
+        if not asked["whole"]:
+            close_imports()
+        values, failed = run(asked, offers)
+        told = "null" if failed is None else quoted(failed)
+        write(f'{{"values": [{", ".join(map(quoted, values))}], "failed": {told}}}'.encode())
+    leave(0)
+
+
+main()
