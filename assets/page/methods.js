@@ -36,6 +36,18 @@ window.ExplorerPage = window.ExplorerPage || {};
     return picture.view + " of a real run: up to " + picture.tokens + " tokens after “" + picture.prompt + "”" + set + by;
   }
 
+  // For a method that can test what it wrote by running it: whether and how that is done here.
+  function runsCode(app) {
+    const says = h("p", { class: "runs-code" });
+    const tell = () => {
+      says.hidden = !app.models.code;
+      says.textContent = "It can test by running code. " + app.models.code;
+    };
+    tell();
+    app.on("models", tell);
+    return says;
+  }
+
   class Card {
     constructor(app, method, families) {
       this.app = app;
@@ -52,7 +64,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("div", { class: "how" }, ...how(method.how)),
         fold("Parameters", method.parameters.map(parameter)),
         fold("Parts", method.parts.map((part) => [h("dt", {}, part.kind + ": " + part.name), h("dd", {}, part.says)])),
-        method.runs_code && app.models.code ? h("p", { class: "runs-code" }, "Its tests run code. " + app.models.code) : null,
+        method.runs_code ? runsCode(app) : null,
         sources.length ? h("h4", {}, sources.length > 1 ? "Papers" : "Paper") : null,
         sources.length ? h("ul", { class: "sources" }, ...sources) : null,
         h("div", { class: "foot" }, this.open,

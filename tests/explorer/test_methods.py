@@ -55,6 +55,11 @@ def test_a_picture_is_a_real_run_of_the_strategy(name):
     assert len(born) >= 6 and len(picture["deltas"]) == len(trace.steps)
 
 
+def test_cards_say_which_methods_can_run_code(listing):
+    found = {card["name"] for card in listing["methods"] if card["runs_code"]}
+    assert {"pg_td", "treecoder", "rankgen"} <= found and not {"greedy", "beam", "pearl"} & found
+
+
 def test_pictures_are_small():
     assert sum(methods.file_of(name).stat().st_size for name in NAMES) < 20_000 * len(NAMES)
 

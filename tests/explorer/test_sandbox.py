@@ -2,16 +2,22 @@
 stopped, fail only themselves, and say why.
 """
 
+import asyncio
+import json
 import os
 import threading
 import time
 
 import pytest
 
-from explorer import lanes, sandbox
+import app
+from explorer import cli, lanes, sandbox
+from explorer.page import server_functions
+from explorer.runs import Runs
 from explorer.sandbox import call, process
 from explorer.tasks import TASKS, problems
 from tests.explorer.walls import STOPPED, bare, body
+from tests.ready import ready_loader
 
 CLASSES = "().__class__.__base__.__subclasses__()"
 # how a program could get at the system without an import
@@ -122,6 +128,32 @@ def test_a_lane_that_needs_programs_says_so_before_it_starts(open_air, monkeypat
         lanes.check_tests(strategy, strategy.check({}), python)
     sandbox.allow_unsealed()
     lanes.check_tests(strategy, parameters, python)
+
+
+def test_the_page_hears_what_is_on():
+    hello = server_functions(Runs(lambda request: []), ready_loader())[0]
+    assert json.loads(asyncio.run(hello({})))["code"] == sandbox.protection().sentence
+
+
+@pytest.mark.parametrize("command", [
+    ["run", "--prompt", "# f(1) == 1\ndef f(x):\n", "--strategy", "pg_td", "--set", "scorer=tests"],
+    ["compare", "--prompt", "# f(1) == 1\ndef f(x):\n", "--strategy", "greedy", "--strategy", "treecoder",
+     "--set", "constraints=tests"],
+])  # fmt: skip
+def test_the_command_line_runs_programs_where_they_are_walled_in_or_it_is_told_to(command, open_air, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(command)
+    assert ended.value.code == 2 and "--run-code" in capsys.readouterr().err
+    cli.main([*command, "--max-new-tokens", "2", "--run-code"])
+    assert not sandbox.protection().sealed and sandbox.protection().runs
+
+
+def test_the_app_is_told_to_run_programs_by_whoever_starts_it(open_air):
+    started = ["--model", "owner/model", "--draft", "none"]
+    app.make(app.arguments(started))
+    assert not sandbox.protection().runs
+    app.make(app.arguments([*started, "--run-code"]))
+    assert sandbox.protection().runs
 
 
 def test_a_process_is_used_once_and_one_waits_for_the_next_program():

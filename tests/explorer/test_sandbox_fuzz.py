@@ -62,7 +62,7 @@ WAYS = [
     ("from subprocess import os as o", "o"),
     ("import multiprocessing", "multiprocessing.process.os"),
 ]
-# What to do there; o is the module.
+# What to do there; o is the module. None would do lasting harm where a wall were missing.
 ENDS = [
     "o.open('<SECRET>', 0)",
     "open('<SECRET>').read()",
@@ -75,11 +75,11 @@ ENDS = [
     "o.listdir('/')",
     "o.stat('<SECRET>').st_size",
     "o.fork()",
-    "[o.fork() for i in range(99)]",
+    "[o.fork() for i in range(5)]",
     "o.system('echo > <MADE>')",
     "o.execv('/bin/sh', ['sh', '-c', 'echo > <MADE>'])",
     "o.kill(<PARENT>, 10)",
-    "o.kill(-1, 10)",
+    "o.kill(-1, 0)",
     "o.killpg(0, 9)",
     "o.getppid()",
     "o.write(<PIPE>, b'out')",
@@ -89,7 +89,7 @@ ENDS = [
     "o.pipe()",
     "o.setuid(0)",
     "o.chroot('/')",
-    "o.ptrace(0) if hasattr(o, 'ptrace') else __import__('ctypes').CDLL(None).ptrace(16, <PARENT>, 0, 0)",
+    "__import__('ctypes').CDLL(None).ptrace(0, 0, 0, 0)",
     "open('/proc/<PARENT>/mem', 'rb+')",
     "open('/proc/self/environ').read()",
     "open('/proc/<PARENT>/environ').read()",

@@ -20,6 +20,7 @@ ISSUE = (  # the two escapes that the sandbox before this one had: its list is f
 EVERYTHING = ("class All(set):", "    def __contains__(self, x): return True", "g['HARMLESS'] = All()")
 DENIED = "It fails with PermissionError."
 
+# Nothing here would do lasting harm where a wall were missing: signals to all are 0, bombs are small.
 TRICKS = {
     "the first escape": (*ISSUE, "g['__builtins__'].open('<MADE>', 'w').write('out')"),
     "the second escape": (*ISSUE[:2], *EVERYTHING, "open('<MADE>', 'w').write('out')"),
@@ -58,14 +59,14 @@ TRICKS = {
     "ctypes, 32-bit calls": (
         "import ctypes", "return ctypes.CDLL(None).syscall(0x40000000 + 57)",  # x32: fork by another number
     ),
-    "ctypes, ptrace": ("import ctypes", "return ctypes.CDLL(None).ptrace(16, <PARENT>, 0, 0)"),
+    "ctypes, ptrace": ("import ctypes", "return ctypes.CDLL(None).ptrace(0, 0, 0, 0)"),
     "ctypes, the filter away": ("import ctypes", "return ctypes.CDLL(None).prctl(22, 0, 0, 0, 0)"),
     "ctypes, io_uring": ("import ctypes", "return ctypes.CDLL(None).syscall(425, 8, 0)"),
     "ctypes, a namespace": ("import ctypes", "return ctypes.CDLL(None).unshare(0x10000000)"),
     "memory that can be run": ("import mmap", "return mmap.mmap(-1, 4096, prot=7)"),
     "a signal handler": ("import signal", "signal.signal(signal.SIGXCPU, signal.SIG_IGN)"),
     "a signal to the parent": ("import os", "os.kill(<PARENT>, 10)"),
-    "a signal to all": ("import os", "os.kill(-1, 10)"),
+    "a signal to all": ("import os", "os.kill(-1, 0)"),
     "a timer": ("import signal", "signal.setitimer(signal.ITIMER_REAL, 1)"),
     "inherited descriptors": (
         "import os", "for fd in range(2, 4096):", "    try: os.fstat(fd)", "    except OSError: continue",
@@ -89,7 +90,7 @@ TRICKS = {
     "a unix socket": ("import socket", "socket.socket(socket.AF_UNIX).connect('<UNIX>')"),
     "an abstract socket": ("import socket", "socket.socket(socket.AF_UNIX).connect('\\0<ABSTRACT>')"),
     "a fork": ("import os", "return os.fork()"),
-    "a fork bomb": ("import os", "while True:", "    try: os.fork()", "    except OSError: pass"),
+    "a fork bomb": ("import os", "for i in range(5):", "    try: os.fork()", "    except OSError: pass"),
     "a thread": ("import threading", "threading.Thread(target=print).start()"),
     "another program": ("import os", "os.execv('/bin/sh', ['sh', '-c', 'echo > <MADE>'])"),
     "a subprocess": ("import subprocess", "subprocess.run(['touch', '<MADE>'])"),
