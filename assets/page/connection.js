@@ -16,6 +16,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       super();
       this.state = "there"; // or "away", or "refused": something answers, but not to this page
       this.started = null; // which start of the app answered last
+      this.looked = 0; // when the app was last asked whether it is there
       this.calls = new Set(); // what is asked and not yet answered
       this.naps = new Set();
     }

@@ -16,6 +16,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.run = run;
       this.lanes = Array.from({ length: run.count }, () => ({ steps: 0, words: 0, head: "", grown: { vocabulary: [], steps: [], checkpoints: [] } }));
       this.size = 0;
+      this.asked = 0; // when that was last done
       this.asOf = null; // the state of the run of which all is here
     }
 
@@ -29,8 +30,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       return this.size > MOST;
     }
 
+    // Whether there is anything to save.
     get some() {
-      return this.lanes.every((lane) => lane.head);
+      return this.lanes.every((lane) => lane.head) && this.lanes.some((lane) => lane.steps);
     }
 
     take(answer, state) {
@@ -48,6 +50,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // All that is new, piece by piece; false if the app did not say.
     async ask() {
+      this.asked = performance.now();
       for (let more = true; more && !this.full && this.app.run === this.run; ) {
         const since = this.lanes.map(({ steps, words }) => ({ steps, words })), { state } = this.run;
         const answer = await page.call("explorer_steps", { run: this.run.id, since });
@@ -84,11 +87,10 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   page.addPart((app) => {
     if (app.data.saved) return;
-    let timer = 0, busy = false;
+    let timer = null, busy = false;
 
     async function ask() {
       const { kept } = app.run;
-      timer = 0;
       busy = true;
       const got = await kept.ask();
       busy = false;
@@ -102,10 +104,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!run || run.id === app.data.example.run || run.lost) return;
       run.kept = run.kept || new Kept(app, run);
       if (busy || run.kept.full || !(run.kept.missing() || run.kept.asOf !== run.state)) return;
-      const soon = run.state !== "running";
-      if (timer && !soon) return;
+      const pause = run.state !== "running" ? 0 : run.kept.size > LONG ? SELDOM : OFTEN;
       clearTimeout(timer);
-      timer = setTimeout(ask, soon ? 0 : run.kept.size > LONG ? SELDOM : OFTEN);
+      timer = setTimeout(ask, Math.max(0, run.kept.asked + pause - performance.now()));
     }
     for (const event of ["run", "data", "kept"]) app.on(event, changed);
   });

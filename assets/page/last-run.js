@@ -77,13 +77,14 @@ window.ExplorerPage = window.ExplorerPage || {};
     // The file of the run, in the place of the one before.
     async copy(kept) {
       const { run } = kept, now = performance.now(), going = run.state === "running";
+      this.next = this.copying ? kept : null; // what comes while one is written
       if (this.copying || (going && (kept.size > SMALL || now - this.copied < SELDOM))) return;
       this.copying = true;
       this.copied = now;
       const file = await kept.file(), last = { run: run.id, name: kept.name(), prompt: kept.setup.prompt, file };
       if (this.app.run === run) await stored("readwrite", (runs) => runs.put(last, "last"));
       this.copying = false;
-      if (this.app.run === run && !run.over && run.state !== "running" && going) this.copy(kept);
+      if (this.next) this.copy(this.next);
     }
 
     // ---- other tabs -------------------------------------------------------------------------------------------------

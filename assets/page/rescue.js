@@ -27,6 +27,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       return kept && kept.some ? kept : null;
     }
 
+    // How much of the run can be saved: what came last before the app was gone may be missing.
+    keeps() {
+      const steps = Math.min(...this.kept.lanes.map((lane) => lane.steps).filter(Boolean));
+      return this.kept.missing() ? ["What you see stays; its first " + steps + " steps are kept on this page", "them"]
+        : ["What you see is kept on this page", "it"];
+    }
+
     // ---- the app cannot be reached --------------------------------------------------------------------------------
 
     reach() {
@@ -40,7 +47,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const since = (this.since = this.since || Date.now());
       this.timer = setTimeout(() => this.reach(), LATER);
       const wish = app.run && app.run.wish, pressed = wish ? " " + wish[0].toUpperCase() + wish.slice(1) + " takes effect when it is back." : "";
-      const long = Date.now() - since >= LATER || state === "refused", keeps = long && this.kept ? " What you see is kept on this page." : "";
+      const long = Date.now() - since >= LATER || state === "refused", keeps = long && this.kept ? " " + this.keeps()[0] + "." : "";
       const text = state === "refused" ? REFUSED + keeps : "No connection; trying again …" + (pressed || keeps);
       page.notice(app, "connection", { text, offers: long && this.kept ? [this.saving()] : [] });
     }
@@ -59,10 +66,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     lost(run) {
       const { kept } = this, why = run.started !== page.connection.started ? AGAIN : run.lost === this.app.data.gone ? DROPPED : run.lost;
-      const steps = kept ? Math.min(...kept.lanes.map((lane) => lane.steps)) : 0;
-      const rest = !kept ? " What you see stays on this page." : kept.missing()
-        ? " What you see stays on this page; its first " + steps + " steps can be saved, or opened again."
-        : " What you see is kept on this page: save it, or open it again.";
+      const [what, it] = kept ? this.keeps() : [];
+      const rest = kept ? ` ${what}: save ${it}, or open ${it} again.` : " What you see stays on this page.";
       const offers = kept ? [this.saving(), ["Reopen", "Hand it back to the app, so that views, comparison and branches work again", () => this.reopen()]] : [];
       page.notice(this.app, "run", { text: why + rest, offers });
     }
