@@ -88,7 +88,7 @@ def whole(page, app) -> None:
 
 def test_a_cut_network_is_said_once_and_the_run_goes_on_by_itself(visit, app, slow):
     page = visit()
-    run = begin(page, 30)
+    run = begin(page, 20)
     page.evaluate(STATES)
     page.context.set_offline(True)
     expect(status(page)).to_have_text(AWAY)
@@ -148,7 +148,7 @@ def test_a_network_that_falls_silent_and_a_closed_laptop(visit, app, slow, monke
         runs_module, "FORGET_SECONDS", 1e9, raising=False
     )  # how long runs stay is not the matter
     page = visit()
-    run = app.runs.find(begin(page, 30))
+    run = app.runs.find(begin(page, 20))
     page.clock.install()
     page.route(CALLS, lambda route: None)  # no answer, and no error either
     page.route("**/explorer-alive", lambda route: route.abort("timedout"))
@@ -167,7 +167,7 @@ def test_a_network_that_falls_silent_and_a_closed_laptop(visit, app, slow, monke
 
 def test_a_killed_browser_finds_its_run_again_and_no_other_tab_takes_it(visit, app, slow, chromium):
     page = visit()
-    begin(page, 30, "A tale that was cut off")
+    begin(page, 20, "A tale that was cut off")
     press(page, "Pause")
     page.wait_for_function("decodingExplorer.state === 'paused'")
     kept(page)
@@ -329,7 +329,7 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     page.wait_for_function("decodingExplorer.app.models.sentence && window.gradio_config")
     page.get_by_label("max_new_tokens").fill("300")
     press(page, "Run")
-    page.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[1].count > 40")
+    page.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[1].count > 12")
     mortal.kill()
     expect(status(page)).to_have_text(AWAY)
     steps = page.evaluate("decodingExplorer.app.run.kept.lanes.map(l => l.steps)")
@@ -346,7 +346,7 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     expect(status(page)).to_contain_text("Opened again.")
     assert drawn(page) == [nodes[:few] for nodes, few in zip(text, steps, strict=True)]
     page.get_by_role("region", name="Lane 1").get_by_role("tab", name="Text").click()
-    expect(page.locator(".lane:nth-child(1) .text-view .dp-chip").nth(20)).to_be_visible()
+    expect(page.locator(".lane:nth-child(1) .text-view .dp-chip").nth(6)).to_be_visible()
     section(page)
     choose(page, "again.run.json.gz", data)
     expect(page.get_by_text("Opened again.run.json.gz.")).to_be_visible()
