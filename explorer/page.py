@@ -14,11 +14,13 @@ from starlette.middleware import Middleware
 
 from decoders.registry import strategies
 from explorer import (
+    alive,
     assets,
     branching,
     comparing,
     endpoints,
     experiments,
+    keeping,
     lessons,
     methods,
     microscope,
@@ -34,7 +36,7 @@ from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
 from explorer.page_data import page_data
 from explorer.requests import check, check_models, number, said
-from explorer.runs import Runs
+from explorer.runs import GONE, Runs
 from explorer.sessions import bound, session_of
 from explorer.sessions import routes as session_routes
 
@@ -53,7 +55,8 @@ def first_data(runs: Runs, loader: Loader) -> dict:
     """What the page needs to show itself: the stored run with its declarations, names and limits."""
     setup = stored.setup()
     run = runs.show(stored.traces(), run_id=EXAMPLE, asked=setup)
-    return page_data(run, setup, setup["declarations"], asdict(loader.choice))
+    known = {"started": alive.STARTED, "gone": GONE}
+    return page_data(run, setup, setup["declarations"], asdict(loader.choice)) | known
 
 
 def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
@@ -69,7 +72,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         endpoints.declare(runs, loader)
     launch = {
         "app_kwargs": {
-            "routes": [*assets.routes(), *session_routes(runs)],
+            "routes": [*assets.routes(), *alive.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access or Access()),
                 *assets.middleware(first_data(runs, loader)),
@@ -158,7 +161,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
     parts = (
-        branching, comparing, experiments, lessons, methods, microscope, model_calls, other_machines, proving,
-        sharing,
+        branching, comparing, experiments, keeping, lessons, methods, microscope, model_calls, other_machines,
+        proving, sharing,
     )  # fmt: skip
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

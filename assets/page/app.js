@@ -19,6 +19,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.maxNewTokens = data.example.max_new_tokens;
       this.lanes = [];
       this.run = null;
+      this.notices = {}; // see status.js
       this.models = { state: "loading", sentence: "Loading the models …" };
       this.choice = page.completeChoice(data.models);
       this.chat = null; // or {system}: the prompt is a message for the target's chat template
@@ -296,10 +297,11 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Asks again at once, for instance for a view that has just been chosen.
     refresh() {
-      if (this.run) this.run.pull(0);
+      return this.run && this.run.pull(0);
     }
 
     fail(sentence) {
+      this.failedAway = Boolean(sentence) && page.connection.state !== "there"; // then it is over when the app is back
       this.bar.alert.textContent = sentence || "";
       this.bar.alert.hidden = !sentence;
       this.bar.status.hidden = Boolean(sentence);
@@ -310,20 +312,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     status() {
-      const state = this.state(), key = this.run && this.runKey !== this.settingsKey();
-      page.enable(this.bar, state);
-      const loading = this.models.state === "loading", broken = this.models.state === "failed";
-      const says = {
-        none: this.data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : this.run && this.run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
-        starting: loading ? this.models.sentence : this.loads || "Starting …", running: "Decoding …",
-        paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
-        done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
-      };
-      const extra = loading && state === "none" ? " " + this.models.sentence : broken ? " " + this.models.sentence : "";
-      const changed = key && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
-      const remark = this.remarked && this.remarked.key === this.settingsKey() ? this.remarked.text + " " : "";
-      const rest = remark && (key || state === "none") ? "Press Run." : says[state] + extra + changed;
-      this.bar.status.title = this.bar.status.textContent = remark + rest;
+      page.enable(this.bar, this.state());
+      page.say(this);
       this.emit("state");
     }
 
@@ -331,7 +321,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async greet() {
       for (;;) {
-        const answer = await page.call("explorer_hello", {});
+        const answer = await page.patient("explorer_hello", {});
         if (answer.error) return this.fail(answer.error);
         this.models = answer;
         if (answer.strategies) this.learn(answer);

@@ -55,6 +55,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     bar.status = h("div", { class: "status-text", role: "status" });
     bar.alert = h("div", { class: "alert", role: "alert" });
+    bar.offers = h("div", { class: "offers", role: "group", "aria-label": "What you can do", hidden: true });
     bar.laneButtons = h("nav", { class: "lane-buttons", "aria-label": "Lanes" });
 
     bar.sections = h("div", { class: "sections", role: "tablist", "aria-label": "Sections" });
@@ -67,7 +68,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("div", { class: "settings" }, bar.unit.element),
         bar.play, bar.slider, bar.where,
         h("div", { class: "settings" }, bar.speed.element, labelled("colour by", bar.colour), bar.add)),
-      h("div", { class: "bar status" }, bar.status, bar.alert), bar.laneButtons);
+      h("div", { class: "bar status" }, bar.status, bar.alert, bar.offers), bar.laneButtons);
     return bar;
   };
 

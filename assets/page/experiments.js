@@ -79,7 +79,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async shown() {
       if (!this.asked) {
         this.asked = true;
-        const answer = await page.call("explorer_experiments", {});
+        const answer = await page.patient("explorer_experiments", {});
         if (answer.error) {
           this.asked = false;
           this.list.replaceChildren(h("p", { class: "soft" }, answer.error));

@@ -42,6 +42,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     const views = Array.from({ length: app.run.count }, () => null);
     for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
     const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views });
+    if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
+      await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
+      return null;
+    }
     if (file.error) return file.error;
     page.download(file.name, new Blob([page.fromBase64(file.data)], { type: file.type }));
     return null;

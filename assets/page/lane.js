@@ -188,14 +188,29 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     showView(name) {
+      if (this.head) this.before = { view: this.view, head: this.head, ops: this.ops };
       this.view = name;
       this.wanted = null;
       this.drawTabs();
-      this.opsCount = 0;
+      this.ops = [];
       this.head = null;
       this.toggleText();
       this.drawing().reset({});
       this.app.refresh();
+    }
+
+    // The view that was chosen did not come: the one before stands again, as it was.
+    keepView() {
+      if (!this.before) return;
+      const { view, head, ops } = this.before;
+      this.view = view;
+      this.drawTabs();
+      [this.head, this.ops, this.before, this.dirty] = [head, ops, null, true];
+      this.toggleText();
+      this.drawing().reset(head);
+      this.drawing().feed(ops.map((one, step) => ({ step, ops: one })));
+      this.show(this.shown);
+      this.app.fail("Another view needs the app; this one stays.");
     }
 
     toggleText() {
@@ -216,8 +231,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.wanted = null;
       this.trace = runIndex === undefined || runIndex === null ? null : { views: this.declaration().views, key: this.key() };
       this.rows = [];
-      this.opsCount = 0;
-      this.head = null;
+      this.ops = []; // what the drawing of the view has been fed, step by step
+      this.head = this.before = null;
       this.shown = 0;
       this.dirty = true;
       this.answerState = {};
@@ -239,20 +254,21 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     cursor() {
-      return { view: this.view, ops: this.opsCount, rows: this.rows.length };
+      return { view: this.view, ops: this.ops.length, rows: this.rows.length };
     }
 
     // Takes one lane's part of a pull's answer; whatever is here already is left out.
     feed(answer) {
       if (answer.text_head && this.rows.length === 0) this.chips.reset(answer.text_head);
-      if (answer.head && answer.view === this.view && this.opsCount === 0) {
+      if (answer.head && answer.view === this.view && this.ops.length === 0) {
         this.head = answer.head;
+        this.before = null;
         this.drawing().reset(answer.head);
       }
       if (answer.view === this.view && this.head) {
-        const fresh = answer.ops.slice(this.opsCount - answer.from);
-        this.drawing().feed(fresh.map((ops, i) => ({ step: this.opsCount + i, ops })));
-        this.opsCount += fresh.length;
+        const fresh = answer.ops.slice(this.ops.length - answer.from);
+        this.drawing().feed(fresh.map((ops, i) => ({ step: this.ops.length + i, ops })));
+        for (const ops of fresh) this.ops.push(ops);
         this.dirty = this.dirty || fresh.length > 0;
       }
       const rows = answer.rows.slice(this.rows.length - answer.rows_from);

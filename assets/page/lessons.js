@@ -85,7 +85,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!this.told && this.index < 0 && this.app.bar.alert.textContent) this.draw();
       if (run.stored || !run.over || this.asked === run.id || this.app.state() === "starting") return;
       this.asked = run.id;
-      const lesson = this.lesson, told = await page.call("explorer_lesson", { run: run.id, lesson: lesson.name });
+      const lesson = this.lesson, told = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
       if (this.lesson !== lesson || this.asked !== run.id) return;
       this.told = told;
       if (this.index < 0 || told.error) this.draw();
@@ -218,7 +218,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async shown() {
       if (this.asked) return;
       this.asked = true;
-      const answer = await page.call("explorer_lessons", {});
+      const answer = await page.patient("explorer_lessons", {});
       if (answer.error) {
         this.asked = false;
         this.status.textContent = answer.error;

@@ -132,7 +132,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async shown() {
       if (this.asked) return;
       this.asked = true;
-      const data = await page.call("explorer_methods", {});
+      const data = await page.patient("explorer_methods", {});
       if (data.error) {
         this.asked = false;
         this.count.textContent = data.error;

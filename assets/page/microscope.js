@@ -73,9 +73,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!run || this.busy) return;
       this.busy = true;
       this.asked = performance.now();
-      const answer = await page.call("explorer_microscope", { run: run.id, lane: this.wanted });
+      const answer = await page.patient("explorer_microscope", { run: run.id, lane: this.wanted });
       this.busy = false;
       if (this.app.run !== run) return this.changed();
+      if (answer.unheard) return; // what is here stays
       if (answer.error) return this.say(answer.error);
       this.show(answer, run);
     }

@@ -182,12 +182,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       const models = (this.loading = this.read());
       this.fail("");
       this.draw();
-      let answer = await page.call("explorer_models_load", { models });
+      let answer = await page.patient("explorer_models_load", { models });
       while (!answer.error && answer.state === "loading") {
         this.say(answer.sentence);
         if (answer.share === null) this.bar.removeAttribute("value");
         else this.bar.value = answer.share;
-        answer = await page.call("explorer_models_progress", { models, sentence: answer.sentence });
+        answer = await page.patient("explorer_models_progress", { models, sentence: answer.sentence });
       }
       this.loading = null;
       const problem = answer.error || (answer.state === "failed" ? answer.sentence : "");

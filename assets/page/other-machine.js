@@ -35,7 +35,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async opened() {
       if (!this.element.open) return;
-      if (!this.known) this.fill(await page.call("explorer_machines", {}));
+      if (!this.known) this.fill(await page.patient("explorer_machines", {}));
       this.ask();
     }
 

@@ -73,7 +73,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.starting = null;
       this.proof = begun.proof;
       while (this.proof === begun.proof) {
-        const state = await page.call("explorer_proof", { proof: begun.proof });
+        const state = await page.patient("explorer_proof", { proof: begun.proof });
         if (this.proof !== begun.proof) return;
         if (state.error) return this.say(state.error);
         this.draw(state);

@@ -12,13 +12,28 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Gradio has mounted: from here on the server can be asked.
   page.connect = (functions) => attached(functions);
 
-  // One call; a sentence in `error` if it failed. Says whose it is: runs answer only to the page that started them.
+  // One call; a sentence in `error` if it failed, `unheard` if nobody answered. Says whose it is: runs answer only to the page
+  // that started them.
   page.call = async function (name, request) {
-    const functions = await server;
+    const functions = await server, app = page.app, own = app.run && request.run === app.run.id ? app.run : null;
     if (!functions[name]) return { error: "A saved run can only be replayed; Decoding Explorer itself can do this." };
-    const text = await functions[name]({ session: page.app.session, ...request });
-    if (text === undefined || text === null) return { error: "The app does not answer. Is it still running?", silent: true };
-    return JSON.parse(text);
+    if (own && own.lost) return { error: "The app no longer has this run.", unheard: true, lost: true };
+    const text = await page.connection.through(functions[name]({ session: app.session, ...request }));
+    if (text === undefined || text === null) return page.connection.missed();
+    const answer = JSON.parse(text);
+    if (own && own === app.run && answer.error === app.data.gone && name !== "explorer_pull") own.pull(0); // which finds out more
+    return answer;
+  };
+
+  // A call that can wait: asked again when the app is back.
+  page.patient = async function (name, request) {
+    for (let tries = 0; ; ) {
+      const answer = await page.call(name, request);
+      if (answer.lost || !(answer.away || (answer.unheard && tries < 5))) return answer;
+      tries += answer.away ? 0 : 1;
+      await page.connection.nap(300 * tries);
+      await page.connection.back();
+    }
   };
 
   // Until what has just been taken is on the screen: asking earlier would only make the next step wait for this one.
@@ -40,7 +55,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.app = app;
       this.id = id;
       this.state = state;
-      this.misses = 0;
+      this.wish = null; // what was pressed while the app could not be reached
+      this.lost = null; // why the app answers for this run no more
     }
 
     get over() {
@@ -55,32 +71,43 @@ window.ExplorerPage = window.ExplorerPage || {};
       const answer = await page.call("explorer_pull", { run: this.id, cursors, wait, state: this.state });
       if (this.app.run !== this) return false;
       if (answer.error) {
-        this.misses += 1;
-        if (!answer.silent || this.misses > 5) this.app.fail(answer.error);
-        if (!answer.silent) this.state = "stopped";
+        for (const pane of panes) pane.keepView();
+        if (!answer.unheard) await this.lose(answer.error);
         return false;
       }
-      this.misses = 0;
       this.state = answer.state;
       this.app.take(answer);
       return true;
     }
 
-    // Pulls until the run is over, then now and then.
+    // Pulls until the run is over, then now and then; where the app cannot be reached, as soon as it can.
     async follow() {
-      while (this.app.run === this) {
+      for (let misses = 0; this.app.run === this && !this.lost; ) {
+        if (this.wish) await this.control(this.wish);
         const got = await this.pull(this.over ? 0 : 1);
-        if (!got && (this.state === "stopped" || this.misses > 5)) return;
-        if (!got) await new Promise((resolve) => setTimeout(resolve, 500));
+        misses = got ? 0 : misses + 1;
+        if (page.connection.state !== "there") await page.connection.back();
+        else if (!got) await page.connection.nap(Math.min(250 * misses ** 2, 5000));
         else if (!this.over) await painted(this.app);
-        else await new Promise((resolve) => setTimeout(resolve, KEEP_ALIVE));
+        else await page.connection.nap(KEEP_ALIVE);
       }
+    }
+
+    // The app answers for this run no more. What is drawn stays.
+    async lose(why) {
+      if (this.lost) return;
+      this.lost = why;
+      this.state = "stopped";
+      await page.connection.look(); // whether it was started again
+      if (this.app.run === this) this.app.emit("lost", this);
     }
 
     async control(action) {
       const answer = await page.call("explorer_control", { run: this.id, action });
-      if (answer.error) this.app.fail(answer.error);
-      else if (this.app.run === this) this.state = answer.state;
+      this.wish = answer.unheard && !this.lost && (action === "pause" || action === "stop") ? action : null;
+      if (answer.error && !this.wish) this.app.fail(answer.error);
+      else if (!answer.error && this.app.run === this) this.state = answer.state;
+      this.app.emit("wish");
       this.app.status();
     }
   }

@@ -100,14 +100,19 @@ window.ExplorerPage = window.ExplorerPage || {};
     // Shows a run that the server has opened, in the place of the one on the page.
     show(found, says) {
       const app = this.app, before = app.run && !app.run.over ? app.run : null;
-      for (const one of found.declarations) if (!app.strategies.has(one.name)) app.strategies.set(one.name, one);
       if (before) page.call("explorer_control", { run: before.id, action: "stop" });
-      const { models, ...setup } = found.setup;
-      app.applySetup(models && this.other(models) ? found.setup : setup);
+      this.put(found);
       app.adopt(found.run, found.answer);
-      app.run.says = says + " Drag the slider to replay it" + (models ? ", or press Run to decode it anew." : ".");
+      app.run.says = says + " Drag the slider to replay it" + (found.setup.models ? ", or press Run to decode it anew." : ".");
       app.status();
       app.run.follow();
+    }
+
+    // The settings of a run that the server knows come into the page's controls.
+    put(found) {
+      const { app } = this, { models, ...setup } = found.setup;
+      for (const one of found.declarations) if (!app.strategies.has(one.name)) app.strategies.set(one.name, one);
+      app.applySetup(models && this.other(models) ? found.setup : setup);
     }
 
     // Whether a file was made with other models than those of the page; one that used no draft does not mind one.

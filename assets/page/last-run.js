@@ -1,0 +1,151 @@
+// Offers the last run of this browser when the page is opened anew, after it was closed, killed or restarted with its computer: by
+// its id where the app still has it, else from the file that the browser kept. Nothing is taken up unasked, and a run that another
+// tab shows is not offered at all. What is stored: an id, the page's own secret, and the trace of that one run.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const KEY = "explorer-last-run", BASE = "explorer-kept";
+  const HERE = 400; // ms in which another tab says that it shows the run
+  const SELDOM = 10000; // ms between two copies of a run that goes on
+  const SMALL = 4e6; // letters of one that is copied while it goes on
+
+  // ---- what the browser keeps; a private window may refuse, and keeps nothing -----------------------------------------
+
+  function remembered() {
+    try {
+      const { run, session } = JSON.parse(localStorage.getItem(KEY)) || {};
+      return typeof run === "string" && typeof session === "string" ? { run, session } : null;
+    } catch {
+      return null;
+    }
+  }
+
+  function remember(what) {
+    try {
+      if (what) localStorage.setItem(KEY, JSON.stringify(what));
+      else localStorage.removeItem(KEY);
+    } catch { /* then there is nothing to offer */ }
+  }
+
+  // One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
+  function stored(mode, act) {
+    return new Promise((resolve) => {
+      const fail = () => resolve(null);
+      try {
+        const opening = indexedDB.open(BASE, 1);
+        opening.onupgradeneeded = () => opening.result.createObjectStore("runs");
+        opening.onerror = opening.onblocked = fail;
+        opening.onsuccess = () => {
+          const asked = act(opening.result.transaction("runs", mode).objectStore("runs"));
+          asked.onsuccess = () => resolve(asked.result);
+          asked.onerror = fail;
+          asked.transaction.oncomplete = () => opening.result.close();
+        };
+      } catch {
+        fail();
+      }
+    });
+  }
+
+  const begins = (prompt) => "“" + (prompt.length > 40 ? prompt.slice(0, 39).trim() + "…" : prompt.trim()).replace(/\s+/g, " ") + "”";
+
+  class LastRun {
+    constructor(app) {
+      this.app = app;
+      this.copied = 0;
+      try {
+        this.tabs = new BroadcastChannel(KEY);
+        this.tabs.onmessage = ({ data }) => this.hear(data);
+      } catch { /* without it two tabs may show one run, which harms neither */ }
+      app.on("run", (run) => this.began(run));
+      app.on("kept", (kept) => this.copy(kept));
+      this.offer();
+    }
+
+    own(run) {
+      return run && run.id !== this.app.data.example.run;
+    }
+
+    began(run) {
+      if (!this.own(run)) return;
+      this.copied = 0;
+      remember({ run: run.id, session: this.app.session });
+      page.notice(this.app, "before", null);
+      this.tell({ have: run.id });
+    }
+
+    // The file of the run, in the place of the one before.
+    async copy(kept) {
+      const { run } = kept, now = performance.now(), going = run.state === "running";
+      this.next = this.copying ? kept : null; // what comes while one is written
+      if (this.copying || (going && (kept.size > SMALL || now - this.copied < SELDOM))) return;
+      this.copying = true;
+      this.copied = now;
+      const file = await kept.file(), last = { run: run.id, name: kept.name(), prompt: kept.setup.prompt, file };
+      if (this.app.run === run) await stored("readwrite", (runs) => runs.put(last, "last"));
+      this.copying = false;
+      if (this.next) this.copy(this.next);
+    }
+
+    // ---- other tabs -------------------------------------------------------------------------------------------------
+
+    tell(what) {
+      if (this.tabs) this.tabs.postMessage(what);
+    }
+
+    hear({ ask, have }) {
+      const { run } = this.app;
+      if (ask && this.own(run) && run.id === ask && !run.lost) this.tell({ have: ask });
+      if (!have || have !== this.offered) return;
+      this.offered = null;
+      page.notice(this.app, "before", null);
+    }
+
+    // ---- the offer --------------------------------------------------------------------------------------------------
+
+    async offer() {
+      const last = remembered(), { app } = this;
+      if (!last) return;
+      this.offered = last.run;
+      this.tell({ ask: last.run });
+      const [found] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
+      const kept = found.error ? await stored("readonly", (runs) => runs.get("last")) : null;
+      if (!this.offered || this.own(app.run)) return;
+      const forget = ["Forget", "Nothing of it stays in this browser", () => this.forget()];
+      if (!found.error) {
+        return page.notice(app, "before", { text: "Your last run, " + begins(found.setup.prompt) + ", is still here.",
+          offers: [["Continue", "Show it, and go on with it if it has not ended", () => this.goOn(found, last.session)], forget] });
+      }
+      if (!kept || kept.run !== last.run) return this.forget();
+      page.notice(app, "before", { text: "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it.",
+        offers: [["Open", "Show it again", () => this.open(kept)], ["Save", "Save it as a file (.json.gz) that Traces opens again",
+          () => page.download(kept.name, new Blob([kept.file], { type: "application/gzip" }))], forget] });
+    }
+
+    forget() {
+      this.offered = null;
+      remember(null);
+      stored("readwrite", (runs) => runs.clear());
+      page.notice(this.app, "before", null);
+    }
+
+    goOn(found, session) {
+      const { app } = this, run = new page.Run(app, found.run, found.state);
+      app.session = session; // the run answers to no other
+      app.traces.put(found);
+      app.show(run, found.setup.lanes.length);
+      app.status();
+      run.follow();
+    }
+
+    async open(kept) {
+      const found = await page.call("explorer_open", { data: page.toBase64(kept.file) });
+      this.app.fail(found.error || "");
+      if (!found.error) this.app.traces.show(found, "Opened again.");
+    }
+  }
+
+  page.addPart((app) => {
+    if (!app.data.saved) app.lastRun = new LastRun(app);
+  });
+})(window.ExplorerPage);

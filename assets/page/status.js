@@ -1,0 +1,45 @@
+// What the status line says: how the run stands or, before that, a notice: something that has happened to the page, with buttons
+// for what can be done about it. Knows no calls; who finds something out gives the notice and takes it back.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const ORDER = ["connection", "run", "before"]; // whose notice comes first
+
+  // How the run stands.
+  function standing(app) {
+    const state = app.state(), { run, models, data } = app;
+    const loading = models.state === "loading", broken = models.state === "failed";
+    const says = {
+      none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
+      starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …",
+      paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
+      done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
+    };
+    const settings = app.settingsKey(), other = run && app.runKey !== settings;
+    const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";
+    const changed = other && state !== "none" && state !== "starting" ? " The settings have changed: Run starts anew." : "";
+    const remark = app.remarked && app.remarked.key === settings ? app.remarked.text + " " : "";
+    return remark + (remark && (other || state === "none") ? "Press Run." : says[state] + extra + changed);
+  }
+
+  // Writes the line, and touches nothing that stands there already: what has not changed is not read out again.
+  page.say = function (app) {
+    const { status, offers } = app.bar, notice = ORDER.map((whose) => app.notices[whose]).find(Boolean);
+    const text = notice ? notice.text : standing(app);
+    if (status.textContent !== text) status.title = status.textContent = text;
+    const buttons = notice ? notice.offers : [], key = buttons.map(([name]) => name).join();
+    if (offers.dataset.key !== key) {
+      offers.replaceChildren(...buttons.map(([name, title]) =>
+        page.h("button", { type: "button", title, onclick: () => offers.acts.get(name)() }, name)));
+      offers.dataset.key = key;
+    }
+    offers.acts = new Map(buttons.map(([name, , act]) => [name, act]));
+    offers.hidden = !buttons.length;
+  };
+
+  // Gives a notice, `{text, offers: [[name, title, what to do]]}`, or takes it back.
+  page.notice = function (app, whose, notice) {
+    app.notices[whose] = notice ? { offers: [], ...notice } : null;
+    app.status();
+  };
+})(window.ExplorerPage);

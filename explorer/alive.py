@@ -1,0 +1,23 @@
+"""Whether the app is there: one tiny address that a page asks when a call brought nothing.
+
+It names this start of the app, so that a page tells an app that was started again from a network that was
+cut. Knows nothing of runs.
+"""
+
+import secrets
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+ALIVE = "explorer-alive"
+STARTED = secrets.token_hex(8)  # another one whenever the app is started
+
+
+def routes() -> list[Route]:
+    """For Gradio's app."""
+
+    def alive(request: Request) -> Response:
+        return JSONResponse({"started": STARTED}, headers={"Cache-Control": "no-store"})
+
+    return [Route(f"/{ALIVE}", alive)]

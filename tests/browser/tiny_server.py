@@ -1,0 +1,28 @@
+"""The app in a process of its own, which a test may kill: python -m tests.browser.tiny_server PORT.
+
+Its lanes are scripted, so that it needs no models and is there within seconds.
+"""
+
+import sys
+
+from explorer.loading import Loader
+from explorer.page import build
+from explorer.runs import Runs
+from tests.explorer.scripted import ScriptedLane
+
+WORDS = [f" word{i}".encode() for i in range(300)]
+
+
+def lanes(request: dict) -> list[ScriptedLane]:
+    """As many as are asked for, of the models that the page has chosen."""
+    made = [ScriptedLane(WORDS, 0.02) for _ in request["lanes"]]
+    for lane in made:
+        lane.trace.models = {"target": "tiny", "draft": "tiny-draft"}
+    return made
+
+
+if __name__ == "__main__":
+    loader = Loader("tiny", "tiny-draft")
+    loader.done.set()  # a run need not wait for models
+    demo, launch = build(Runs(lanes), loader)
+    demo.launch(server_name="127.0.0.1", server_port=int(sys.argv[1]), **launch)
