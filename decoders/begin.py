@@ -2,16 +2,19 @@
 
 `{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
 person chose; the others are copied from the lane that this one branched off. What was on offer where a person
-chose is looked at by the lane (`Lane.look`) and told here. Knows events, no lanes.
+chose is looked at (`look`) and told here.
 """
 
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from decoders.speculative.sentences import number
-from decoders.trace import Commit, Event, Note, Propose, Trace, Verdict
+from decoders.trace import Commit, Event, Forward, Note, Propose, Trace, Verdict
+
+if TYPE_CHECKING:
+    from decoders.lane import Lane
 
 LOOKED_AT = 64  # forced places of which it is looked up what was on offer
 
@@ -64,6 +67,38 @@ def _whole(values: object) -> bool:
     return isinstance(values, list) and all(
         isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values
     )
+
+
+def look(lane: "Lane", given: list[int], places: list[int]) -> tuple[list[Event], dict[int, Chance]]:
+    """What the target offered in these places of the given text, as events, and what of it the token that was
+    put there had. One lens forward, by a scorer of its own: the lane's work counts as if it were not.
+    """
+    if not places:
+        return [], {}
+    before, lane._events = lane._events, []
+    nodes = [len(lane.trace.prompt) + place - 1 for place in places]
+    scorer, start = lane.models["target"].engine.attach(lane.tree), lane._clock()
+    try:
+        # with the tip, whose row the lane asks for first
+        logits = scorer.score([*nodes, lane.tip])[:-1]  # [N, V]
+    finally:
+        scorer.close()
+    work, seconds = scorer.work, lane._clock() - start
+    counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
+    lane._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+    raw = law = lane.distribution(nodes, logits)
+    if any(part.kind == "processors" for part in lane.strategy.parts(lane.parameters)):
+        processed = lane.process(logits, nodes, tell=True)
+        if processed is not logits and processed.isfinite().any(-1).all():
+            law = lane.distribution(nodes, processed, "processed")
+    chances = {}
+    for row, place in enumerate(places):
+        token = given[place]
+        logprob, p = float(raw[row, token]), float(law[row, token].exp())
+        rank = 1 + int((raw[row] > raw[row, token]).sum())
+        chances[place] = Chance(logprob, rank, raw.shape[-1], p)
+    offers, lane._events = lane._events, before
+    return offers, chances
 
 
 def events(

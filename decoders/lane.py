@@ -8,7 +8,7 @@ pictures.
 import math
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
@@ -18,19 +18,15 @@ from decoders import registry, trace
 from decoders.cache import OutOfSlots
 from decoders.chooser import Chooser, Random
 from decoders.distributions import Around, log_softmax, processors, summarise
+from decoders.engine import Work
+from decoders.limits import AtLimit, Limits, others_turn
+from decoders.pieces import in_pieces
 from decoders.thin import Layers
 from decoders.tree import Tree
 
+__all__ = ["Lane", "Limits", "Model"]
+
 ATTENTION_SHOWN = 6  # strongest sources named for each committed token
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What ends a lane politely: tokens written, nodes in its tree, seconds of its own computing."""
-
-    max_new_tokens: int = 64
-    max_nodes: int = 50_000
-    max_seconds: float = 600.0
 
 
 class Model(Protocol):
@@ -101,7 +97,7 @@ class Lane:
         self.tip = self.tree.trunk - 1  # the newest committed node
         self.ended_by: str | None = None
         self._events: list[trace.Event] = []
-        self._seconds, self._since = 0.0, time.perf_counter()
+        self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         self._processors: dict[int, Any] = {}
         self._stack(target.engine.vocabulary)  # or what is typed for a processor would be refused only later
         self.scorers: dict[str, Any] = {}
@@ -119,44 +115,11 @@ class Lane:
     def _take_turns(self, given: list[int], forced: list[int]) -> Iterator[None]:
         """The strategy's own turns, after one that tells what the lane begins with."""
         if given:
-            offers, chances = self.look(given, forced[: beginnings.LOOKED_AT])
+            offers, chances = beginnings.look(self, given, forced[: beginnings.LOOKED_AT])
             self._events += beginnings.events(given, forced, len(self.trace.prompt), offers, chances)
             yield
         if self.more:
             yield from self.strategy.run(self)
-
-    def look(
-        self, given: list[int], places: list[int]
-    ) -> tuple[list[trace.Event], dict[int, beginnings.Chance]]:
-        """What the target offered in these places of the given text, as events, and what of it the token that
-        was put there had. One lens forward, by a scorer of its own: the lane's work counts as if it were not.
-        """
-        if not places:
-            return [], {}
-        before, self._events = self._events, []
-        nodes = [len(self.trace.prompt) + place - 1 for place in places]
-        scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
-        try:
-            # with the tip, whose row the lane asks for first
-            logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
-        finally:
-            scorer.close()
-        work, seconds = scorer.work, self._clock() - start
-        counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
-        self._events.append(trace.Forward("target", "lens", start=start, seconds=seconds, **counts))
-        raw = law = self.distribution(nodes, logits)
-        if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
-            processed = self.process(logits, nodes, tell=True)
-            if processed is not logits and processed.isfinite().any(-1).all():
-                law = self.distribution(nodes, processed, "processed")
-        chances = {}
-        for row, place in enumerate(places):
-            token = given[place]
-            logprob, p = float(raw[row, token]), float(law[row, token].exp())
-            rank = 1 + int((raw[row] > raw[row, token]).sum())
-            chances[place] = beginnings.Chance(logprob, rank, raw.shape[-1], p)
-        offers, self._events = self._events, before
-        return offers, chances
 
     # ---- control
     # -------------------------------------------------------------------------------------------------
@@ -165,21 +128,22 @@ class Lane:
         """Runs the strategy to the end of its next step. Returns it, or None once the lane has ended."""
         if self.trace.ended is not None:
             return None
-        self._since = time.perf_counter()
+        self._since, ending = time.perf_counter(), None
         try:
             next(self._turns)
         except StopIteration:
-            self._end(self.ended_by or self._reason())
-        except OutOfSlots as error:
-            self._end(str(error))
+            ending = self.ended_by or self._reason()
+        except (OutOfSlots, AtLimit) as error:  # what the step has told so far is kept
+            ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None
         if self._events:
             step = trace.Step(len(self.trace.steps), self._events, self._seconds)
             self._events = []
             self.trace.append(step)
-        if self.trace.ended is None:
-            self._check_limits()
+        ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
+        if ending:  # not before the step is there: whoever reads along takes an ended trace to be whole
+            self._end(ending)
         return step
 
     def run(self) -> trace.Trace:
@@ -202,13 +166,28 @@ class Lane:
         for scorer in self.scorers.values():
             scorer.close()
 
-    def _check_limits(self) -> None:
-        if len(self.tree.tokens) > self.limits.max_nodes:
-            self._end(f"Stopped at the limit of {self.limits.max_nodes:,} nodes; ask for fewer tokens.")
-        elif self._seconds > self.limits.max_seconds:
-            self._end(
-                f"Stopped at the limit of {self.limits.max_seconds:g} seconds of computing; the text is kept."
-            )
+    def breathe(self) -> None:
+        """Between two pieces of a step: ends the lane at a limit (raises AtLimit), and lets others compute.
+
+        Every verb does this first; whatever works long without a verb should do it too.
+        """
+        if self.trace.ended is not None:
+            return
+        if reached := self.limits.reached(len(self.tree.tokens), self._clock()):
+            raise AtLimit(reached)
+        if not self._undivided:
+            left = time.perf_counter()
+            if others_turn():
+                self._since += time.perf_counter() - left  # which was not this lane's computing
+
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """While this is open no other lane computes: for what changes something that lanes share."""
+        self._undivided += 1
+        try:
+            yield
+        finally:
+            self._undivided -= 1
 
     def _reason(self) -> str:
         if self._text_ended:
@@ -250,23 +229,30 @@ class Lane:
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
     ) -> tuple[torch.Tensor, trace.Forward | None]:
         """As `score`, but what is to be recorded is returned: it may run beside work with other scorers."""
+        self.breathe()
         scorer = self.scorers[role]
         start = self._clock()
-        logits = scorer.score(nodes, hidden) if layers is None else scorer.score_part(nodes, layers)
-        return logits, self._ran(role, kind, start, logits)
+        if layers is None:
+            logits, work = in_pieces(scorer, nodes, hidden, self.breathe)
+        else:
+            logits, work = scorer.score_part(nodes, layers), scorer.work
+        return logits, self._ran(role, kind, start, logits, work)
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
         """States [N, d] after one layer of the target, see `engine.Scorer.through`; records it."""
-        start = self._clock()
-        states = self.scorers["target"].through(nodes, layer, states)
-        self.tell_forward(self._ran("target", "plan", start, states))
+        self.breathe()
+        start, scorer = self._clock(), self.scorers["target"]
+        states = scorer.through(nodes, layer, states)
+        self.tell_forward(self._ran("target", "plan", start, states, scorer.work))
         return states
 
-    def _ran(self, role: str, kind: str, start: float, made: torch.Tensor) -> trace.Forward | None:
-        """What the last forward of a role's model has done to make this; None if it was known already."""
+    def _ran(
+        self, role: str, kind: str, start: float, made: torch.Tensor, work: Work
+    ) -> trace.Forward | None:
+        """What a forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()
-        took, work = self._clock() - start, self.scorers[role].work
+        took = self._clock() - start
         if not (asked := work.tokens + work.shared):
             return None
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
@@ -307,6 +293,7 @@ class Lane:
         self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
     ) -> torch.Tensor:
         """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
+        self.breathe()
         logprobs = log_softmax(logits)
         counts = [logprobs.shape[-1]] * len(nodes)
         if view != "target":  # processors may have removed some
@@ -321,6 +308,7 @@ class Lane:
         fill: str | None = None, node: int | None = None,
     ) -> int:  # fmt: skip
         """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
+        self.breathe()
         node = self.tree.add(parent, token) if node is None else node
         self._meet((token,))
         self._events.append(trace.Propose(node, parent, token, logprob, source, slot, fill))
@@ -328,6 +316,7 @@ class Lane:
 
     def verdict(self, node: int, status: str, **why: Any) -> None:
         """What became of a node: p, q, u, reason, into."""
+        self.breathe()
         self._events.append(trace.Verdict(node, status, **why))
 
     def rank(
@@ -335,6 +324,7 @@ class Lane:
         **parts: float,
     ) -> None:  # fmt: skip
         """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
+        self.breathe()
         self._events.append(trace.Score(node, name, total, parts, rank, level))
 
     def cell(
@@ -342,6 +332,7 @@ class Lane:
         level: str | None = None,
     ) -> None:  # fmt: skip
         """What stands at a position in an iteration; `level` names the text, where there are several."""
+        self.breathe()
         self._meet((token,))
         self._events.append(trace.Cell(position, iteration, token, state, confidence, level))
 
@@ -373,6 +364,7 @@ class Lane:
 
     def drop(self, nodes: list[int]) -> None:
         """These nodes are dead: their slots go back."""
+        self.breathe()
         for scorer in self.scorers.values():
             scorer.release(nodes)
 

@@ -3,10 +3,14 @@
 Knows runs and `visualizers.comparison`, nothing of how it looks.
 """
 
+import asyncio
+
 from explorer.loading import Loader
 from explorer.requests import number, said
 from explorer.runs import Run, Runs
 from visualizers.comparison import compare
+
+MOST = 16  # answers that are kept, the newest
 
 
 def functions(runs: Runs, loader: Loader) -> list:
@@ -27,11 +31,14 @@ def functions(runs: Runs, loader: Loader) -> list:
             if len({lane[1] for lane in lanes}) < len(lanes):
                 raise ValueError("Two lanes have the same number; reload the page.")
             key = (lanes, [(len(record.rows), record.trace.ended) for record in run.records])
-            if last.get(run.id, (None,))[0] != key:
-                for gone in set(last) - set(runs.runs):
-                    del last[gone]
-                last[run.id] = (key, compared(run, lanes))
-            return last[run.id][1]
+            before, answer = last.get(run.id, (None, None))
+            if before != key:
+                answer = await asyncio.to_thread(compared, run, lanes)
+                last.pop(run.id, None)
+                last[run.id] = (key, answer)
+                for old in list(last)[:-MOST]:
+                    del last[old]
+            return answer
 
         return await said(found())
 

@@ -77,7 +77,8 @@ def declare(runs: Runs, loader: Loader) -> None:
         prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0,  # noqa: B006
         models: dict = {},  # noqa: B006
     ) -> dict:  # fmt: skip
-        return told((await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)).to_json())
+        found = await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)
+        return told(await anyio.to_thread.run_sync(found.to_json))
 
     run.__doc__ = f"Decodes a prompt to its end with one strategy: text, tokens, costs.\n\n{PARAMETERS}"
     trace.__doc__ = (

@@ -4,9 +4,12 @@ Knows traces and views, nothing of runs or pages. A view that fails says so in a
 """
 
 import logging
+import threading
+import time
 
 from decoders.costs import Costs
-from decoders.trace import Trace
+from decoders.trace import Step, Trace
+from explorer.kept import memory_of, ops_bytes
 from visualizers.costs import strip
 from visualizers.scene import Header
 from visualizers.views import build
@@ -15,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Fold:
-    """The deltas of one view, made when first read."""
+    """The deltas of one view, made when first read, by any thread. `bytes` is roughly what it takes."""
 
     def __init__(self, view: str, trace: Trace):
         self.trace = trace
@@ -23,22 +26,48 @@ class Fold:
         self.head = self.view.head()
         self.deltas: list[list[dict]] = []
         self.problem: str | None = None
+        self.kept, self.remembered = 0, 0  # bytes of the deltas, and of what the view remembers to go on
+        self.read = time.monotonic()
+        self.lock = threading.Lock()
+
+    @property
+    def bytes(self) -> int:
+        return self.kept + self.remembered
 
     def ops(self, index: int) -> list[dict]:
         """The ops of step `index` (0-based); the trace must have that step."""
-        while len(self.deltas) <= index:
-            self.deltas.append(self._feed(len(self.deltas)))
+        self.read = time.monotonic()
+        if len(self.deltas) <= index:
+            with self.lock:
+                while len(self.deltas) <= index:
+                    self._grow()
         return self.deltas[index]
 
-    def _feed(self, index: int) -> list[dict]:
-        if self.problem:
+    def _grow(self) -> None:
+        step = self.trace.steps[len(self.deltas)]
+        made = self._feed(step)
+        self.kept, self.remembered = self.kept + ops_bytes(made), self.remembered + memory_of(step)
+        self.deltas.append(made)
+        self._settle()
+
+    def settle(self) -> None:
+        """To be called when the trace has ended: what the view remembers goes, once it has drawn all."""
+        with self.lock:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self.trace.ended is not None and len(self.deltas) == len(self.trace.steps):
+            self.view, self.remembered = None, 0
+
+    def _feed(self, step: Step) -> list[dict]:
+        if self.problem or self.view is None:
             return []
         try:
-            return self.view.feed(self.trace.steps[index])
+            return self.view.feed(step)
         except Exception as error:
             log.exception("A view failed")
             self.problem = (
-                f"The view {self.view.title} could not draw step {index + 1} ({type(error).__name__})."
+                f"The view {self.view.title} could not draw step {step.index + 1} ({type(error).__name__})."
             )
             return []
 

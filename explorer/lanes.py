@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from explorer import sandbox
 from explorer.loading import Loader, share_cores
+from explorer.slices import between
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
 
@@ -15,11 +16,13 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         chosen = loader.find(request.get("models"))
         models = chosen.wait()
         from decoders.lane import Lane, Limits  # torch is there by now
+        from decoders.limits import give_way
         from decoders.search.constraints import give_syntax
         from decoders.search.values import give_tests
 
         give_tests(pass_rate)
         give_syntax(allowed)
+        give_way(between)
         share_cores(models)
         prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
         limits = Limits(max_new_tokens=request["max_new_tokens"])

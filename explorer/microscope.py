@@ -28,7 +28,9 @@ def functions(runs: Runs, loader: Loader) -> list:
             wanted = None if wanted is None else int(number(wanted))
             drafting = [i for i, record in enumerate(records) if record.trace.costs.proposed]
             lane = wanted if wanted in drafting else next(iter(drafting), None)
-            shown = None if lane is None else microscope(records[lane].trace, len(records[lane].rows))
+            shown = None
+            if lane is not None:
+                shown = await asyncio.to_thread(microscope, records[lane].trace, len(records[lane].rows))
             return {"drafting": drafting, "lane": lane, "found": shown}
 
         return await said(seen())

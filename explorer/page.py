@@ -122,7 +122,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         async def act() -> dict:
             if request.get("run") == EXAMPLE:
                 raise ValueError("The stored example has ended; press Run to decode your own.")
-            return {"state": runs.control(request.get("run"), request.get("action")).state}
+            return {"state": runs.control(request.get("run"), request.get("action")).told}
 
         return await said(act())
 
@@ -143,8 +143,8 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
 
         async def trace() -> dict:
-            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
-            return record.trace.to_json()
+            run, lane = runs.find(request.get("run")), int(number(request["lane"]))
+            return await asyncio.to_thread(lambda: runs.snapshot(run)[lane].to_json())
 
         return await said(trace())
 
@@ -154,8 +154,9 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         async def found() -> dict:
             record = runs.find(request.get("run")).records[int(number(request["lane"]))]
             if "cell" in request:
-                return inspect_cell(record.trace, *(int(number(place)) for place in request["cell"]))
-            return inspect(record.trace, int(number(request["node"])))
+                cell = [int(number(place)) for place in request["cell"]]
+                return await asyncio.to_thread(inspect_cell, record.trace, *cell)
+            return await asyncio.to_thread(inspect, record.trace, int(number(request["node"])))
 
         return await said(found())
 

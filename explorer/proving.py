@@ -20,7 +20,7 @@ GONE = "This proof is gone: it made room for others. Press Prove to start again.
 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
-    proofs: dict[str, object] = {}  # by unguessable id
+    proofs: dict[str, tuple[object, asyncio.Lock]] = {}  # by unguessable id; one counts at a time
 
     async def explorer_prove(request: dict) -> str:
         """`{run, lane, temperature, samples, length, broken}` gives `{proof}`: continuations of the lane's
@@ -32,7 +32,7 @@ def functions(runs: Runs, loader: Loader) -> list:
             while len(proofs) >= MOST:
                 proofs.pop(next(iter(proofs)))
             name = secrets.token_urlsafe(18)
-            proofs[name] = proof
+            proofs[name] = proof, asyncio.Lock()
             return {"proof": name}
 
         return await said(begun())
@@ -41,12 +41,13 @@ def functions(runs: Runs, loader: Loader) -> list:
         """`{proof}` counts on for a moment and gives its `decoders.proof.Proof.state`."""
 
         async def counted() -> dict:
-            proof = proofs.get(str(request.get("proof")))
+            proof, alone = proofs.get(str(request.get("proof")), (None, None))
             if proof is None:
                 raise ValueError(GONE)
-            for _ in range(SLICES):
-                await asyncio.wrap_future(runs.on_worker(lambda: proof.advance(SLICE_SECONDS)))
-            return proof.state()
+            async with alone:
+                for _ in range(SLICES):
+                    await asyncio.wrap_future(runs.on_worker(lambda: proof.advance(SLICE_SECONDS)))
+                return proof.state()
 
         return await said(counted())
 

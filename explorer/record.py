@@ -8,9 +8,13 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from decoders.trace import Trace
+from decoders.trace import Step, Trace
 from explorer.folds import Fold
+from explorer.kept import step_bytes
 from explorer.requests import Choice
+from explorer.slices import Sliced
+
+PIECE_OPS = 8000  # changes of a lane's picture in one answer to a page; what is beyond them comes in the next
 
 
 @dataclass
@@ -23,12 +27,22 @@ class Record:
     folds: dict[str, Fold] = field(default_factory=dict)
     problem: str | None = None
     slots: int | None = None  # KV slots the lane held last, while it held any
+    step: Sliced | None = None  # the step under way, between two slices of it too
+    kept: int = 0  # bytes of the trace and the rows, roughly
 
     def fold(self, view: str) -> Fold:
         """The fold of one view, made when first asked for."""
-        if view not in self.folds:
-            self.folds[view] = Fold(view, self.trace)
-        return self.folds[view]
+        return self.folds.get(view) or self.folds.setdefault(view, Fold(view, self.trace))
+
+    def add(self, step: Step, row: dict) -> None:
+        """A step that the trace has by now, with its row; readers count the rows, so these come last."""
+        self.kept += step_bytes(step)
+        self.rows.append(row)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return self.kept + sum(fold.bytes for fold in list(self.folds.values()))
 
 
 @dataclass
@@ -46,6 +60,17 @@ class Run:
     stepped: float = 0.0
     models: Choice | None = None  # what its lanes were made with; None for the app's own
     asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them
+    closing: int = 0  # lanes that are being stopped in the middle of a step, and may tell what they have
+
+    @property
+    def told(self) -> str:
+        """The state as the page should take it: over only when nothing more will come."""
+        return "running" if self.closing else self.state
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return sum(record.bytes for record in list(self.records))
 
     def open_lanes(self) -> list[Record]:
         """The lanes that can still step."""
@@ -58,19 +83,26 @@ class Run:
             loop.call_soon_threadsafe(event.set)
 
 
-def answer(run: Run, cursors: list[dict]) -> dict:
-    """The new ops of the view on show, the new chips and cost rows, and the state of each lane."""
-    lanes = []
-    for record, cursor in zip(run.records, cursors, strict=False):
+def answer(run: Run, cursors: list[dict], most: int | None = None, known: str = "") -> dict:
+    """The new ops of the view on show, the new chips and cost rows, and the state of each lane.
+
+    most: ops of a lane's picture, or chips, after which the rest waits for the next question; `more` says
+    that there is a rest, and the state then stays the one that is `known`.
+    """
+    state, lanes, more = run.told, [], False
+    for record, cursor in zip(list(run.records), cursors, strict=False):
         count, trace = len(record.rows), record.trace
         fold, text = record.fold(cursor["view"]), record.fold("text")
-        rows = [{**record.rows[i], "chips": text.ops(i)} for i in range(max(0, cursor["rows"]), count)]
+        ops = steps_of(fold, cursor["ops"], count, most)
+        chips = steps_of(text, cursor["rows"], count, most)
+        first = max(0, cursor["rows"])
+        more = more or max(0, cursor["ops"]) + len(ops) < count or first + len(chips) < count
         lane = {
             "view": cursor["view"],
             "from": cursor["ops"],
-            "ops": [fold.ops(i) for i in range(max(0, cursor["ops"]), count)],
+            "ops": ops,
             "rows_from": cursor["rows"],
-            "rows": rows,
+            "rows": [{**record.rows[first + i], "chips": made} for i, made in enumerate(chips)],
             "count": count,
             "badge": trace.badge,
             "ended": trace.ended if record.lane is None else None,
@@ -81,12 +113,27 @@ def answer(run: Run, cursors: list[dict]) -> dict:
         if cursor["rows"] <= 0:
             lane["text_head"] = text.head
         lanes.append(lane)
-    return {"run": run.id, "state": run.state, "lanes": lanes, "now": time.time()}
+    state = known if more and known else state
+    return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
+
+
+def steps_of(fold: Fold, first: int, count: int, most: int | None) -> list[list[dict]]:
+    """The ops of the steps from `first` up to `count`, or until there are `most`; at least of one step."""
+    found, size = [], 0
+    for index in range(max(0, first), count):
+        if most is not None and found and size >= most:
+            break
+        found.append(fold.ops(index))
+        size += len(found[-1])
+    return found
 
 
 def still(trace: Trace) -> Trace:
     """A copy that does not grow with its lane; steps never change once they are there."""
-    costs = copy.deepcopy(trace.costs)
+    costs = copy.copy(trace.costs)
+    for name, value in vars(costs).items():
+        if isinstance(value, list | set):
+            setattr(costs, name, value.copy())
     return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
 
 

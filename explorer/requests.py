@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 
 from decoders import begin as beginnings
+from explorer.off_loop import encoded, soon
 
 MAX_LANES = 4
 MAX_NEW_TOKENS = 512
@@ -141,7 +142,7 @@ def number(value: object) -> float:
 async def said(awaitable) -> str:
     """What is awaited as JSON text; an error as `{"error": sentence}`."""
     try:
-        return json.dumps(await awaitable, separators=(",", ":"))
+        return await soon(encoded, await awaitable)
     except (KeyError, TypeError, IndexError) as error:
         return json.dumps(
             {"error": f"The page asked for something unusable ({type(error).__name__}); reload it."}

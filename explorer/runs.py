@@ -2,11 +2,11 @@
 
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
 pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still, at
-once if its page says that it leaves, and goes on when it is pulled again.
+once if its page says that it leaves, and goes on when it is pulled again. A long step is left in the middle
+when it is others' turn (slices.py). What is kept of all runs is bounded by bytes (kept.py).
 """
 
 import asyncio
-import logging
 import secrets
 import threading
 import time
@@ -15,21 +15,26 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from decoders.trace import Trace
+from explorer import kept, stepping
 from explorer.folds import row
-from explorer.record import Record, Run, answer, held, still
-from explorer.requests import MAX_LANES, check, sentence
+from explorer.off_loop import soon
+from explorer.record import PIECE_OPS, Record, Run, answer, still
+from explorer.requests import MAX_LANES, check
+from explorer.slices import SLICE_SECONDS, Sliced
 
-MAX_RUNS = 24  # in the whole process; the oldest that does not run makes room
+MAX_RUNS = 128  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
 PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long: slow pages see fewer frames
 UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: its page is gone or very slow
-FORGET_SECONDS = 600.0  # ... and is dropped after so long
-GONE = "This run is gone: it was stopped for too long or made room for others. Press Run to start again."
+FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after so long, however much memory there is
+WEIGH_SECONDS = 0.5  # between two looks at what all runs take
+GONE = (
+    "This run is gone: the app keeps only so many runs, and newer ones took its place. What is on screen "
+    "stays; press Run to decode again."
+)
 
 ASKED = ("prompt", "max_new_tokens", "chat")
 FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
-
-log = logging.getLogger(__name__)
 
 
 class Runs:
@@ -40,10 +45,9 @@ class Runs:
         self.runs: dict[str, Run] = {}
         self.order: deque[str] = deque()  # whose turn it is
         self.wake = threading.Condition()
-        self.jobs: deque[tuple[Callable, Future]] = (
-            deque()
-        )  # all else that touches models: only the worker may
+        self.jobs: deque[tuple[Sliced, Future]] = deque()  # all else that touches models: only the worker may
         self.worker: threading.Thread | None = None
+        self.weighed = 0.0  # when it was looked at last what all runs take
         self.closed = False
 
     def start(self, request: dict, session: str, state: str = "running") -> Run:
@@ -74,7 +78,7 @@ class Runs:
             costs = type(record.trace.costs)()
             for step in record.trace.steps:
                 costs.add(step)
-                record.rows.append(row(costs, step.seconds, None, None))
+                record.add(step, row(costs, step.seconds, None, None))
         run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
         run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
         with self.wake:
@@ -94,16 +98,14 @@ class Runs:
             try:
                 self._room_for_lane(run, replace)
             except ValueError:  # another lane came in the meantime
-                self.jobs.append((lane.close, Future()))
+                self._later(lane.close)
                 raise
             record = Record(lane.trace, lane)
             if replace is None:
                 run.records.append(record)
             else:
                 old, run.records[replace] = run.records[replace], record
-                if old.lane is not None:
-                    self.jobs.append((old.lane.close, Future()))
-                    old.lane = None
+                self._close_lane(run, old)
             if run.state == "paused":
                 run.due.append(record)  # what it begins with is shown at once
             else:
@@ -184,14 +186,15 @@ class Runs:
             if self.worker is None:
                 self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
                 self.worker.start()
-            self.jobs.append((job, future))
+            self.jobs.append((Sliced(job), future))
             self.wake.notify()
         return future
 
     async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
         """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
 
-        Lanes without a cursor, which have come since the page asked, are left out.
+        Lanes without a cursor, which have come since the page asked, are left out; so is what is beyond
+        `PIECE_OPS`, see `answer`.
         Answers when there is something or the state is no longer `known`, at the latest after `wait` seconds.
         """
         run = self.find(run_id)
@@ -210,14 +213,14 @@ class Runs:
             news = any(
                 len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
             )
-            if news or run.state != known or time.monotonic() >= until:
+            if news or run.told != known or time.monotonic() >= until:
                 break
             try:
                 await asyncio.wait_for(event.wait(), until - time.monotonic())
             except TimeoutError:
                 break
         run.waiters = [w for w in run.waiters if w[1] is not event]
-        return answer(run, cursors)
+        return await soon(answer, run, cursors, PIECE_OPS, known)
 
     def close(self) -> None:
         """Stops the worker and closes all lanes."""
@@ -238,8 +241,25 @@ class Runs:
     def _close(self, run: Run) -> None:
         run.due.clear()
         for record in run.open_lanes():
-            self.jobs.append((record.lane.close, Future()))
-            record.lane = None
+            self._close_lane(run, record)
+
+    def _close_lane(self, run: Run, record: Record) -> None:
+        lane, record.lane = record.lane, None
+        if lane is None:
+            return
+        halfway = record.step is not None
+        run.closing += halfway
+
+        def close() -> None:
+            stepping.end(record, lane)
+            with self.wake:
+                run.closing -= halfway
+                run.changed()
+
+        self._later(close)
+
+    def _later(self, job: Callable) -> None:
+        self.jobs.append((Sliced(job), Future()))
 
     def _drop(self, run: Run) -> None:
         self._close(run)
@@ -255,7 +275,7 @@ class Runs:
         others = [run for run in self.runs.values() if run.session]
         if len(others) < MAX_RUNS:
             return
-        quiet = [run for run in others if run.state != "running" or self._unheard(run)]
+        quiet = [run for run in others if self._quiet(run)]
         if not quiet:
             raise ValueError(
                 f"{MAX_RUNS} runs are under way already; wait until one has ended, then press Run again."
@@ -279,9 +299,28 @@ class Runs:
         return min([1.0, *(max(0.001, run.stepped + PATIENCE_SECONDS - now) for run in waiting)])
 
     def _forget(self) -> None:
+        """Drops what nobody has asked for in a very long time, and what is too much."""
+        now = time.monotonic()
+        if now - self.weighed < min(WEIGH_SECONDS, FORGET_SECONDS):
+            return
+        self.weighed = now
         for run in list(self.runs.values()):
-            if run.session and time.monotonic() - run.heard > FORGET_SECONDS:
+            if run.session and now - run.heard > FORGET_SECONDS:
                 self._drop(run)
+        quiet = [run for run in self.runs.values() if run.session and self._quiet(run)]
+        gone, ending = kept.too_much(self.runs.values(), quiet, now)
+        for run in gone:
+            self._drop(run)
+        if ending is not None:
+            for record in ending.open_lanes():
+                record.problem = kept.CROWDED
+            ending.state = "stopped"
+            self._close(ending)
+            ending.changed()
+
+    def _quiet(self, run: Run) -> bool:
+        """Whether it may make room for others: nothing is computed for it now."""
+        return run.state != "running" or self._unheard(run)
 
     def _work(self) -> None:
         while True:
@@ -290,16 +329,28 @@ class Runs:
                 turn = self._next()
                 if turn is None and not self.jobs and not self.closed:
                     self.wake.wait(timeout=self._rest())
-                jobs, self.jobs = self.jobs, deque()
-                if self.closed and not jobs:
+                if self.closed and not self.jobs:
                     return
-            for job, future in jobs:
-                try:
-                    future.set_result(job())
-                except BaseException as error:
-                    future.set_exception(error)
+            self._serve()
             if turn is not None:
                 self._advance(*turn)
+
+    def _serve(self) -> None:
+        """The jobs that wait, for about a slice; one that takes longer is gone on with after the others."""
+        until = time.monotonic() + SLICE_SECONDS
+        for _ in range(len(self.jobs)):
+            job, future = self.jobs.popleft()
+            if not future.running() and not future.set_running_or_notify_cancel():
+                continue  # nobody waits for it any more
+            try:
+                if job.go_on():
+                    future.set_result(job.result)
+                else:
+                    self.jobs.append((job, future))
+            except BaseException as error:
+                future.set_exception(error)
+            if time.monotonic() >= until:
+                break
 
     def _next(self) -> tuple[Run, Record] | None:
         """The next lane to step: runs take turns, and so do the lanes of a run."""
@@ -311,30 +362,26 @@ class Runs:
             if not run.due and run.state == "running":
                 run.due.extend(run.open_lanes())
             while run.due:
-                record = run.due.popleft()
-                if record.lane is not None:
-                    return run, record
+                if run.due[0].lane is not None:
+                    return run, run.due[0]
+                run.due.popleft()
         return None
 
     def _advance(self, run: Run, record: Record) -> None:
-        """One step of one lane, on the worker's thread."""
+        """A slice of one lane's step, on the worker's thread."""
         lane = record.lane
         if lane is None:  # closed since it was chosen
             return
-        try:
-            step = lane.advance()
-            if step is not None:
-                if record.trace.ended is None:  # a lane that has ended has given its slots back
-                    record.slots = held(lane)
-                record.rows.append(row(record.trace.costs, step.seconds, time.time(), record.slots))
-        except Exception as error:
-            record.problem = sentence(error)
-            if not isinstance(error, ValueError):
-                log.exception("A lane failed")
+        over = stepping.go_on(record, lane)
         with self.wake:
-            if (record.problem or record.trace.ended is not None) and record.lane is not None:
-                self.jobs.append((lane.close, Future()))
-                record.lane = None
+            if run.due and run.due[0] is record:  # else it was paused, stepped or closed meanwhile
+                run.due.popleft()
+                if not over:
+                    run.due.append(record)
+            if not over:
+                return
+            if record.problem or record.trace.ended is not None:
+                self._close_lane(run, record)
             run.hungry, run.stepped = False, time.monotonic()
             if run.state in ("running", "paused") and not run.open_lanes():
                 failed = all(r.problem for r in run.records)

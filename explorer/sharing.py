@@ -9,7 +9,7 @@ import binascii
 
 from explorer.container import container, named, pack, settings, unpack
 from explorer.loading import Loader
-from explorer.record import Run, answer
+from explorer.record import PIECE_OPS, Run, answer
 from explorer.replay import replay_html
 from explorer.requests import number, said
 from explorer.runs import Runs
@@ -102,6 +102,6 @@ def shown(runs: Runs, data: object, session: str) -> dict:
         "run": run.id,
         "title": named(setup["prompt"]),
         "setup": setup,
-        "answer": answer(run, cursors),
+        "answer": answer(run, cursors, PIECE_OPS),
         "declarations": list(declared.values()),
     }

@@ -293,6 +293,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       else this.playback.seek(this.playback.position, false);
       this.emit("data");
       this.status();
+      if (answer.more && this.run.over) this.refresh(); // a large picture comes in pieces
     }
 
     // Asks again at once, for instance for a view that has just been chosen.

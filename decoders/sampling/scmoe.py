@@ -87,7 +87,7 @@ def tell_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
 
 def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
     """The row [1, V] after the lane's tip, and the experts that read the tip told under `name`."""
-    with watched(routers(model)) as seen:
+    with lane.undivided(), watched(routers(model)) as seen:
         # hidden, since a row that another lane left would not say which experts made it
         row = lane.score([lane.tip], role=role, hidden=True)
     tell_experts(lane, name, seen)

@@ -144,6 +144,7 @@ class Search:
 
     def simulate(self, state: State) -> None:
         """Down the tree to a new state, and back with what it is worth."""
+        self.lane.breathe()  # where all texts are whole, nothing below tells anything
         way = []
         while state.edges:
             edge = self.choose(state)

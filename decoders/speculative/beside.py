@@ -6,7 +6,7 @@ What is told, and in which order, is the same either way, but for the times. Kno
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 import torch
 
@@ -25,6 +25,7 @@ class Beside:
 
     def __init__(self, lane: Lane, concurrent: bool):
         self.lane, self.worker, self.stream, self.asked = lane, None, None, 0
+        self.alone = ExitStack()  # while a forward is under way no other lane may ask the target
         if not concurrent:
             return
         target, draft = lane.models["target"].engine, lane.models["draft"].engine
@@ -43,6 +44,7 @@ class Beside:
     def __exit__(self, *error: object) -> None:
         if self.worker is not None:
             self.worker.shutdown(wait=True)
+        self.alone.close()
 
     def score(self, nodes: list[int], kind: str = "verify") -> Callable[[], torch.Tensor]:
         """Begins a target forward over `nodes`, whose tokens all exist. The answer, called once, waits for it
@@ -54,10 +56,12 @@ class Beside:
             return lambda: lane.score(nodes, kind)
         if self.stream is not None:
             self.stream.wait_stream(torch.cuda.current_stream(self.stream.device))
+        self.alone.enter_context(lane.undivided())
         running = self.worker.submit(self._forward, nodes, kind)
 
         def answer() -> torch.Tensor:
             logits, forward = running.result()
+            self.alone.close()
             lane.tell_forward(forward)
             return logits
 

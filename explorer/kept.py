@@ -1,0 +1,86 @@
+"""How many bytes runs take in memory, estimated as they grow, and what goes first when that is too much.
+
+The estimates are sums over the parts of events and marks, with the sizes that these have in CPython; a test
+holds them against what the interpreter says it has allocated. Knows records and folds, no worker.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from decoders.trace import Step
+
+if TYPE_CHECKING:
+    from explorer.record import Run
+
+KEPT_BYTES = 256 * 2**20  # of all runs together; above, what is done and was seen longest ago goes
+MOST_BYTES = 4 * KEPT_BYTES  # if all of it is under way; above, the largest run ends
+FOLD_REST_SECONDS = 30.0  # a view that nobody has read for so long is folded again when it is wanted
+CROWDED = (
+    "Stopped: all runs together take more memory than the app may use. What was decoded stays; ask for fewer "
+    "tokens, lanes or candidates."
+)
+
+ROW, STEP = 1500, 200  # a step's row of costs; the step itself
+EVENT = {"Forward": 220, "Propose": 160, "Verdict": 190, "Score": 420, "Distribution": 220, "Commit": 240,
+         "Cell": 200, "Depend": 160, "Note": 240}  # fmt: skip
+OFFERED = 120  # a token of a distribution: a list of two numbers
+OP, NODE = 600, 200  # a change that a view makes; what it remembers of an event about a node, while it grows
+REMEMBERED = ("Propose", "Verdict")
+
+
+def step_bytes(step: Step) -> int:
+    """Roughly what a step of a trace takes, its row of costs included."""
+    found = STEP + ROW
+    for event in step.events:
+        kind = type(event).__name__
+        found += EVENT.get(kind, 250)
+        if kind == "Distribution":
+            found += OFFERED * len(event.top)
+    return found
+
+
+def ops_bytes(ops: list[dict]) -> int:
+    """Roughly what a view's changes of one step take."""
+    return 120 + OP * len(ops)
+
+
+def memory_of(step: Step) -> int:
+    """Roughly what a view that still grows remembers of a step, besides its changes."""
+    return NODE * sum(type(event).__name__ in REMEMBERED for event in step.events)
+
+
+def too_much(runs: Iterable["Run"], quiet: list["Run"], now: float) -> tuple[list["Run"], "Run | None"]:
+    """What must go so that `runs` fit: those of the `quiet` ones to be dropped, seen longest ago first, and a
+    run under way that must end. Before these, views that nobody reads go, here and now.
+    """
+    runs = list(runs)
+    excess = sum(run.bytes for run in runs) - KEPT_BYTES
+    if excess > 0:
+        excess -= dropped_folds(runs, excess, now)
+    gone: list[Run] = []
+    for run in sorted(quiet, key=lambda run: run.heard):
+        if excess <= 0:
+            return gone, None
+        gone.append(run)
+        excess -= run.bytes
+    if excess <= MOST_BYTES - KEPT_BYTES:
+        return gone, None
+    under_way = [run for run in runs if run.open_lanes() and run not in gone]
+    return gone, max(under_way, key=lambda run: run.bytes, default=None)
+
+
+def dropped_folds(runs: Iterable["Run"], excess: int, now: float) -> int:
+    """Drops views that nobody reads, the longest unread first, up to `excess` bytes; how many were freed."""
+    resting = [
+        (fold.read, record, name)
+        for run in runs
+        for record in run.records
+        for name, fold in list(record.folds.items())
+        if now - fold.read >= FOLD_REST_SECONDS
+    ]
+    freed = 0
+    for _, record, name in sorted(resting, key=lambda one: one[0]):
+        if freed >= excess:
+            break
+        freed += record.folds.pop(name).bytes
+    return freed

@@ -1,0 +1,38 @@
+"""A lane whose steps are long: each is made of many pieces, and between two of them it lets others compute."""
+
+from decoders.limits import AtLimit, others_turn
+from decoders.trace import Note, Step, Trace
+
+
+class LongLane:
+    """`steps` steps of `pieces` pieces each, a note for each piece; what is told of a step that is ended in
+    the middle is kept, as a lane does it.
+    """
+
+    def __init__(self, pieces: int, steps: int = 1):
+        self.pieces, self.left, self.done, self.closed = pieces, steps, 0, 0
+        self.trace = Trace("long", "Long", {}, 0, {"target": "script"}, [0], {0: b"Once"}, "")
+
+    def advance(self) -> Step | None:
+        """A step; None after the last."""
+        if self.trace.ended is not None or not self.left:
+            self.trace.ended = self.trace.ended or "The script has ended."
+            return None
+        events, ending = [], None
+        try:
+            for _ in range(self.pieces):
+                others_turn()
+                self.done += 1
+                events.append(Note(f"Piece {self.done}."))
+        except AtLimit as error:
+            ending = str(error)
+        self.left -= 1
+        step = Step(len(self.trace.steps), events, 0.1 * (1 + len(self.trace.steps)))
+        self.trace.append(step)
+        self.trace.ended = ending
+        return step
+
+    def close(self) -> None:
+        """May be called twice."""
+        self.closed += 1
+        self.trace.ended = self.trace.ended or "Stopped by hand."
