@@ -6,7 +6,7 @@ all of them.
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
@@ -95,32 +95,46 @@ class Script:
         return torch.tensor([self._next(tag) for _ in range(count)], dtype=torch.float64)
 
 
+SLIVER = 1e-13  # a part of [0, 1) that is smaller than this is a rounding error
+
+
 class Exhaustive:
     """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the
     probabilities.
+
+    As in `Random`, a tag stands for one uniform number: each outcome says in which part of [0, 1) it lies.
+    So a tag that is asked again is no fresh draw.
     """
 
     def __init__(self) -> None:
         self.forced: list[int] = []  # option to take at each draw of the coming history
         self.taken: list[tuple[int, int]] = []  # (option, number of options) at each draw of this history
+        self.parts: dict[Tag, tuple[float, float]] = {}  # tag -> where its number lies in this history
         self.probability = 1.0
 
-    def _take(self, options: Sequence[tuple[int, float]]) -> Draw:
+    def _take(self, options: Iterable[tuple[int, float]], tag: Tag) -> Draw:
+        """One of the options (value, probability), which share [0, 1) in their order."""
+        low, high = self.parts.get(tag, (0.0, 1.0))
+        found, start = [], 0.0
+        for value, probability in options:
+            left, right = max(start, low), min(start + probability, high)
+            if right - left > SLIVER:
+                found.append((value, left, right))
+            start += probability
         at = len(self.taken)
         option = self.forced[at] if at < len(self.forced) else 0
-        self.taken.append((option, len(options)))
-        value, probability = options[option]
-        self.probability *= probability
+        self.taken.append((option, len(found)))
+        value, *self.parts[tag] = found[option]
+        self.probability *= (found[option][2] - found[option][1]) / sum(b - a for _, a, b in found)
         return Draw(value, None)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
-        options = [(True, probability), (False, 1.0 - probability)]
-        return self._take([o for o in options if o[1] > 0.0])
+        return self._take([(True, probability), (False, 1.0 - probability)], tag)
 
     def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
         values = weights.double().tolist()
         total = list(accumulate(values))[-1]
-        return self._take([(i, w / total) for i, w in enumerate(values) if w > 0.0])
+        return self._take([(i, w / total) for i, w in enumerate(values)], tag)
 
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
         raise ValueError(f"The outcomes of {tag} are continuous: they cannot all be walked.")
@@ -130,7 +144,7 @@ class Exhaustive:
         law: dict[Hashable, float] = {}
         self.forced = []
         while True:
-            self.taken, self.probability = [], 1.0
+            self.taken, self.parts, self.probability = [], {}, 1.0
             outcome = run(self)
             law[outcome] = law.get(outcome, 0.0) + self.probability
             while self.taken and self.taken[-1][0] + 1 == self.taken[-1][1]:

@@ -145,7 +145,7 @@ def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator
         scores = lane.process(logits, [node])
         if not scores.isfinite().any():
             return segment
-        token = pick(lane, scores[0], ("sample", lane.tree.depths[node] + 1, *([attempt] if attempt else [])))
+        token = pick(lane, scores[0], tag(lane, node, attempt))
         logprob = float(offers[node][token])
         node = lane.propose(node, token, logprob, slot=attempt)
         segment.nodes.append(node)
@@ -156,11 +156,20 @@ def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator
         yield
 
 
+def tag(lane: Lane, node: int, attempt: int) -> tuple:
+    """The name of the draw below `node`: that of plain sampling for what is drawn there first. Whatever has
+    been drawn so deep before was looked at, and thrown away for its reward.
+    """
+    depth = lane.tree.depths[node] + 1
+    first = attempt == 0 and depth > max(lane.tree.depths)
+    return ("sample", depth) if first else ("sample", depth, lane.written, attempt)
+
+
 def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
     """Whether the segment is accepted; tells its reward, the threshold and the draw."""
     last, reward = segment.nodes[-1], segment.reward
     chance = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
-    accepted, u = lane.chooser.bernoulli(chance, ("segment", lane.tree.depths[last], attempt))
+    accepted, u = lane.chooser.bernoulli(chance, ("segment", lane.written, attempt))
     drawn = {} if u is None else {"u": u}
     lane.rank(last, "reward", reward, threshold=tau, accepted_with=chance, **drawn)
     why = f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {chance:.3f}"

@@ -23,7 +23,7 @@ def walk(question: Question) -> Walk:
         weights.append(min(weights[-1] * p / q, 1.0))
         chance = passing(question, node, weights[-1])
         compared.append((p, q))
-        tests.append((chance, *question.chooser.bernoulli(chance, ("accept", question.position + i, 0))))
+        tests.append((chance, *question.chooser.bernoulli(chance, ("accept", question.position, i))))
     kept = max((i for i, (_, passed, _) in enumerate(tests, 1) if passed), default=0)
     found = Walk(path=chain[1 : kept + 1])
     for i, ((p, q), (chance, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):

@@ -128,9 +128,9 @@ def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
 def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
     """Tokens below `parent`, each drawn from what the earlier ones left of the law of scores [1, V]."""
     draft.q[parent] = q = left = law(lane, scores)[0]
-    depth = lane.tree.depths[parent] + 1
+    root, depth = lane.tree.depths[draft.root], lane.tree.depths[parent] + 1
     while bool((left > 0.0).any()):
-        token = lane.chooser.categorical(left, ("draft", depth, len(draft.nodes) + 1)).value
+        token = lane.chooser.categorical(left, ("draft", root, depth, len(draft.nodes) + 1)).value
         yield token, float(left[token]), math.log(float(q[token]))
         left = without(left, token)
 

@@ -146,15 +146,16 @@ def sampled(
     """For each law q of `laws` [level, V] up to as many children drawn from it as `counts` says; returns the
     new nodes.
 
-    The draws of one level are kept apart by the rank of the parent in its level and by the slot.
+    The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
+    level and the slot: a verifier may have looked at draws of an earlier round that came to nothing.
     """
-    depth, born = lane.tree.depths[level[0]] + 1, []
+    root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, []
     for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
         draft.q[parent] = left = q
         for slot in range(count):
             if slot and not bool((left > 0).any()):
                 break
-            token = lane.chooser.categorical(left, ("draft", depth, rank, slot)).value
+            token = lane.chooser.categorical(left, ("draft", root, depth, rank, slot)).value
             born.append(
                 draft.propose(lane, parent, token, math.log(float(q[token])), source="draft", fill=fill)
             )
@@ -167,11 +168,11 @@ def repeated(lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, cou
     """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node.
     Returns how often each new node was drawn.
     """
-    depth, born = lane.tree.depths[level[0]] + 1, Counter()
+    root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, Counter()
     for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
         draft.q[parent], node_of = q, {}
         for slot in range(count):
-            token = lane.chooser.categorical(q, ("draft", depth, rank, slot)).value
+            token = lane.chooser.categorical(q, ("draft", root, depth, rank, slot)).value
             if token not in node_of:
                 chance = math.log(float(q[token]))
                 node_of[token] = draft.propose(

@@ -36,6 +36,7 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
         phi, value, level = {lane.tip: 0.0}, {lane.tip: 0.0}, [lane.tip]
+        root = lane.tree.depths[lane.tip]
         for _ in range(min(depth, most)):
             if not level:
                 break
@@ -47,7 +48,7 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
                 values = logs
                 if fill != FIXED:
                     draft.q[node] = q
-                    values = perturbed(lane.chooser, value[node], logs, ("draft", at, rank))
+                    values = perturbed(lane.chooser, value[node], logs, ("draft", root, at, rank))
                 best = values.topk(min(width, len(q)))
                 candidates += [
                     (total, float(logs[token]), node, token)

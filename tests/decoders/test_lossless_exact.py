@@ -96,6 +96,32 @@ def test_parts_that_fit_together_have_the_target_s_law(models, shape, verifier):
     check("speculation", pair(models), {**parts, "temperature": 1.2}, length=3, rounds=1)
 
 
+EXACT = [("chain", verifier) for verifier in ("token rejection", "block", "traversal", "K-SEQ")] + [
+    ("chains", "K-SEQ"), ("chains", "token rejection with replacement"), ("chains", "node sampling"),
+    ("widths", "token rejection"), ("widths", "traversal"),
+    ("widths, with replacement", "token rejection with replacement"), ("best slots", "token rejection"),
+    ("best slots", "traversal"), ("good slots", "token rejection"), ("good slots", "traversal"),
+    ("best paths", "node sampling"), ("expand and rerank", "node sampling"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "verifier"), EXACT)
+def test_what_an_earlier_round_looked_at_bends_nothing(shape, verifier):
+    """All rounds: a draw that was thrown away must not come again for the same place."""
+    models = {role: TableModel(random_table(seed, 2, 2.0), 2) for role, seed in (("target", 3), ("draft", 4))}
+    parts = {"shape": shape, "verifier": verifier, "depth": 2, "width": 2, "budget": 2}
+    check("speculation", models, {**parts, "temperature": 1.2}, length=3)
+
+
+@pytest.mark.parametrize(("strategy", "parameters"), [
+    ("speculation", {"shape": "chain", "verifier": "block", "depth": 2}),
+    ("speculation", {"shape": "chain", "verifier": "traversal", "depth": 2}),
+    ("speculation", {"shape": "widths", "verifier": "traversal", "depth": 2, "width": 2}),
+])  # fmt: skip
+def test_paths_that_are_judged_as_a_whole_over_several_rounds(strategy, parameters):
+    check(strategy, pair("far"), {**parameters, "temperature": 1.2}, length=3)
+
+
 @pytest.mark.parametrize(("strategy", "parameters"), [
     ("spectr", {"num_chains": 2, "num_assistant_tokens": 2}), ("dyspec", {"budget": 4}),
     ("dyspec", {"budget": 4, "threshold": 0.15}),

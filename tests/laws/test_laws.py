@@ -6,6 +6,7 @@ model.
 
 import dataclasses
 import math
+from collections import Counter
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders import registry, trace
+from decoders.chooser import Random
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel
 from decoders.sequences import SequenceEngine
@@ -75,10 +77,13 @@ def no_slot_is_lost(models, endless):
         assert not model.engine.trunks
 
 
-def start(name, models, prompt=PROMPTS[0], new_tokens=12, seed=0, parameters=None, **limits) -> Lane:
+def start(
+    name, models, prompt=PROMPTS[0], new_tokens=12, seed=0, parameters=None, chooser=None, **limits
+) -> Lane:
     name, *changes = name.split()
     parameters = dict(change.split("=") for change in changes) | (parameters or {})
-    return Lane(name, list(prompt), models, parameters, seed, Limits(max_new_tokens=new_tokens, **limits))
+    limited = Limits(max_new_tokens=new_tokens, **limits)
+    return Lane(name, list(prompt), models, parameters, seed, limited, chooser)
 
 
 def told(step: trace.Step) -> list[dict]:
@@ -161,6 +166,45 @@ def test_committed_log_probabilities_are_the_targets_own(name, models, prompt, f
 def test_one_seed_gives_one_trace(name, models):
     first, second = start(name, models, seed=5).run(), start(name, models, seed=5).run()
     assert [told(s) for s in first.steps] == [told(s) for s in second.steps]
+
+
+class Once(Random):
+    """Random, which counts how often each tag is asked for."""
+
+    def __init__(self, seed: int):
+        super().__init__(seed)
+        self.asked: Counter = Counter()
+
+    def bernoulli(self, probability, tag):
+        self.asked[tag] += 1
+        return super().bernoulli(probability, tag)
+
+    def categorical(self, weights, tag):
+        self.asked[tag] += 1
+        return super().categorical(weights, tag)
+
+    def uniforms(self, count, tag):
+        self.asked[tag] += 1
+        return super().uniforms(count, tag)
+
+
+@every_strategy
+def test_no_number_decides_twice(name, models):
+    """A draw that was looked at and thrown away says something: asked for again, it would bend the law of the
+    text. Whatever a person may choose, the same tag never comes again in a lane.
+    """
+    strategy, hot = registry.get(name), {}
+    if any(p.name == "temperature" for p in strategy.parameters):
+        hot = {"temperature": 0.9}
+    chosen = [{p.name: value} for p in strategy.parameters for value in p.choices or () if value != p.default]
+    for parameters in ({}, *chosen):
+        chooser = Once(0)
+        try:
+            lane = start(name, models, new_tokens=20, parameters=hot | parameters, chooser=chooser)
+        except ValueError:  # two parameters do not fit together, or a scorer is not there
+            continue
+        lane.run()
+        assert chooser.asked.total() == len(chooser.asked), chooser.asked.most_common(3)
 
 
 @every_case
