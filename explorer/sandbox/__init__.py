@@ -87,15 +87,23 @@ def protection() -> Protection:
 @cache
 def tried() -> tuple[str, ...]:
     """The layers that hold, seccomp only where an honest program runs and none of the probes gets through."""
+    for _ in range(3):  # on a machine that is very busy an honest program may be too slow
+        found = tried_once()
+        if "seccomp" in found:
+            break
+    return tuple(sorted(found))
+
+
+def tried_once() -> frozenset[str]:
+    """The same, tried but once."""
     try:
         cell = process.ready()
     except (ValueError, OSError):  # here no process can be started at all
-        return ()
-    layers = cell.held
+        return frozenset()
     honest = process.run_in(cell, asked(HONEST, "f", [(100,)]))
-    if cell.sealed and not (honest.values == ["190"] and all(map(refused, PROBES))):
-        layers -= {"seccomp"}
-    return tuple(sorted(layers))
+    if cell.sealed and honest.values == ["190"] and all(map(refused, PROBES)):
+        return cell.held
+    return cell.held - {"seccomp"}
 
 
 def refused(probe: str) -> bool:

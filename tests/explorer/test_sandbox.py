@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import threading
-import time
 
 import pytest
 
@@ -176,14 +175,7 @@ def test_a_process_that_has_ended_while_it_waited_is_replaced():
     assert call("def f(x): return x", "f", [(3,)]).values == ["3"]
 
 
-def test_whoever_asks_waits_no_longer_than_the_wall_clock_allows(monkeypatch):
-    monkeypatch.setattr(process, "WALL_SECONDS", 0.2)
-    began = time.monotonic()
-    assert "was stopped" in call("def f(x):\n    while True: pass", "f", [(1,)]).failed
-    assert time.monotonic() - began < 1.5  # the start of a process is in it
-
-
-def test_a_flood_is_cut_off(monkeypatch):
+def test_a_flood_is_cut_off():
     assert "too long" in call("def f(x): return 'x' * 9000", "f", [(1,)] * 200).failed
     assert "too long" in bare(body("import os", "while True: os.write(1, b'x' * 60000)")).failed
     (value,) = call("def f(x): return 'x' * 10 ** 6", "f", [(1,)]).values
