@@ -2,8 +2,9 @@
 on.
 
 `decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start`
-drive the real app in headless Chromium (see explorer/page_bench.py); `visitors` are twenty people at once.
-Absolute times say little on a shared machine; ratios hold.
+drive the real app in headless Chromium (see explorer/page_bench.py); `visitors` are many people at once,
+`soak` is what a thousand short runs leave in the memory. Absolute times say little on a shared machine;
+ratios hold.
 """
 
 import argparse
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
         "page": page,
         "start": start,
         "visitors": visitors,
+        "soak": soak,
         "big": big,
     }
     for name in options.only or []:
@@ -198,11 +200,18 @@ def start(options: argparse.Namespace) -> list[dict]:
     return page_bench.starting(options)
 
 
-def visitors(options: argparse.Namespace) -> list[dict]:
-    """Twenty people who press Run together: how long each waits for a step."""
+def visitors(options: argparse.Namespace) -> Iterable[dict]:
+    """Many people who press Run together: how long each waits for a step, and what is lost."""
     from explorer import visitors_bench
 
     return visitors_bench.visiting(options)
+
+
+def soak(options: argparse.Namespace) -> Iterable[dict]:
+    """The app's memory over a thousand short runs."""
+    from explorer import visitors_bench
+
+    return visitors_bench.soaking(options)
 
 
 def big(options: argparse.Namespace) -> list[dict]:

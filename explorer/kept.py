@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from explorer.record import Run
 
 KEPT_BYTES = 256 * 2**20  # of all runs together; above, what is done and was seen longest ago goes
-MOST_BYTES = 4 * KEPT_BYTES  # if all of it is under way; above, the largest run ends
+MOST_BYTES = 4 * KEPT_BYTES  # of all runs that are under way; above, the largest ends
+LATELY_SECONDS = 5.0  # a run that was asked for within so long stays: its page is fetching the end of it
 FOLD_REST_SECONDS = 30.0  # a view that nobody has read for so long is folded again when it is wanted
 CROWDED = (
     "Stopped: all runs together take more memory than the app may use. What was decoded stays; ask for fewer "
@@ -59,14 +60,14 @@ def too_much(runs: Iterable["Run"], quiet: list["Run"], now: float) -> tuple[lis
         excess -= dropped_folds(runs, excess, now)
     gone: list[Run] = []
     for run in sorted(quiet, key=lambda run: run.heard):
-        if excess <= 0:
-            return gone, None
+        if excess <= 0 or now - run.heard < LATELY_SECONDS:
+            break
         gone.append(run)
         excess -= run.bytes
-    if excess <= MOST_BYTES - KEPT_BYTES:
+    under_way = [run for run in runs if run.open_lanes() and run not in quiet]
+    if sum(run.bytes for run in under_way) <= MOST_BYTES:
         return gone, None
-    under_way = [run for run in runs if run.open_lanes() and run not in gone]
-    return gone, max(under_way, key=lambda run: run.bytes, default=None)
+    return gone, max(under_way, key=lambda run: run.bytes)
 
 
 def dropped_folds(runs: Iterable["Run"], excess: int, now: float) -> int:

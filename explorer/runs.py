@@ -157,6 +157,7 @@ class Runs:
             for run in self.runs.values():
                 if session and run.session == session:
                     run.heard = min(run.heard, time.monotonic() - UNHEARD_SECONDS)
+                    run.owed = False
 
     def drop(self, run_id: str) -> None:
         """Ends the run, if it is still there, and forgets it."""
@@ -201,6 +202,7 @@ class Runs:
         if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
             raise ValueError("A pull needs one cursor for each lane.")
         run.heard = time.monotonic()  # not again while it waits: whoever asked may be gone by then
+        run.owed = True
         until = run.heard + min(max(wait, 0.0), 5.0)
         while True:
             event = asyncio.Event()
@@ -283,7 +285,8 @@ class Runs:
         self._drop(min(quiet, key=lambda run: run.heard))
 
     def _unheard(self, run: Run) -> bool:
-        return time.monotonic() - run.heard >= UNHEARD_SECONDS
+        """Whether its page seems gone; where many wait, a pull still gets its turn, however late."""
+        return time.monotonic() - run.heard >= UNHEARD_SECONDS and not run.owed
 
     def _ripe(self, run: Run) -> bool:
         return run.hungry or time.monotonic() - run.stepped >= PATIENCE_SECONDS
@@ -383,6 +386,7 @@ class Runs:
             if record.problem or record.trace.ended is not None:
                 self._close_lane(run, record)
             run.hungry, run.stepped = False, time.monotonic()
+            run.owed = run.owed and bool(run.due)
             if run.state in ("running", "paused") and not run.open_lanes():
                 failed = all(r.problem for r in run.records)
                 run.state = "failed" if failed else "done"

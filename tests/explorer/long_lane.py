@@ -1,4 +1,4 @@
-"""A lane whose steps are long: each is made of many pieces, and between two of them it lets others compute."""
+"""A lane whose steps are long: each is made of many pieces, and lets others compute between two of them."""
 
 from decoders.limits import AtLimit, others_turn
 from decoders.trace import Note, Step, Trace

@@ -259,6 +259,16 @@ def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
 
 
 @every_case
+def test_the_limits_of_nodes_and_seconds_are_looked_at_inside_a_step(name, endless, monkeypatch):
+    nodes, times = len(PROMPTS[0]) + 1, iter(range(10**9))
+    assert len(start(name, endless, new_tokens=40, max_nodes=nodes).run().steps) <= 2
+    monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: next(times) / 10)
+    late = start(name, endless, new_tokens=40, max_seconds=3.0).run()
+    assert late.ended == "Stopped at the limit of 3 seconds of computing; the text is kept."
+    trace.check(late.to_json())
+
+
+@every_case
 def test_models_that_take_no_tree_mask_decode_the_same(name, models):
     slow = {role: LoadedModel(m.name, m.model, m.tokenizer) for role, m in models.items()}
     for model in slow.values():
