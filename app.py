@@ -97,6 +97,8 @@ def make(options: argparse.Namespace):
 
 def main(given: list[str] | None = None) -> int:
     """Runs until it is interrupted. Returns the exit status."""
+    from explorer import tidying
+
     options = arguments(given)
     gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
     demo, launch, loader = make(options)
@@ -118,8 +120,7 @@ def main(given: list[str] | None = None) -> int:
     places = " and at ".join(place + token for place in (address, shared) if place)
     print(f"Decoding Explorer is at {places} (Ctrl+C ends it)", flush=True)
     loader.done.wait()
-    gc.freeze()
-    gc.enable()
+    tidying.begin()
     print(loader.sentence, file=sys.stderr if loader.state == "failed" else sys.stdout, flush=True)
     demo.block_thread()
     return 0

@@ -7,12 +7,12 @@ before anything is made of it. Knows traces and settings, nothing of runs or pag
 import base64
 import binascii
 import gzip
-import json
 import re
 
 from decoders import begin, imported, trace
 from decoders.trace import Trace
 from explorer import requests
+from explorer.off_loop import encoded
 
 KIND = "decoding-explorer-run"
 VERSION = 1
@@ -45,7 +45,7 @@ def settings(traces: list[Trace]) -> dict:
 
 def pack(record: dict, compressed: bool = True) -> bytes:
     """A trace's or a run's JSON form as the bytes of its file."""
-    text = json.dumps(record, separators=(",", ":"), allow_nan=False).encode()
+    text = encoded(record, finite=True).encode()
     return gzip.compress(text, mtime=0) if compressed else text
 
 

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 _soon = ThreadPoolExecutor(4, thread_name_prefix="answers")
-_whole = json.JSONEncoder(separators=(",", ":")).encode
+_any = json.JSONEncoder(separators=(",", ":")).encode
+_finite = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 DEPTH = 6  # levels that are taken apart: down to a mark of an answer, or to an event of a trace
 
 
@@ -20,14 +21,15 @@ async def soon(work: Callable, *arguments: Any) -> Any:
     return await asyncio.get_running_loop().run_in_executor(_soon, work, *arguments)
 
 
-def encoded(value: Any, depth: int = DEPTH) -> str:
-    """The JSON text of `value`, as `json.dumps` without spaces gives it.
+def encoded(value: Any, finite: bool = False, depth: int = DEPTH) -> str:
+    """The JSON text of `value`, as `json.dumps` without spaces gives it; ValueError for NaN if `finite`.
 
     It lets other threads run in between: one call for the whole would hold Python's lock until its end.
     """
+    text = _finite if finite else _any
     if depth and isinstance(value, list | tuple):
-        return "[" + ",".join([encoded(one, depth - 1) for one in value]) + "]"
+        return "[" + ",".join([encoded(one, finite, depth - 1) for one in value]) + "]"
     if depth and isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        pairs = [f"{_whole(key)}:{encoded(one, depth - 1)}" for key, one in value.items()]
+        pairs = [f"{text(key)}:{encoded(one, finite, depth - 1)}" for key, one in value.items()]
         return "{" + ",".join(pairs) + "}"
-    return _whole(value)
+    return text(value)

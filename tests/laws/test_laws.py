@@ -259,9 +259,8 @@ def test_the_limit_of_nodes_ends_a_lane_with_a_sentence(name, endless):
 
 
 @every_case
-def test_the_limits_of_nodes_and_seconds_are_looked_at_inside_a_step(name, endless, monkeypatch):
-    nodes, times = len(PROMPTS[0]) + 1, iter(range(10**9))
-    assert len(start(name, endless, new_tokens=40, max_nodes=nodes).run().steps) <= 2
+def test_the_limit_of_seconds_is_looked_at_wherever_a_step_is(name, endless, monkeypatch):
+    times = iter(range(10**9))
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: next(times) / 10)
     late = start(name, endless, new_tokens=40, max_seconds=3.0).run()
     assert late.ended == "Stopped at the limit of 3 seconds of computing; the text is kept."
