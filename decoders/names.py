@@ -57,14 +57,25 @@ def exits(name: str) -> list[int]:
     return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
 
 
+def folder_of(name: str | Path) -> Path | None:
+    """The folder that a name means, None if it means none: names that the system cannot even look up, such as
+    those of unknown people's homes, mean none.
+    """
+    try:
+        folder = Path(name).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
 def locate(name: str) -> tuple[str, str | None]:
     """(folder or Hub id, revision) for a model's name. Raises ValueError with one sentence if there is no
     such thing.
     """
-    if (SHIPPED / name / "config.json").exists() and "/" not in name:
+    if name in {path.parent.name for path in SHIPPED.glob("*/config.json")}:
         return str(SHIPPED / name), None
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = folder_of(name)
+    if folder is not None:
         if not (folder / "config.json").exists():
             raise ValueError(
                 f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
@@ -77,8 +88,8 @@ def locate(name: str) -> tuple[str, str | None]:
     identifier, _, revision = name.partition("@")
     if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
         raise ValueError(
-            f"There is no model {name!r}; use one of {', '.join(shipped())}, a folder, or a Hub id such as "
-            "owner/model."
+            f"There is no model {name[:80]!r}; use one of {', '.join(shipped())}, a folder, or a Hub id "
+            "such as owner/model."
         )
     return identifier, revision or None
 

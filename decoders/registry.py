@@ -2,6 +2,7 @@
 alone.
 """
 
+import difflib
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterator
@@ -66,7 +67,7 @@ class Parameter:
             for n in numbers
         )
         if outside or (self.kind == "choice" and parsed not in self.choices) or (lists and not parsed):
-            raise ValueError(f"{self.name} must be {self.allowed()}, not {value!r}.")
+            raise ValueError(f"{self.name} must be {self.allowed()}, not {shortened(value)}.")
         return parsed
 
     def allowed(self) -> str:
@@ -186,7 +187,7 @@ class Strategy:
         for name in given:
             if name not in known:
                 offer = ", ".join(known) or "none"
-                raise ValueError(f"{self.name} has no parameter {name!r}; it has: {offer}.")
+                raise ValueError(f"{self.name} has no parameter {shortened(name)}; it has: {offer}.")
         values = {name: p.parse(given[name]) if name in given else p.default for name, p in known.items()}
         if problem := self.together(values):
             raise ValueError(problem)
@@ -244,8 +245,9 @@ def strategies() -> dict[str, Strategy]:
 
 
 def get(name: str) -> Strategy:
-    """The strategy called `name`. Raises ValueError with one sentence that lists the known ones."""
+    """The strategy called `name`. Raises ValueError with one sentence that says which are called alike."""
     known = strategies()
     if name not in known:
-        raise ValueError(f"There is no strategy {name!r}; choose one of: {', '.join(known)}.")
+        alike = difflib.get_close_matches(name[:80], known, n=5, cutoff=0.0)
+        raise ValueError(f"There is no strategy {shortened(name)}; the nearest names are {', '.join(alike)}.")
     return known[name]

@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
@@ -25,6 +26,7 @@ CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # Who draws a trace for `Trace.show`: a name, looked up only when it is asked for, as an entry point is.
 # This package imports nothing of what draws, and works where none of it is there.
 DRAWER = "explorer.replay:show"
+LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
 MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
 
 GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
@@ -310,11 +312,24 @@ def read(data: bytes) -> Any:
     if len(data) > MAX_TRACE_BYTES:
         raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
     try:
-        return json.loads(data, parse_float=finite, parse_constant=finite)
+        longest = whole if LONG_NUMBER.search(data) else int
+        text = data.decode("utf-8-sig")
+        value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
+        if HALF.search(data):
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
+        return value
     except (ValueError, RecursionError) as error:
         raise ValueError(
             "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
         ) from error
+
+
+def whole(text: str) -> int:
+    """A whole number as JSON writes it. ValueError for those that no other reader of JSON keeps."""
+    value = int(text)
+    if abs(value) > 2**53:
+        raise ValueError(text)
+    return value
 
 
 def finite(text: str) -> float:
@@ -353,7 +368,7 @@ def check(record: object) -> None:
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
             raise ValueError(
-                f"This file is not a trace of version {VERSION}: {where}: {error.message[:200]}."
+                f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
             )
     events = (event_from_json(e) for s in record["steps"] for e in s["events"])
     if problem := malformed(events, len(record["prompt"])):
@@ -373,7 +388,8 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
     """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the
     prompt.
 
-    Looks for unknown nodes, unknown statuses, double births and given tokens that do not follow the prompt.
+    Looks for unknown nodes, unknown statuses, double births, given tokens that do not follow the prompt and
+    offers that are no pairs.
     """
     known, given = set(range(trunk)), trunk
     for event in events:
@@ -397,4 +413,6 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
                 return f"node {unknown[0]} is committed but does not exist."
             if len(event.logprobs) != len(event.nodes):
                 return "a commit has not one log-probability for each node."
+        elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
+            return f"what was on offer after node {event.node} is not told in pairs of a token and a number."
     return None

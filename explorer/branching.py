@@ -9,9 +9,9 @@ import asyncio
 from decoders import begin as beginnings
 from decoders.trace import Trace
 from explorer.loading import Loader
-from explorer.requests import MAX_NEW_TOKENS, new_tokens, number, said
+from explorer.page_requests import Branch
+from explorer.requests import MAX_NEW_TOKENS, new_tokens, said
 from explorer.runs import Run, Runs
-from explorer.sessions import session_of
 
 MAX_TYPED = 2000  # characters
 
@@ -19,7 +19,7 @@ MAX_TYPED = 2000  # characters
 def functions(runs: Runs, loader: Loader) -> list:
     """What the page can ask for."""
 
-    async def explorer_branch(request: dict) -> str:
+    async def explorer_branch(request: Branch) -> str:
         """`{run, lane, node, token | text, max_new_tokens, session, replace?}` gives `{run, lane, setup}`.
 
         The new lane forces `token`, or the typed `text`, in the place of `node`. `run` is another one if the
@@ -30,20 +30,19 @@ def functions(runs: Runs, loader: Loader) -> list:
     return [explorer_branch]
 
 
-def branch(runs: Runs, loader: Loader, request: dict) -> dict:
+def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
     """See `explorer_branch`. Raises ValueError with one sentence."""
-    run = runs.find(request["run"])
-    trace, limit = run.records[int(number(request["lane"]))].trace, new_tokens(request)
+    run = runs.find(request.run)
+    trace, limit = run.lane(request.lane).trace, new_tokens(request.max_new_tokens)
     chosen = loader.find(run.models)
     models = models_of(trace, chosen.wait())
-    before = text_before(trace, int(number(request["node"])))
+    before = text_before(trace, request.node)
     begin = put(trace, before, wanted(trace, before, models["target"], request))
     if len(begin["tokens"]) >= limit:
         raise ValueError(
             f"Nothing would be left to decode: the lane may write {limit} tokens and would begin with "
             f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
         )
-    replace = request.get("replace")
 
     def make():
         from decoders.lane import Lane, Limits  # torch is there by now
@@ -53,8 +52,8 @@ def branch(runs: Runs, loader: Loader, request: dict) -> dict:
         chosen.lanes.add(lane)
         return lane
 
-    mine = own(runs, run, session_of(request))
-    index = runs.add_lane(mine, make, None if replace is None else int(number(replace)))
+    mine = own(runs, run, request.session)
+    index = runs.add_lane(mine, make, request.replace)
     return {"run": mine.id, "lane": index, "setup": setup(trace, begin)}
 
 
@@ -92,12 +91,12 @@ def text_before(trace: Trace, node: int) -> list[int]:
     return path[::-1]
 
 
-def wanted(trace: Trace, before: list[int], target, request: dict) -> list[int]:
+def wanted(trace: Trace, before: list[int], target, request: Branch) -> list[int]:
     """The tokens that a person asks for: `token`, or those of the typed `text` as it stands in its place."""
-    text = request.get("text")
-    if text is None:
-        return [int(number(request["token"]))]
-    if not isinstance(text, str) or not text:
+    if request.token is not None:
+        return [request.token]
+    text = request.text
+    if not text:
         raise ValueError("Type the text that is to stand here.")
     if len(text) > MAX_TYPED:
         raise ValueError(

@@ -6,7 +6,8 @@ Knows runs and `visualizers.comparison`, nothing of how it looks.
 import asyncio
 
 from explorer.loading import Loader
-from explorer.requests import number, said
+from explorer.page_requests import Compare
+from explorer.requests import said
 from explorer.runs import Run, Runs
 from visualizers.comparison import compare
 
@@ -17,17 +18,14 @@ def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
     last: dict[str, tuple] = {}  # run -> (what was asked and had come, the answer): pages ask the same again
 
-    async def explorer_compare(request: dict) -> str:
+    async def explorer_compare(request: Compare) -> str:
         """Lanes of a run, `{run, lanes: [{lane, number, shown}]}`: which lane, what the page calls it, how
         many of its steps count. See visualizers.comparison.compare.
         """
 
         async def found() -> dict:
-            run = runs.find(request.get("run"))
-            lanes = [
-                tuple(int(number(lane[key])) for key in ("lane", "number", "shown"))
-                for lane in request["lanes"]
-            ]
+            run = runs.find(request.run)
+            lanes = [(one.lane, one.number, one.shown) for one in request.lanes]
             if len({lane[1] for lane in lanes}) < len(lanes):
                 raise ValueError("Two lanes have the same number; reload the page.")
             key = (lanes, [(len(record.rows), record.trace.ended) for record in run.records])
@@ -50,7 +48,7 @@ def compared(run: Run, lanes: list[tuple[int, int, int]]) -> dict:
 
     KV slots are told where all steps are shown: they are those that the lane holds now.
     """
-    records = [run.records[lane] for lane, _, _ in lanes]
+    records = [run.lane(lane) for lane, _, _ in lanes]
     counts = [min(shown, len(r.rows)) for r, (_, _, shown) in zip(records, lanes, strict=True)]
     slots = [r.slots if count == len(r.rows) else None for r, count in zip(records, counts, strict=True)]
     return compare([r.trace for r in records], counts, slots, [called for _, called, _ in lanes])

@@ -5,11 +5,11 @@ before anything is made of it. Knows traces and settings, nothing of runs or pag
 """
 
 import base64
-import binascii
 import gzip
 import re
 
 from decoders import begin, imported, trace
+from decoders.registry import shortened
 from decoders.trace import Trace
 from explorer import requests
 from explorer.off_loop import encoded
@@ -60,7 +60,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
             raise ValueError("This page was not saved by Decoding Explorer; choose one that was.")
         try:
             data = base64.b64decode(found[1], validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ValueError("This saved page is damaged; save it anew.") from error
     record = trace.read(data)
     if imported.is_response(record):
@@ -78,7 +78,8 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
 def checked(record: dict) -> tuple[dict, list[Trace]]:
     """The parts of a container. Raises ValueError with one sentence."""
     if record.get("version") != VERSION:
-        raise ValueError(f"This run has version {record.get('version')!r}; this program reads {VERSION}.")
+        version = shortened(record.get("version"))
+        raise ValueError(f"This run has version {version}; this program reads {VERSION}.")
     records, given = record.get("traces"), record.get("setup")
     if not isinstance(records, list) or not 1 <= len(records) <= requests.MAX_LANES:
         raise ValueError(f"A saved run has one to {requests.MAX_LANES} traces; this file has not.")

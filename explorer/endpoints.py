@@ -7,17 +7,20 @@ Knows nothing of pages.
 import json
 import secrets
 from importlib.util import find_spec
+from typing import Any
 
 import anyio.to_thread
 import gradio as gr
 from gradio.context import LocalContext
 
 from decoders.names import shipped
+from decoders.registry import shortened
 from decoders.registry import strategies as declared
 from decoders.trace import Trace
 from explorer.loading import Loader
 from explorer.requests import check_models
 from explorer.runs import Runs
+from explorer.schema import Asked, Value, read
 from explorer.summary import summary
 
 AT_ONCE = 16  # calls that may decode at the same time; more wait in line
@@ -35,6 +38,24 @@ PARAMETERS = """Parameters:
 """
 
 
+class Nothing(Asked):
+    """/strategies takes no inputs."""
+
+
+class Decode(Asked):
+    """The inputs of /run and /trace, in their order."""
+
+    prompt: str
+    strategy: str = "greedy"
+    parameters: dict[str, Value] | None = None
+    max_new_tokens: int = 64
+    seed: int = 0
+    models: dict[str, Value] | None = None
+
+
+INPUTS = {"strategies": Nothing, "run": Decode, "trace": Decode}
+
+
 def speaks_mcp() -> bool:
     """Whether the package `mcp` is installed, so that the endpoints can be MCP tools too."""
     return find_spec("mcp") is not None
@@ -43,15 +64,14 @@ def speaks_mcp() -> bool:
 def declare(runs: Runs, loader: Loader) -> None:
     """Declares the endpoints; to be called inside the Blocks. Functions carry the tools' names."""
 
-    async def decoded(
-        prompt: str, strategy: str, parameters: dict, tokens: int, seed: int, models: dict
-    ) -> Trace:
-        lane = {"strategy": strategy, "parameters": parameters or {}, "seed": seed}
-        request = {"prompt": prompt, "max_new_tokens": tokens, "lanes": [lane]}
+    async def decoded(*inputs: Any) -> Trace:
         session = "script " + secrets.token_hex(8)
         try:
-            if models:
-                request["models"] = named(models, loader)
+            asked = read(Decode, dict(zip(Decode.model_fields, inputs, strict=True)))
+            lane = {"strategy": asked.strategy, "parameters": asked.parameters or {}, "seed": asked.seed}
+            request = {"prompt": asked.prompt, "max_new_tokens": asked.max_new_tokens, "lanes": [lane]}
+            if asked.models:
+                request["models"] = named(asked.models, loader)
                 await loader.settled(check_models(request["models"]))
             started = await anyio.to_thread.run_sync(runs.start, request, session)
         except ValueError as error:
@@ -98,13 +118,13 @@ def named(models: dict, loader: Loader) -> dict:
     """The models of a call in the form that a run takes. ValueError with one sentence if they do not come
     with the app; scripts load nothing else.
     """
-    if not isinstance(models, dict) or "target" not in models or set(models) - {"target", "draft"}:
+    if "target" not in models or set(models) - {"target", "draft"}:
         raise ValueError('models must be {"target": name}, with "draft": name if the strategy needs one.')
     offered = shipped()
     for name in models.values():
         if name not in offered:
             raise ValueError(
-                f"No model {name!r} comes with the app; models takes one of {', '.join(offered)}."
+                f"No model {shortened(name)} comes with the app; models takes one of {', '.join(offered)}."
             )
     return {**models, "dtype": loader.choice.dtype, "device": loader.choice.device}
 
@@ -113,6 +133,23 @@ def told(value: dict | list) -> dict | list | str:
     """The answer; as JSON text for an MCP client, to whom Gradio would else give Python's own notation."""
     url = getattr(LocalContext.request.get(None), "url", None)
     return json.dumps(value) if url is not None and "/mcp" in url.path else value
+
+
+def tools(demo: gr.Blocks) -> dict[str, str]:
+    """Name of each MCP tool -> name of its endpoint."""
+    server = getattr(demo, "mcp_server_obj", None)
+    return {tool: name.removeprefix("/") for tool, name in server.tool_to_endpoint.items()} if server else {}
+
+
+def waits(demo: gr.Blocks, session: str) -> bool:
+    """Whether there is something to be fetched for a session of Gradio's queue, or for a job by its id."""
+    queue = demo._queue
+    jobs = queue.pending_event_ids_session
+    return (
+        session in queue.pending_messages_per_session
+        or session in queue.event_ids_to_events
+        or any(session in ids for ids in list(jobs.values()))
+    )
 
 
 def wanted() -> bool:

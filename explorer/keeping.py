@@ -13,8 +13,9 @@ from decoders.costs import Costs
 from decoders.trace import CHECKPOINT_EVERY, Trace, checkpoints
 from explorer.container import settings
 from explorer.loading import Loader
+from explorer.page_requests import OfRun, Steps
 from explorer.record import Run, still
-from explorer.requests import number, said
+from explorer.requests import said
 from explorer.runs import Runs
 from explorer.shown import declarations, viewed
 
@@ -25,26 +26,24 @@ PARTS = ("steps", "checkpoints", "vocabulary")  # of a trace's JSON form: these 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
 
-    async def explorer_steps(request: dict) -> str:
+    async def explorer_steps(request: Steps) -> str:
         """`{run, since: [{steps, words}]}`, what the page has of each lane, gives `{setup, lanes, more}`: see
         `news`.
         """
 
         async def steps() -> dict:
-            run = runs.find(request.get("run"))
-            since = [(int(number(had["steps"])), int(number(had["words"]))) for had in request["since"]]
-            return await asyncio.to_thread(news, runs, run, since)
+            since = [(had.steps, had.words) for had in request.since]
+            return await asyncio.to_thread(news, runs, runs.find(request.run), since)
 
         return await said(steps())
 
-    async def explorer_again(request: dict) -> str:
+    async def explorer_again(request: OfRun) -> str:
         """`{run}` gives `{run, state, setup, declarations}`: what a page needs to show a run that it does not
         know, before it pulls.
         """
 
         async def again() -> dict:
-            run = runs.find(request.get("run"))
-            return await asyncio.to_thread(described, runs, run)
+            return await asyncio.to_thread(described, runs, runs.find(request.run))
 
         return await said(again())
 

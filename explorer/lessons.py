@@ -17,6 +17,7 @@ from decoders.trace import Trace
 from explorer.lesson_facts import FACTS, Reading
 from explorer.lesson_places import PLACES, Place
 from explorer.loading import Loader
+from explorer.page_requests import Call, Lesson
 from explorer.requests import said
 from visualizers.scene import probability
 
@@ -30,15 +31,15 @@ COMPARE = {
 def functions(runs, loader: Loader) -> list:
     """What the page can ask for: all lessons, and what one says of a run."""
 
-    async def explorer_lessons(request: dict) -> str:
+    async def explorer_lessons(request: Call) -> str:
         """`{lessons}`: every lesson as its file has it, in order."""
         return await said(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
 
-    async def explorer_lesson(request: dict) -> str:
+    async def explorer_lesson(request: Lesson) -> str:
         """What the lesson `{lesson}` says of the run `{run}`: see `tell`."""
 
         def told() -> dict:
-            run, lesson = runs.find(request["run"]), find(request["lesson"])
+            run, lesson = runs.find(request.run), find(request.lesson)
             if any(record.lane is not None for record in run.records):
                 raise ValueError("This run has not ended yet; the lesson reads it when all lanes are done.")
             return tell(lesson, [record.trace for record in run.records])

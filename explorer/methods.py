@@ -15,6 +15,7 @@ from decoders.registry import BADGES, FAMILIES, Strategy, get, strategies
 from decoders.trace import Trace, load
 from explorer import papers
 from explorer.loading import Loader
+from explorer.page_requests import Call, Picture
 from explorer.requests import check_models, said
 from visualizers.scene import Header
 from visualizers.views import deltas, titles
@@ -208,14 +209,14 @@ SETUPS = {  # where the usual picture would not show what the method is about
 def functions(runs, loader: Loader) -> list:
     """What the page can ask for: all cards, and the picture of one."""
 
-    async def explorer_methods(request: dict) -> str:
+    async def explorer_methods(request: Call) -> str:
         """`{families, methods, papers, paper_families, summary}`: see `listing`."""
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         return await said(asyncio.to_thread(listing))
 
-    async def explorer_method_picture(request: dict) -> str:
+    async def explorer_method_picture(request: Picture) -> str:
         """The picture of one method, `{name}`: see `picture`."""
-        return await said(asyncio.to_thread(lambda: picture(request["name"])))
+        return await said(asyncio.to_thread(lambda: picture(request.name)))
 
     return [explorer_methods, explorer_method_picture]
 

@@ -6,7 +6,8 @@ Knows runs and visualizers.microscope, nothing of how it looks.
 import asyncio
 
 from explorer.loading import Loader
-from explorer.requests import number, said
+from explorer.page_requests import Microscope, WhatIf
+from explorer.requests import said
 from explorer.runs import Runs
 from visualizers.microscope import microscope
 from visualizers.what_if import what_if
@@ -17,15 +18,13 @@ MAX_TEXT = 400  # characters
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
 
-    async def explorer_microscope(request: dict) -> str:
+    async def explorer_microscope(request: Microscope) -> str:
         """`{run, lane}` gives `{drafting, lane, found}`: the lanes that draft, the one that is shown (`lane`,
         if it drafts, else the first), and what visualizers.microscope says of it, None if no lane drafts.
         """
 
         async def seen() -> dict:
-            records = runs.find(request.get("run")).records
-            wanted = request.get("lane")
-            wanted = None if wanted is None else int(number(wanted))
+            records, wanted = runs.find(request.run).records, request.lane
             drafting = [i for i, record in enumerate(records) if record.trace.costs.proposed]
             lane = wanted if wanted in drafting else next(iter(drafting), None)
             shown = None
@@ -35,13 +34,14 @@ def functions(runs: Runs, loader: Loader) -> list:
 
         return await said(seen())
 
-    async def explorer_what_if(request: dict) -> str:
+    async def explorer_what_if(request: WhatIf) -> str:
         """`{run, lane, widths: "3 2 1", stop_below}` gives what visualizers.what_if says of such a draft."""
 
         async def found() -> dict:
-            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
-            widths, stop_below = levels(request["widths"]), number(request["stop_below"])
-            return await asyncio.to_thread(what_if, record.trace, len(record.rows), widths, stop_below)
+            record, widths = runs.find(request.run).lane(request.lane), levels(request.widths)
+            return await asyncio.to_thread(
+                what_if, record.trace, len(record.rows), widths, request.stop_below
+            )
 
         return await said(found())
 

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 from decoders.names import shipped_facts
 from explorer.loading import Loader, ModelSet
+from explorer.page_requests import Call, Chat, OfModels, Progress
 from explorer.requests import DEVICES, DTYPES, MAX_PROMPT_CHARACTERS, Choice, check_chat, check_models, said
 
 WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
@@ -19,30 +20,30 @@ MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
 def functions(runs, loader: Loader) -> list:
     """The server functions. See `page.server_functions`."""
 
-    async def explorer_models(request: dict) -> str:
+    async def explorer_models(request: Call) -> str:
         """What there is to choose from, and what the app was started with."""
         return await said(asyncio.to_thread(offer, loader))
 
-    async def explorer_models_memory(request: dict) -> str:
+    async def explorer_models_memory(request: OfModels) -> str:
         """What memory `{models}` will take, before they are loaded."""
         return await said(asyncio.to_thread(lambda: loader.need(chosen(request, loader))))
 
-    async def explorer_models_load(request: dict) -> str:
+    async def explorer_models_load(request: OfModels) -> str:
         """Begins to load `{models}`; answers at once, as `explorer_models_progress` does."""
         return await said(asyncio.to_thread(lambda: progress(loader.open(chosen(request, loader)))))
 
-    async def explorer_models_progress(request: dict) -> str:
+    async def explorer_models_progress(request: Progress) -> str:
         """How far `{models}` are: answers when that is no longer `{sentence}`, at the latest in a second."""
 
         async def news() -> dict:
             found, until = loader.find(chosen(request, loader)), time.monotonic() + WAIT_SECONDS
-            while time.monotonic() < until and found.sentence == request.get("sentence"):
+            while time.monotonic() < until and found.sentence == request.sentence:
                 await asyncio.sleep(0.05)
             return progress(found)
 
         return await said(news())
 
-    async def explorer_models_cancel(request: dict) -> str:
+    async def explorer_models_cancel(request: OfModels) -> str:
         """Stops loading `{models}`."""
 
         async def stop() -> dict:
@@ -51,12 +52,12 @@ def functions(runs, loader: Loader) -> list:
 
         return await said(stop())
 
-    async def explorer_chat(request: dict) -> str:
+    async def explorer_chat(request: Chat) -> str:
         """The prompt that the template of `{models}` makes of `{prompt, chat}`: see `rendered`."""
 
         async def render() -> dict:
             found = await loader.settled(chosen(request, loader))
-            prompt, chat = str(request["prompt"])[:MAX_PROMPT_CHARACTERS], check_chat(request["chat"])
+            prompt, chat = request.prompt[:MAX_PROMPT_CHARACTERS], check_chat(request.chat)
             return await asyncio.to_thread(rendered, found.models["target"], prompt, chat)
 
         return await said(render())
@@ -71,9 +72,9 @@ def functions(runs, loader: Loader) -> list:
     ]
 
 
-def chosen(request: dict, loader: Loader) -> Choice:
+def chosen(request: OfModels, loader: Loader) -> Choice:
     """The choice in a request, else the app's own."""
-    return check_models(request.get("models")) or loader.choice
+    return check_models(request.models) or loader.choice
 
 
 def offer(loader: Loader) -> dict:

@@ -10,7 +10,8 @@ import math
 from dataclasses import asdict
 
 from explorer.loading import Loader
-from explorer.requests import number, said
+from explorer.page_requests import Call, DeviceFigures, OtherMachine, SizeFigures
+from explorer.requests import said
 from explorer.runs import Run, Runs
 from visualizers.other_machine import (
     DEVICES,
@@ -28,42 +29,38 @@ from visualizers.other_machine import (
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
 
-    async def explorer_machines(request: dict) -> str:
+    async def explorer_machines(request: Call) -> str:
         """`{devices, target, draft, words}`: figures to begin from, and what each is called."""
         devices = {name: asdict(device) for name, device in DEVICES.items()}
         sizes = {"target": asdict(TARGET), "draft": asdict(DRAFT)}
         return json.dumps({"devices": devices, "words": WORDS, **sizes})
 
-    async def explorer_other_machine(request: dict) -> str:
+    async def explorer_other_machine(request: OtherMachine) -> str:
         """`{run, lanes: [{lane, number, shown}], device, target, draft}` gives `{sentence, lanes}`: each lane
         as `visualizers.other_machine.other_machine` says.
         """
 
         async def answer() -> dict:
-            device = checked(Device(**figures(request, "device"), apart=bool(request["device"].get("apart"))))
-            sizes = [checked(Size(**figures(request, role))) for role in ("target", "draft")]
-            run = runs.find(request.get("run"))
-            keys = ("lane", "number", "shown")
-            lanes = [tuple(int(number(lane[key])) for key in keys) for lane in request["lanes"]]
-            return await asyncio.to_thread(answered, run, lanes, device, *sizes)
+            device = checked(Device(**figures(request.device)))
+            sizes = [checked(Size(**figures(size))) for size in (request.target, request.draft)]
+            lanes = [(one.lane, one.number, one.shown) for one in request.lanes]
+            return await asyncio.to_thread(answered, runs.find(request.run), lanes, device, *sizes)
 
         return await said(answer())
 
     return [explorer_machines, explorer_other_machine]
 
 
-def figures(request: dict, what: str) -> dict[str, float]:
-    """The numbers that describe `what`, by their names; NaN for what is no number: `checked` refuses it."""
-    given = {name: value for name, value in request[what].items() if name in WORDS}
-    plain = {name: isinstance(value, int | float) for name, value in given.items()}
-    return {name: float(value) if plain[name] else math.nan for name, value in given.items()}
+def figures(given: DeviceFigures | SizeFigures) -> dict[str, float]:
+    """Numbers by their names; NaN for a field that holds none: `checked` refuses it."""
+    return {name: math.nan if value is None else value for name, value in given.model_dump().items()}
 
 
 def answered(run: Run, lanes: list[tuple[int, int, int]], device: Device, target: Size, draft: Size) -> dict:
     """The first steps of `lanes`, (lane, what it is called, shown steps) each, on `device`."""
     told = []
     for lane, called, shown in lanes:
-        record = run.records[lane]
+        record = run.lane(lane)
         count = min(shown, len(record.rows))
         told.append({"lane": called} | other_machine(record.trace, count, device, target, draft))
     return {"sentence": sentence(device, target), "lanes": told}

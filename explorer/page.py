@@ -16,6 +16,7 @@ from decoders.registry import strategies
 from explorer import (
     alive,
     assets,
+    bad_requests,
     branching,
     comparing,
     endpoints,
@@ -35,9 +36,10 @@ from explorer.access import Access, Guard
 from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
 from explorer.page_data import page_data
-from explorer.requests import check, check_models, number, said
+from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
+from explorer.requests import check, said
 from explorer.runs import GONE, Runs
-from explorer.sessions import bound, session_of
+from explorer.sessions import bound
 from explorer.sessions import routes as session_routes
 
 TITLE = "Decoding Explorer"
@@ -65,18 +67,26 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     """
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
-        gr.HTML(
+        home = gr.HTML(
             html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
             apply_default_css=False, elem_id="explorer-component",
         )  # fmt: skip
         endpoints.declare(runs, loader)
+    known = bad_requests.Known(
+        {home._id: frozenset(function.__name__ for function in functions)},
+        {one.api_name: (one._id, endpoints.INPUTS[one.api_name]) for one in demo.fns.values()},
+        lambda session: endpoints.waits(demo, session),
+        lambda: endpoints.tools(demo),
+    )
     launch = {
         "app_kwargs": {
             "routes": [*assets.routes(), *alive.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access or Access()),
+                *bad_requests.middleware(known),
                 *assets.middleware(first_data(runs, loader)),
             ],
+            "exception_handlers": bad_requests.HANDLERS,
         },
         "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
         "footer_links": [],
@@ -90,9 +100,11 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
 
 
 def server_functions(runs: Runs, loader: Loader) -> list:
-    """What the page can ask for. Each takes one object and answers JSON text, as Gradio walks objects."""
+    """What the page can ask for. Each takes the model it is annotated with (see `sessions.bound`) and answers
+    JSON text, as Gradio walks objects.
+    """
 
-    async def explorer_hello(request: dict) -> str:
+    async def explorer_hello(request: Call) -> str:
         """Whether the models are there, all declarations once they are, and how programs are walled in."""
         code = asyncio.create_task(asyncio.to_thread(sandbox.protection))  # it tries, while the models load
         until = time.monotonic() + LOADING_WAIT
@@ -105,58 +117,48 @@ def server_functions(runs: Runs, loader: Loader) -> list:
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 
-    async def explorer_start(request: dict) -> str:
+    async def explorer_start(request: Start) -> str:
         """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`."""
 
         async def start() -> dict:
-            check(request)
-            session, state = session_of(request), "paused" if request.get("state") == "paused" else "running"
-            await loader.settled(check_models(request.get("models")))
-            return {"run": (await asyncio.to_thread(runs.start, request, session, state)).id}
+            await loader.settled(check(request)["models"])
+            return {"run": (await asyncio.to_thread(runs.start, request, request.session, request.state)).id}
 
         return await said(start())
 
-    async def explorer_control(request: dict) -> str:
+    async def explorer_control(request: Control) -> str:
         """pause, resume, step or stop: `{run, action}` gives `{state}`."""
 
         async def act() -> dict:
-            if request.get("run") == EXAMPLE:
+            if request.run == EXAMPLE:
                 raise ValueError("The stored example has ended; press Run to decode your own.")
-            return {"state": runs.control(request.get("run"), request.get("action")).told}
+            return {"state": runs.control(request.run, request.action).told}
 
         return await said(act())
 
-    async def explorer_pull(request: dict) -> str:
+    async def explorer_pull(request: Pull) -> str:
         """What is new since the page's cursors: see Runs.pull."""
+        cursors = [cursor.model_dump() for cursor in request.cursors]
+        return await said(runs.pull(request.run, cursors, request.wait, request.state))
 
-        async def pull() -> dict:
-            wait, known = number(request.get("wait", 1)), str(request.get("state", ""))
-            cursors = [
-                {"view": str(c["view"]), "ops": int(number(c["ops"])), "rows": int(number(c["rows"]))}
-                for c in request["cursors"]
-            ]
-            return await runs.pull(request["run"], cursors, wait, known)
-
-        return await said(pull())
-
-    async def explorer_trace(request: dict) -> str:
+    async def explorer_trace(request: OfLane) -> str:
         """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
 
         async def trace() -> dict:
-            run, lane = runs.find(request.get("run")), int(number(request["lane"]))
-            return await asyncio.to_thread(lambda: runs.snapshot(run)[lane].to_json())
+            run = runs.find(request.run)
+            run.lane(request.lane)
+            return await asyncio.to_thread(lambda: runs.snapshot(run)[request.lane].to_json())
 
         return await said(trace())
 
-    async def explorer_inspect(request: dict) -> str:
+    async def explorer_inspect(request: Inspect) -> str:
         """What the trace knows of one token, `{run, lane, node | cell}`: see explorer.inspect_node."""
 
         async def found() -> dict:
-            record = runs.find(request.get("run")).records[int(number(request["lane"]))]
-            if "cell" in request:
-                cell = [int(number(place)) for place in request["cell"]]
-                return await asyncio.to_thread(inspect_cell, record.trace, *cell)
-            return await asyncio.to_thread(inspect, record.trace, int(number(request["node"])))
+            trace = runs.find(request.run).lane(request.lane).trace
+            if request.cell is not None:
+                return await asyncio.to_thread(inspect_cell, trace, *request.cell)
+            return await asyncio.to_thread(inspect, trace, request.node)
 
         return await said(found())
 

@@ -9,7 +9,8 @@ import secrets
 
 from explorer.branching import models_of
 from explorer.loading import Loader
-from explorer.requests import number, said
+from explorer.page_requests import CountOn, Prove
+from explorer.requests import said
 from explorer.runs import Runs
 
 SAMPLES, LENGTHS = (1, 10_000), (2, 6)  # what may be asked for
@@ -22,7 +23,7 @@ def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
     proofs: dict[str, tuple[object, asyncio.Lock]] = {}  # by unguessable id; one counts at a time
 
-    async def explorer_prove(request: dict) -> str:
+    async def explorer_prove(request: Prove) -> str:
         """`{run, lane, temperature, samples, length, broken}` gives `{proof}`: continuations of the lane's
         prompt with its strategy and parameters, but this temperature.
         """
@@ -37,11 +38,11 @@ def functions(runs: Runs, loader: Loader) -> list:
 
         return await said(begun())
 
-    async def explorer_proof(request: dict) -> str:
+    async def explorer_proof(request: CountOn) -> str:
         """`{proof}` counts on for a moment and gives its `decoders.proof.Proof.state`."""
 
         async def counted() -> dict:
-            proof, alone = proofs.get(str(request.get("proof")), (None, None))
+            proof, alone = proofs.get(request.proof, (None, None))
             if proof is None:
                 raise ValueError(GONE)
             async with alone:
@@ -54,11 +55,10 @@ def functions(runs: Runs, loader: Loader) -> list:
     return [explorer_prove, explorer_proof]
 
 
-def begin(runs: Runs, loader: Loader, request: dict):
+def begin(runs: Runs, loader: Loader, request: Prove):
     """The proof that is asked for. ValueError with one sentence if there can be none."""
-    run = runs.find(request.get("run"))
-    trace = run.records[int(number(request["lane"]))].trace
-    samples, length = int(number(request["samples"])), int(number(request["length"]))
+    run = runs.find(request.run)
+    trace, samples, length = run.lane(request.lane).trace, request.samples, request.length
     for what, value, (low, high) in (("seeds", samples, SAMPLES), ("tokens", length, LENGTHS)):
         if not low <= value <= high:
             raise ValueError(f"A proof takes {low:,} to {high:,} {what}, not {value:,}.")
@@ -67,8 +67,8 @@ def begin(runs: Runs, loader: Loader, request: dict):
             f"{trace.title} has no temperature: it does not draw its text from the target's law."
         )
     models = models_of(trace, loader.find(run.models).wait())
-    parameters = {**trace.parameters, "temperature": number(request["temperature"])}
-    with_broken = bool(request.get("broken")) and "draft" in models
+    parameters = {**trace.parameters, "temperature": request.temperature}
+    with_broken = request.broken and "draft" in models
 
     def make():
         from decoders.proof import Proof  # torch is there by now

@@ -77,6 +77,12 @@ class Run:
         """The lanes that can still step."""
         return [record for record in self.records if record.lane is not None]
 
+    def lane(self, index: int) -> Record:
+        """The lane counted from 0. ValueError with one sentence if the run has none such."""
+        if not 0 <= index < len(self.records):
+            raise ValueError(f"There is no lane {index + 1} in this run; choose one that was decoded.")
+        return self.records[index]
+
     def changed(self) -> None:
         """Wakes the pulls that wait."""
         waiters, self.waiters = self.waiters, []

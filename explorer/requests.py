@@ -1,13 +1,23 @@
-"""What people ask of a run, checked in one place for the page and the endpoints; errors as sentences.
+"""What people ask of a run, checked in one place for the page, the endpoints and saved files.
 
-Knows plain data only.
+`Setup` says of what kinds a run's settings are; `check` judges what people typed into them, in sentences for
+the page. Knows plain data only.
 """
 
 import json
+import logging
+import re
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_core import PydanticCustomError
 
 from decoders import begin as beginnings
+from decoders.registry import shortened
 from explorer.off_loop import encoded, soon
+from explorer.schema import Asked, Malformed, Typed, Value, Whole, read
 
 MAX_LANES = 4
 MAX_NEW_TOKENS = 512
@@ -16,6 +26,10 @@ MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
 MAX_NAME_CHARACTERS = 500
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # characters
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -33,91 +47,141 @@ class Choice:
         return {"target": self.target} | ({"draft": self.draft} if self.draft else {})
 
 
-def check(request: dict) -> dict:
-    """The request in its expected form. ValueError with one sentence if a part is missing or out of range."""
-    prompt, lanes = request.get("prompt"), request.get("lanes")
-    if not isinstance(prompt, str) or not prompt:
+def own_home(name: str) -> str:
+    """A model's name; of home folders only one's own is meant, as ~/folder."""
+    if name.startswith("~") and name[1:2] not in ("", "/", "\\"):
+        raise PydanticCustomError("says", "A folder may begin with ~/, your own home, and no other's.")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(own_home)]
+
+
+class Models(Asked):
+    """Which models; a draft called none is none."""
+
+    target: ModelName
+    draft: ModelName | None = None
+    dtype: str | None = None
+    device: str | None = None
+
+
+class SystemMessage(Asked):
+    """That the prompt is a user's message for the chat template, and what the system says before it."""
+
+    system: str | None = None
+
+
+class Begin(Asked):
+    """What a lane begins with behind the prompt: see decoders/begin.py."""
+
+    tokens: list[Whole]
+    forced: list[Whole] = []
+
+
+class Lane(Asked):
+    strategy: str
+    parameters: dict[str, Value] = {}
+    seed: Typed = 0
+    begin: Begin | None = None
+
+
+def not_too_many(lanes: list) -> list:
+    """`lanes`, if a run can have so many."""
+    if not 1 <= len(lanes) <= MAX_LANES:
+        raise PydanticCustomError("says", f"A run has one to {MAX_LANES} lanes.")
+    return lanes
+
+
+def nothing_if_off(chat: Any) -> Any:
+    """None for false, as saved settings may have it."""
+    return None if chat is False else chat
+
+
+class Setup(Asked):
+    """The settings of a run, as the page, a link, a lesson and a saved file have them."""
+
+    prompt: str
+    max_new_tokens: Typed
+    lanes: Annotated[list[Lane], AfterValidator(not_too_many)]
+    models: Models | None = None
+    chat: Annotated[SystemMessage | None, BeforeValidator(nothing_if_off)] = None
+
+
+def check(given: Setup | dict) -> dict:
+    """The settings of a run, in plain data. ValueError with one sentence if they cannot be used."""
+    setup = read(Setup, given)
+    if not setup.prompt:
         raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
-    if len(prompt) > MAX_PROMPT_CHARACTERS:
+    if len(setup.prompt) > MAX_PROMPT_CHARACTERS:
         raise ValueError(
-            f"The prompt has {len(prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. Shorten it."
-        )
-    if (
-        not isinstance(lanes, list)
-        or not 1 <= len(lanes) <= MAX_LANES
-        or not all(isinstance(x, dict) for x in lanes)
-    ):
-        raise ValueError(f"A run has one to {MAX_LANES} lanes.")
-    wanted = new_tokens(request)
-    checked = []
-    for number, lane in enumerate(lanes, 1):
-        seed, parameters = lane.get("seed", 0), lane.get("parameters", {})
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**53:
-            raise ValueError(f"Lane {number}: the seed must be a whole number of at least 0, not {seed!r}.")
-        if not isinstance(parameters, dict) or not isinstance(lane.get("strategy"), str):
-            raise ValueError(f"Lane {number} needs a strategy and its parameters.")
-        checked.append(
-            {
-                "strategy": lane["strategy"],
-                "parameters": parameters,
-                "seed": seed,
-                "begin": begin(lane, number),
-            }
+            f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. "
+            "Shorten it."
         )
     return {
-        "prompt": prompt,
-        "max_new_tokens": wanted,
-        "lanes": checked,
-        "models": check_models(request.get("models")),
-        "chat": check_chat(request.get("chat")),
+        "prompt": setup.prompt,
+        "max_new_tokens": new_tokens(setup.max_new_tokens),
+        "lanes": [checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)],
+        "models": check_models(setup.models),
+        "chat": check_chat(setup.chat),
     }
 
 
-def check_models(given: object) -> Choice | None:
+def checked_lane(lane: Lane, number: int) -> dict:
+    """One lane's settings, in plain data. ValueError with one sentence."""
+    if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
+        raise ValueError(
+            f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
+        )
+    return {
+        "strategy": lane.strategy,
+        "parameters": lane.parameters,
+        "seed": lane.seed,
+        "begin": begin(lane.begin, number),
+    }
+
+
+def check_models(given: Models | dict | None) -> Choice | None:
     """Which models are asked for; None for the app's own. ValueError with one sentence."""
     if given is None:
         return None
-    if not isinstance(given, dict):
-        raise ValueError("models must name a target, and may name a draft, a dtype and a device.")
-    for role, name in (("target", given.get("target")), ("draft", given.get("draft") or "none")):
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or "\0" in name:
+    models = read(Models, given)
+    for role, name in (("target", models.target), ("draft", models.draft or "none")):
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS or CONTROL.search(name):
             raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
-    for what, allowed in (("dtype", DTYPES), ("device", DEVICES)):
-        if given.get(what, "auto") not in allowed:
-            raise ValueError(f"There is no {what} {given[what]!r}; use one of {', '.join(allowed)}.")
-    draft = given.get("draft") if given.get("draft") != "none" else None
-    return Choice(given["target"], draft or None, given.get("dtype", "auto"), given.get("device", "auto"))
+    dtype, device = models.dtype or "auto", models.device or "auto"
+    for what, name, allowed in (("dtype", dtype, DTYPES), ("device", device, DEVICES)):
+        if name not in allowed:
+            raise ValueError(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
+    draft = models.draft if models.draft != "none" else None
+    return Choice(models.target, draft or None, dtype, device)
 
 
-def check_chat(given: object) -> dict | None:
+def check_chat(given: SystemMessage | None) -> dict | None:
     """`{system}` if the prompt is a user's message for the chat template. ValueError with one sentence."""
-    if given is None or given is False:
+    if given is None:
         return None
-    system = given.get("system") or "" if isinstance(given, dict) else None
-    if not isinstance(system, str) or len(system) > MAX_PROMPT_CHARACTERS:
-        raise ValueError(
-            f"chat must be null or hold a system message of at most {MAX_PROMPT_CHARACTERS} characters."
-        )
+    system = given.system or ""
+    if len(system) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(f"A system message has at most {MAX_PROMPT_CHARACTERS} characters; shorten it.")
     return {"system": system}
 
 
-def new_tokens(request: dict) -> int:
-    """How many tokens each lane may write. ValueError if that is no number in range."""
-    wanted = request.get("max_new_tokens")
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
-        raise ValueError(f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {wanted!r}.")
+def new_tokens(wanted: int | float | str) -> int:
+    """How many tokens each lane may write. ValueError if what was typed is no number in range."""
+    if not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
+        raise ValueError(
+            f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {shortened(wanted)}."
+        )
     return wanted
 
 
-def begin(lane: dict, number: int) -> dict | None:
-    """What a lane begins with behind the prompt, None for nothing: see decoders/begin.py."""
-    given = lane.get("begin")
+def begin(given: Begin | None, number: int) -> dict | None:
+    """What lane `number` begins with behind the prompt, None for nothing: see decoders/begin.py."""
     if given is None:
         return None
-    if not isinstance(given, dict):
-        raise ValueError(f"Lane {number}: what it begins with must be tokens and forced places.")
     try:
-        tokens, forced = beginnings.check(given, (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
+        tokens, forced = beginnings.check(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
     except ValueError as error:
         raise ValueError(f"Lane {number}: {error}") from error
     return {"tokens": tokens, "forced": forced}
@@ -125,27 +189,23 @@ def begin(lane: dict, number: int) -> dict | None:
 
 def sentence(error: Exception) -> str:
     """An error as one sentence for the page; only our own ValueErrors speak for themselves."""
-    if isinstance(error, ValueError):
+    if is_ours(error):
         return str(error)
     if isinstance(error, MemoryError):
         return "There is not enough memory for this run; take fewer lanes, beams or tokens."
     return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
 
 
-def number(value: object) -> float:
-    """`value`, if it is a number. TypeError if it is not."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise TypeError(value)
-    return min(max(value, 0), 2**53)
+def is_ours(error: Exception) -> bool:
+    """Whether an error is a sentence of ours: libraries raise kinds of ValueError of their own."""
+    return type(error) is ValueError or isinstance(error, Malformed)
 
 
-async def said(awaitable) -> str:
+async def said(awaitable: Awaitable[Any]) -> str:
     """What is awaited as JSON text; an error as `{"error": sentence}`."""
     try:
         return await soon(encoded, await awaitable)
-    except (KeyError, TypeError, IndexError) as error:
-        return json.dumps(
-            {"error": f"The page asked for something unusable ({type(error).__name__}); reload it."}
-        )
     except Exception as error:
+        if not is_ours(error) and not isinstance(error, MemoryError):
+            log.exception("A call of the page failed")
         return json.dumps({"error": sentence(error)})

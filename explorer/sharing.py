@@ -5,15 +5,14 @@ Knows runs and the forms of files; nothing of how the page offers them.
 
 import asyncio
 import base64
-import binascii
 
 from explorer.container import container, named, pack, settings, unpack
 from explorer.loading import Loader
+from explorer.page_requests import Open, Save
 from explorer.record import PIECE_OPS, Run, answer
 from explorer.replay import replay_html
-from explorer.requests import number, said
+from explorer.requests import said
 from explorer.runs import Runs
-from explorer.sessions import session_of
 from explorer.shown import declarations, viewed
 from visualizers.cost_table import cost_table
 
@@ -25,39 +24,34 @@ FORMS = {"trace": ("trace.json.gz", "application/gzip"), "run": ("run.json.gz", 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
 
-    async def explorer_save(request: dict) -> str:
+    async def explorer_save(request: Save) -> str:
         """`{run, form, lane, views}` gives `{name, type, data}`, data in base64: see `saved`."""
 
         async def save() -> dict:
-            run, lane, views = runs.find(request.get("run")), request.get("lane"), request.get("views")
-            chosen = None if lane is None else int(number(lane))
-            return await asyncio.to_thread(saved, runs, run, request.get("form"), chosen, views)
+            run = runs.find(request.run)
+            return await asyncio.to_thread(saved, runs, run, request.form, request.lane, request.views)
 
         return await said(save())
 
-    async def explorer_open(request: dict) -> str:
+    async def explorer_open(request: Open) -> str:
         """A file's bytes in base64, `{data}`, gives `{run, setup, answer, declarations}`."""
-
-        async def opened() -> dict:
-            return await asyncio.to_thread(shown, runs, request.get("data"), session_of(request))
-
-        return await said(opened())
+        return await said(asyncio.to_thread(shown, runs, request.data, request.session))
 
     return [explorer_save, explorer_open]
 
 
-def saved(runs: Runs, run: Run, form: str, lane: int | None, views: object = None) -> dict:
+def saved(
+    runs: Runs, run: Run, form: str, lane: int | None, views: list[str | None] | None = None
+) -> dict:
     """A file of the whole run, or of one lane of it, as far as it has come: `{name, type, data}`.
 
     `form`: trace (of one lane), run, page or costs; `views`: what each lane of the page shows. Raises
     ValueError with one sentence.
     """
-    if form not in FORMS:
-        raise ValueError(f"A run is saved as one of {', '.join(FORMS)}, not {form!r}.")
     traces = runs.snapshot(run)
     if lane is not None and lane >= len(traces) or form == "trace" and lane is None:
         raise ValueError("There is no such lane in this run; choose one that was decoded.")
-    shows = views if isinstance(views, list) and len(views) == len(traces) else [None] * len(traces)
+    shows = views if views is not None and len(views) == len(traces) else [None] * len(traces)
     numbers = range(len(traces)) if lane is None else [lane]
     chosen = [traces[i] for i in numbers]
     setup = {**settings(chosen), **run.asked}
@@ -85,13 +79,13 @@ def filename(prompt: str, lane: int | None, ending: str) -> str:
     return f"{stem}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
 
 
-def shown(runs: Runs, data: object, session: str) -> dict:
+def shown(runs: Runs, data: str, session: str) -> dict:
     """A run from a file, and what the page needs to show it. Raises ValueError with one sentence."""
-    if not isinstance(data, str) or len(data) > MAX_FILE_BYTES * 4 // 3 + 4:
+    if len(data) > MAX_FILE_BYTES * 4 // 3 + 4:
         raise ValueError(f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run.")
     try:
         packed = base64.b64decode(data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:
         raise ValueError("The file did not arrive whole; open it again.") from error
     setup, traces = unpack(packed)
     declared = declarations(traces)

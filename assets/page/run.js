@@ -141,7 +141,9 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run goes on.
   window.addEventListener("pagehide", () => {
-    if (page.app && page.app.run && !page.app.run.over) navigator.sendBeacon("explorer-leave", page.app.session);
+    if (!page.app || !page.app.run || page.app.run.over) return;
+    const told = JSON.stringify({ session: page.app.session });
+    navigator.sendBeacon("explorer-leave", new Blob([told], { type: "application/json" }));
   });
 
   page.Run = Run;

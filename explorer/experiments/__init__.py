@@ -134,9 +134,10 @@ def stored() -> list[dict]:
 
 def functions(runs, loader) -> list:
     """What the page can ask for: the stored answers."""
+    from explorer.page_requests import Call
     from explorer.requests import said
 
-    async def explorer_experiments(request: dict) -> str:
+    async def explorer_experiments(request: Call) -> str:
         """`{experiments}`: see `stored`."""
         return await said(asyncio.to_thread(lambda: {"experiments": stored()}))
 

@@ -1,0 +1,173 @@
+"""How requests are read: kinds of values, and one sentence for what does not fit. See page_requests.py.
+
+A request that no page can send is `Malformed`; what people type is text or a number here, and judged later.
+Knows pydantic, nothing of what is asked.
+"""
+
+import math
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic_core import PydanticCustomError, from_json
+
+from decoders.registry import shortened
+
+MOST_VALUES = 1000  # of a list that is the value of a parameter
+MOST_CHARACTERS = 120  # of what a sentence quotes
+
+
+class Malformed(ValueError):
+    """A request that no page sends: one sentence, and the HTTP status that goes with it."""
+
+    status = 422
+
+    def body(self) -> dict:
+        """What is answered."""
+        return {"detail": str(self)}
+
+
+class NotJson(Malformed):
+    """Bytes that are no JSON."""
+
+    status = 400
+
+
+class Asked(BaseModel):
+    """An object that is asked with. Kinds are taken as they are; fields that are not known are left out."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", allow_inf_nan=False, frozen=True)
+
+
+def typed(value: Any) -> int | float | str:
+    """What a person typed where a number belongs: a finite number, or text that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise PydanticCustomError("kind", "a number")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise PydanticCustomError("kind", "a finite number")
+    return encodable(value) if isinstance(value, str) else value
+
+
+def plain(value: Any) -> Any:
+    """A value of a parameter: true or false, a number, text, or a list of such."""
+    if isinstance(value, list) and len(value) <= MOST_VALUES:
+        return [value_of_list(one) for one in value]
+    return value_of_list(value)
+
+
+def value_of_list(value: Any) -> Any:
+    """A plain value that is no list."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return typed(value)
+    except PydanticCustomError:
+        raise PydanticCustomError("kind", "a number, text, true or false, or a list of such") from None
+
+
+def encodable(text: str) -> str:
+    """Text, if it is made of whole characters: half a surrogate pair can be sent nowhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise PydanticCustomError("kind", "text of whole characters") from None
+    return text
+
+
+Whole = Annotated[int, Field(ge=0, le=2**53)]
+Number = Annotated[float, Field(ge=-1e300, le=1e300)]
+Name = Annotated[str, Field(max_length=100)]  # of something that the app named itself
+Typed = Annotated[Any, PlainValidator(typed), WithJsonSchema({"type": "integer"})]
+Value = Annotated[Any, PlainValidator(plain), WithJsonSchema({"type": "number"})]
+
+Model = TypeVar("Model", bound=Asked)
+
+
+def parsed(body: bytes) -> Any:
+    """The JSON value of a body. Raises NotJson with one sentence, also for NaN and for half characters."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise NotJson(f"The body is not JSON: {error}.") from error
+
+
+def read(model: type[Model], given: Any) -> Model:
+    """`given` as `model`. Raises Malformed with a sentence about the first thing that does not fit."""
+    if isinstance(given, model):
+        return given
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    raise Malformed(sentence(first))
+
+
+def sentence(error: dict[str, Any]) -> str:
+    """One of pydantic's errors in our words: "Lane 1: seed must be a number, not a list."."""
+    where, kind = place(error["loc"]), error["type"]
+    if kind == "missing":
+        return f"{where} is missing."
+    if kind == "says":  # a sentence of our own
+        return error["msg"]
+    if kind in LENGTHS:
+        return f"{where} must have {LENGTHS[kind].format(**error['ctx'])}."
+    return f"{where} must be {wanted(kind, error)}, not {quoted(error['input'])}."
+
+
+def place(where: tuple[str | int, ...]) -> str:
+    """Where something is wrong; lanes are counted as people count them."""
+    if where[:1] == ("lanes",) and len(where) > 1:
+        rest = dotted(where[2:])
+        return f"Lane {where[1] + 1}{': ' if rest else ''}{rest}"
+    return dotted(where) or "The request"
+
+
+def dotted(where: tuple[str | int, ...]) -> str:
+    """`begin.tokens[3]`; a name that a stranger chose is cut short."""
+    words = [f"[{one}]" if isinstance(one, int) else f".{one if str(one).isidentifier() else shortened(one)}"
+             for one in where if one != "[key]"]  # fmt: skip
+    return "".join(words).lstrip(".")[:MOST_CHARACTERS]
+
+
+KINDS = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "string_unicode": "text of whole characters",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "none_required": "null",
+    "int_parsing": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+}
+LENGTHS = {
+    "too_short": "{min_length} or more entries",
+    "too_long": "{max_length} or fewer entries",
+    "string_too_short": "{min_length} or more characters",
+    "string_too_long": "{max_length} or fewer characters",
+}
+
+
+def wanted(kind: str, error: dict[str, Any]) -> str:
+    """What would have fitted."""
+    context = error.get("ctx", {})
+    if kind == "literal_error":
+        return "one of " + context["expected"].replace("'", "").replace(" or ", ", ")
+    return KINDS.get(kind, error["msg"]).format(**context)
+
+
+def quoted(value: Any) -> str:
+    """What was given instead, short and on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return shortened(value)

@@ -1,0 +1,184 @@
+"""Nonsense for every address of the app, made from a seed: valid requests with a part that is gone or of
+another kind, JSON by chance, and bytes that are no JSON. And what an answer to it may be.
+"""
+
+import copy
+import http.client
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+VALUES = [
+    None, True, False, float("nan"), float("inf"), 1e400, 10**400, 2**70, -1, 1.5, "", "x" * 20_000, "constructor",
+    "__proto__", "~nosuch", "\ud800", "a\0b", "one\nTwo\x1b[31m", [], [[]], {}, {"toString": {"a": [None]}},
+]  # fmt: skip
+BYTES = [
+    b"", b" ", b"\xff\xfe\x00", b'{"data": "\xc3\x28"}', b"null", b"[]", b"3", b'"data"', b"NaN", b"{", b'{"data": [1, ',
+    b"[" * 5000, b'{"a":' * 3000, b"1" * 6000, b'{"data": 1, "data": {}, "data": []}', b"\xef\xbb\xbf{}",
+    '{"data": []}'.encode("utf-16"), b'{"data": "\\ud800"}', b'{"\\udfff": 1}', b'{"data": 1e999}', b"<html>",
+]  # fmt: skip
+MOST = 400  # characters of a sentence
+TRACES = re.compile(r"Traceback|File \"|line \d+, in |<class|Error:|pydantic|https?://errors")
+
+
+@dataclass
+class Findings:
+    """What was wrong with answers, by kind; `asked`: how many requests were sent."""
+
+    asked: int = 0
+    wrong: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, kind: str, what: str) -> None:
+        self.wrong.append((kind, what[:300]))
+
+    def told(self) -> str:
+        """How many answers were wrong, and the first of them."""
+        counts = Counter(kind for kind, _ in self.wrong)
+        first = "\n".join(f"{kind}: {what}" for kind, what in self.wrong[:12])
+        return f"{dict(counts)} of {self.asked} answers\n{first}"
+
+
+class Client:
+    """One connection, opened anew where the server has closed it; an answer that is not whole is a status 0."""
+
+    def __init__(self, address: str):
+        self.host = urlsplit(address).netloc
+        self.connection: http.client.HTTPConnection | None = None
+
+    def send(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
+        """Status and body; of a stream its beginning."""
+        if self.connection is not None:
+            try:
+                return self._send(method, path, body, headers)
+            except (OSError, http.client.HTTPException):
+                self.connection = None
+        self.connection = http.client.HTTPConnection(self.host, timeout=60)
+        try:
+            return self._send(method, path, body, headers)
+        except (OSError, http.client.HTTPException) as error:
+            self.connection = None
+            return 0, repr(error).encode()
+
+    def post(self, path: str, body: bytes | object, **headers: str) -> tuple[int, bytes]:
+        """A POST of bytes, or of a value as JSON."""
+        told = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.send("POST", path, told, **{"Content-Type": "application/json", **headers})
+
+    def _send(self, method: str, path: str, body: bytes | None, headers: dict) -> tuple[int, bytes]:
+        self.connection.putrequest(method, path, skip_accept_encoding=True)
+        for name, value in {**headers, "Content-Length": str(len(body or b""))}.items():
+            self.connection.putheader(name, value)
+        self.connection.endheaders(body)
+        answer = self.connection.getresponse()
+        stream = "event-stream" in answer.headers.get("Content-Type", "")
+        endless = stream and method == "GET"
+        found = answer.read1(2000) if endless else answer.read()
+        if endless:
+            self.connection.close()
+        return answer.status, found
+
+
+def mutations(valid: object) -> Iterator[tuple[str, bool, object]]:
+    """(what was done, whether that is of a wrong kind for sure, the request), for every part of `valid`."""
+    for path, old in list(parts(valid)):
+        where = ".".join(map(str, path))
+        if path and not isinstance(path[-1], int):
+            yield f"{where} removed", False, changed(valid, path, remove=True)
+        for new in VALUES:
+            yield f"{where} = {ascii(new)[:40]}", wrong_kind(path, old, new), changed(valid, path, new)
+
+
+def parts(value: object, path: tuple = ()) -> Iterator[tuple[tuple, object]]:
+    """All places in a value with what stands there, itself included."""
+    yield path, value
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from parts(one, (*path, key))
+
+
+def changed(value: object, path: tuple, new: object = None, remove: bool = False) -> object:
+    """A copy of `value` with another part at `path`, or without it."""
+    if not path:
+        return new
+    made = copy.deepcopy(value)
+    inner = made
+    for key in path[:-1]:
+        inner = inner[key]
+    if remove:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = new
+    return made
+
+
+def wrong_kind(path: tuple, old: object, new: object) -> bool:
+    """Whether no page could ever send `new` in the place of `old`: numbers may be text that was typed, and
+    values of parameters may be of many kinds.
+    """
+    if old is None or new is None:
+        return False
+    if "parameters" in path[:-1]:
+        return isinstance(new, dict)
+    for kind in (dict, list, bool):
+        if isinstance(old, kind):
+            return not isinstance(new, kind)
+    if isinstance(old, str):
+        return not isinstance(new, str) or new == "\ud800"
+    return isinstance(new, bool | list | dict)
+
+
+def by_chance(chance: random.Random, depth: int = 0) -> object:
+    """Some JSON value."""
+    kind = chance.randrange(4 if depth < 4 else 2)
+    if kind == 2:
+        return [by_chance(chance, depth + 1) for _ in range(chance.randrange(4))]
+    if kind == 3:
+        names = ("data", "run", "lane", "lanes", "models", "device", "prompt", "session", "x", "")
+        return {chance.choice(names): by_chance(chance, depth + 1) for _ in range(chance.randrange(5))}
+    return chance.choice(VALUES)
+
+
+def judge(
+    findings: Findings, what: str, status: int, body: bytes, malformed: bool = False
+) -> dict | list | None:
+    """Notes what is wrong with an answer. The JSON that it holds, where it holds some."""
+    findings.asked += 1
+    if status == 0:
+        findings.add("cut", f"{what}: {body!r}")
+    elif status >= 500:
+        findings.add("500", f"{what}: {status} {body[:100]!r}")
+    found = holds(body)
+    if status >= 400:
+        told = found.get("error", found.get("detail")) if isinstance(found, dict) else None
+        check_sentence(findings, what, told)
+    elif malformed:
+        findings.add("taken", f"{what}: {status} {body[:100]!r}")
+    elif isinstance(found, dict) and "error" in found:
+        check_sentence(findings, what, found["error"])
+    return found
+
+
+def holds(body: bytes) -> dict | list | None:
+    """The JSON in an answer; server functions answer JSON text as JSON."""
+    try:
+        found = json.loads(body)
+        return json.loads(found, parse_constant=no_number) if isinstance(found, str) else found
+    except ValueError:
+        return None
+
+
+def no_number(text: str) -> None:
+    """Raises: browsers cannot read NaN or Infinity."""
+    raise AssertionError(f"{text} is no JSON")
+
+
+def check_sentence(findings: Findings, what: str, told: object) -> None:
+    """Notes a refusal that says nothing, too much, or what only programmers understand."""
+    if not isinstance(told, str) or not told.strip():
+        findings.add("silent", f"{what}: {told!r}")
+    elif len(told) > MOST or "\n" in told or "\x1b" in told or TRACES.search(told):
+        findings.add("no sentence", f"{what}: {told[:200]!r}")
