@@ -1,6 +1,5 @@
 """The app around the page: its arguments, the models' loading, its files, what it adds to Gradio's HTML."""
 
-import asyncio
 import json
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from explorer.loading import Loader
 from explorer.page import first_data, server_functions
 from explorer.runs import Runs
 from tests import tiny
+from tests.explorer.asking import ask
 from tests.explorer.scripted import ScriptedLane
 
 ROOT = Path(app.__file__).parent
@@ -71,27 +71,33 @@ def test_the_page_hears_what_may_be_chosen_and_what_it_would_take():
     loader = Loader("llama-tiny", "llama-tiny-draft", "cpu", frozenset({"llama-tiny-draft"}))
     calls = {f.__name__: f for f in model_calls.functions(Runs(lambda request: []), loader)}
 
-    def ask(name: str, **request) -> dict:
-        return json.loads(asyncio.run(calls[name](request)))
+    def asked(name: str, **request) -> dict:
+        return ask(calls[name], request)
 
-    offer = ask("explorer_models")
+    offer = asked("explorer_models")
     assert [m["name"] for m in offer["embedded"]] == ["llama-tiny", "llama-tiny-draft"] and not offer["any"]
     assert all(m["parameters"] > 100_000 and 1 < m["held_out_loss"] < 6 for m in offer["embedded"])
     assert offer["devices"][:2] == ["auto", "cpu"] and "bfloat16" in offer["dtypes"]
-    memory = ask("explorer_models_memory", models={"target": "llama-tiny-draft", "dtype": "bfloat16"})
+    memory = asked("explorer_models_memory", models={"target": "llama-tiny-draft", "dtype": "bfloat16"})
     assert memory["fits"] and "× 2 bytes (bfloat16)" in memory["parts"][0]
     for models, says in [
         ({"target": "owner/model"}, "This app offers llama-tiny, llama-tiny-draft; whoever runs it"),
-        ({"target": 3}, "The target needs a name"),
+        ({"target": ""}, "The target needs a name"),
         ({"target": "llama-tiny", "dtype": "int3"}, "There is no dtype 'int3'"),
-        ({"target": "llama-tiny", "device": ["cpu"]}, "There is no device"),
-        ("llama-tiny", "models must name a target"),
+        ({"target": "llama-tiny", "device": "abacus"}, "There is no device 'abacus'"),
     ]:
         for name in ("explorer_models_memory", "explorer_models_load"):
-            assert says in ask(name, models=models)["error"]
-    assert (
-        "press Run again" in ask("explorer_models_progress", models={"target": "llama-tiny-draft"})["error"]
-    )
+            assert says in asked(name, models=models)["error"]
+    for models, says in [
+        ({"target": 3}, "models.target must be text, not 3."),
+        ({"draft": "llama-tiny"}, "models.target is missing."),
+        ({"target": "llama-tiny", "device": ["cpu"]}, "models.device must be text, not a list."),
+        ("llama-tiny", "models must be an object, not 'llama-tiny'."),
+        ({"target": "~nosuch"}, "A folder may begin with ~/, your own home, and no other's."),
+    ]:
+        assert asked("explorer_models_load", models=models) == {"refused": says, "status": 422}
+    progress = asked("explorer_models_progress", models={"target": "llama-tiny-draft"})
+    assert "press Run again" in progress["error"]
 
 
 def test_a_port_in_use_is_a_sentence_and_status_2():
@@ -181,17 +187,18 @@ def test_every_file_of_the_page_is_served_and_no_other(served):
 def test_a_call_with_nonsense_is_answered_with_a_sentence():
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
     _, start, control, pull, trace, inspect, *_ = server_functions(runs, Loader("tiny", None))
-    for function, request in [
-        (start, {}),
-        (control, {"run": 3, "action": "stop"}),
-        (control, {"run": "example", "action": "stop"}),
-        (pull, {}),
-        (pull, {"run": "guess", "cursors": []}),
-        (pull, {"run": "guess", "cursors": [{"view": "text", "ops": "many", "rows": 0}]}),
-        (trace, {"run": "guess", "lane": 0}),
-        (inspect, {"run": "guess", "lane": 0, "node": "first"}),
-        (inspect, {}),
+    for function, request, kind in [
+        (start, {}, "refused"),
+        (control, {"run": 3, "action": "stop"}, "refused"),
+        (control, {"run": "example", "action": "stop"}, "error"),
+        (pull, {}, "refused"),
+        (pull, {"run": "guess", "cursors": []}, "error"),
+        (pull, {"run": "guess", "cursors": [{"view": "text", "ops": "many", "rows": 0}]}, "refused"),
+        (trace, {"run": "guess", "lane": 0}, "error"),
+        (inspect, {"run": "guess", "lane": 0, "node": "first"}, "refused"),
+        (inspect, {}, "refused"),
     ]:
-        answer = json.loads(asyncio.run(function(request)))
-        assert list(answer) == ["error"] and answer["error"].endswith(".") and "\n" not in answer["error"]
+        answer = ask(function, request)
+        assert answer.get("status", 422) == 422
+        assert list(answer)[0] == kind and answer[kind].endswith(".") and "\n" not in answer[kind]
     runs.close()

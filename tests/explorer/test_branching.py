@@ -1,7 +1,6 @@
 """Branches: another token in the place of one, in a lane of its own beside the others."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -11,6 +10,7 @@ from explorer.branching import functions
 from explorer.inspect_node import inspect
 from explorer.requests import MAX_LANES, check
 from explorer.runs import Runs
+from tests.explorer import asking
 
 LANES = [{"strategy": "greedy"}, {"strategy": "sample", "parameters": {"temperature": 0.9}, "seed": 5}]
 ME, YOU = "me" * 12, "you" * 8  # sessions are secrets, so they are long
@@ -33,7 +33,7 @@ def run(runs):
 def ask(runs, loader, run, **request) -> dict:
     """What the page is told."""
     request = {"run": run.id, "lane": 0, "max_new_tokens": 8, "session": ME, **request}
-    return json.loads(asyncio.run(functions(runs, loader)[0](request)))
+    return asking.ask(functions(runs, loader)[0], request)
 
 
 def output_nodes(trace) -> list[int]:
@@ -139,8 +139,6 @@ def test_four_lanes_are_the_most_and_one_can_be_replaced(runs, loader, run):
         ({"text": "x" * 2001}, "at most 2,000"),
         ({"text": "a b c d e f g h i j"}, "Nothing would be left to decode"),
         ({"token": 65, "max_new_tokens": 0}, "max_new_tokens must be"),
-        ({"token": "65"}, "something unusable"),
-        ({}, "something unusable"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_sentence(request_, says, runs, loader, run):
@@ -148,6 +146,18 @@ def test_what_cannot_be_is_said_in_one_sentence(request_, says, runs, loader, ru
     answer = ask(runs, loader, run, **given)
     assert says in answer["error"] and "\n" not in answer["error"]
     assert len(run.records) == 2 and run.state == "done"
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"token": "65"}, "token must be a whole number, not '65'."),
+        ({}, "A branch names either a token or a text."),
+    ],
+)
+def test_what_no_page_asks_for_is_refused(request_, says, runs, loader, run):
+    answer = ask(runs, loader, run, node=4, **request_)
+    assert answer == {"refused": says, "status": 422} and len(run.records) == 2
 
 
 def test_a_trace_of_other_models_cannot_be_branched_and_says_which(runs, loader, run):

@@ -1,7 +1,5 @@
 """The cards of methods: every strategy has one with a real picture, and every paper is listed honestly."""
 
-import asyncio
-import json
 
 import pytest
 
@@ -11,6 +9,7 @@ from explorer import methods, papers
 from explorer.experiments import experiments
 from explorer.loading import Loader
 from tests import tiny
+from tests.explorer.asking import ask
 from visualizers.views import titles
 
 NAMES = list(strategies())
@@ -83,10 +82,6 @@ def test_every_paper_is_listed_with_its_status_and_family(listing):
     assert listing["summary"] == papers.summary(papers.papers())
 
 
-def ask(function, request: dict) -> dict:
-    return json.loads(asyncio.run(function(request)))
-
-
 def test_the_page_asks_and_gets_sentences_for_what_is_not_there(tmp_path, monkeypatch):
     loader = Loader("tiny", None)
     loader.done.set()
@@ -94,7 +89,7 @@ def test_the_page_asks_and_gets_sentences_for_what_is_not_there(tmp_path, monkey
     assert len(ask(cards, {})["methods"]) == len(NAMES)
     assert ask(picture, {"name": "greedy"})["head"]["title"]
     assert "There is no strategy 'magic'" in ask(picture, {"name": "magic"})["error"]
-    assert "unusable" in ask(picture, {})["error"]
+    assert ask(picture, {})["refused"] == "name is missing."
     monkeypatch.setattr(methods, "FOLDER", tmp_path)
     assert "No run is stored for Greedy" in ask(picture, {"name": "greedy"})["error"]
     assert methods.picture_says("greedy") is None

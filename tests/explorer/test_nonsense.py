@@ -1,13 +1,11 @@
 """Nonsense at every address of the real app: status 4xx and one sentence, and nothing in the log but lines.
 
-Server functions, endpoints and tools are found where they are registered, so a new one is tested the day it is
-there: its valid request is made from its model.
+Server functions, endpoints and tools are found where they are registered, so a new one is tested the day it
+is there: its valid request is made from its model.
 """
 
 import asyncio
-import base64
 import contextlib
-import gzip
 import io
 import json
 import logging
@@ -18,27 +16,18 @@ from urllib.parse import quote
 
 import pytest
 
-from decoders.trace import Cell, Depend, Note, Score, Step, Verdict
 from explorer import container, stored
 from explorer.lanes import lane_maker
 from explorer.page import EXAMPLE, build
 from explorer.page_requests import asked_of
 from explorer.runs import Runs
 from explorer.sharing import MAX_FILE_BYTES
+from tests.explorer.bad_files import as_data, damaged
 from tests.explorer.nonsense import BYTES, Client, Findings, by_chance, judge, mutations
-from tests.explorer.scripted import ScriptedLane
 from tests.ready import ready_loader
 
 API = "/gradio_api/"
 ME, OTHER = "me" * 12, "you" * 8
-FILES = 400  # of those that lie
-BLOB = b'<!doctype html><script type="text/plain" id="explorer-run">%s</script>'
-RESPONSE = {
-    "choices": [
-        {"logprobs": {"content": [{"token": "a", "logprob": -0.5, "top_logprobs": [{"token": "b", "logprob": -1}]}]}}
-    ],
-    "metrics": {"speculative_decoding": {"per_step_drafted": [1], "per_step_accepted": [0]}},
-}
 CHANCES = 12  # values by chance for each function
 SETUP = {
     "prompt": "Once",
@@ -47,11 +36,11 @@ SETUP = {
 }
 # What a part of a valid request is, by its name; else the simplest that its model allows.
 NAMED = {
-    "action": "pause", "begin": {"tokens": [65], "forced": [0]}, "chat": None, "device": "auto", "draft": None,
-    "dtype": "auto", "lane": 1, "length": 2, "lesson": "draft-trees", "max_new_tokens": 4, "name": "greedy",
-    "node": 4, "number": 1, "parameters": {"temperature": 0.5}, "prompt": "Once", "samples": 20,
-    "session": ME, "strategy": "sample", "target": "llama-tiny-draft", "temperature": 1.0, "token": 65, "view": "text",
-    "views": ["text", None], "wait": 0, "widths": "2 1",
+    "action": "pause", "begin": {"tokens": [65], "forced": [0]}, "chat": None, "device": "auto",
+    "draft": None, "dtype": "auto", "lane": 1, "length": 2, "lesson": "draft-trees", "max_new_tokens": 4,
+    "name": "greedy", "node": 4, "number": 1, "parameters": {"temperature": 0.5}, "prompt": "Once",
+    "samples": 20, "session": ME, "strategy": "sample", "target": "llama-tiny-draft", "temperature": 1.0,
+    "token": 65, "view": "text", "views": ["text", None], "wait": 0, "widths": "2 1",
 }  # fmt: skip
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 SAYS_NO = {"explorer_chat", "explorer_lesson"}  # the tiny models and the run do not suit what is asked
@@ -157,10 +146,6 @@ def run_of(served) -> str:
     while run.state == "running":
         asyncio.run(served.runs.pull(run.id, every, 2.0, "running"))
     return run.id
-
-
-def as_data(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 def functions() -> list[str]:
@@ -355,46 +340,6 @@ def paths_of(route) -> list[str]:
 def filled(part: str, odd: str) -> str:
     """`file={path}` with something in its place."""
     return part.split("{")[0] + odd if "{" in part else part
-
-
-def damaged(chance: random.Random) -> list[tuple[str, bytes]]:
-    """Files that are none, in all the forms that the app opens."""
-    trace = small_trace()
-    packed = container.pack(trace)
-    files = [(f"bytes {body[:20]!r}", body) for body in BYTES]
-    files += [(f"cut at {n}", packed[:n]) for n in range(2, len(packed), len(packed) // 12)]
-    for n in range(30):
-        broken = bytearray(packed)
-        broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
-        files.append((f"flipped {n}", bytes(broken)))
-    files += [("bomb", gzip.compress(b" " * (70 * 2**20))), ("deep", gzip.compress(b"[" * 10**6))]
-    for inner in (b"", b"A", b"AAAA", b"====", as_data(packed[:50]).encode(), as_data(b"[]").encode()):
-        files.append((f"page {inner[:8]!r}", BLOB % inner))
-    setup = {"prompt": "a", "max_new_tokens": 4, "lanes": [{"strategy": "beam", "view": "text"}]}
-    wholes = {
-        "run": {"version": 1, "kind": container.KIND, "setup": setup, "traces": [trace]},
-        "trace": trace,
-        "response": RESPONSE,
-    }
-    made = [(f"{name}: {what}", value) for name, whole in wholes.items() for what, _, value in mutations(whole)]
-    return files + [(what, json.dumps(value).encode()) for what, value in chance.sample(made, FILES)]
-
-
-def small_trace() -> dict:
-    """A trace with an event of each kind, and little else."""
-    lane = ScriptedLane([b" a", b" b"])
-    while lane.advance():
-        pass
-    lane.trace.strategy = "beam"
-    events = [
-        Verdict(1, "accepted", 0.5, 0.4, 0.1),
-        Score(1, "sum", -0.5, {"part": 1.0}, 1),
-        Depend(1, 2, 0.5, "attention"),
-        Cell(1, 0, 1, "guess", 0.5),
-        Note("So it was."),
-    ]
-    lane.trace.append(Step(2, events, 0.3))
-    return lane.trace.to_json()
 
 
 def test_a_file_that_is_damaged_or_lies_is_one_sentence_and_what_opens_can_be_saved(served, findings):

@@ -1,13 +1,13 @@
 """The microscope's server functions: what a page may ask, and the sentences for what it may not."""
 
 import asyncio
-import json
 
 import pytest
 
 from decoders.proof import Proof
 from explorer import microscope, proving
 from explorer.microscope import levels
+from tests.explorer.asking import ask
 
 ME = "me" * 12
 LANES = [
@@ -27,7 +27,7 @@ def run(runs):
 
 
 def answer(function, **request) -> dict:
-    return json.loads(asyncio.run(function(request)))
+    return ask(function, request)
 
 
 def test_a_proof_counts_seed_by_seed_what_lanes_write(runs, loader, run):

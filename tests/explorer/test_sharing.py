@@ -1,16 +1,15 @@
 """What the page saves and opens, without a browser: forms, names, limits; a run that goes on meanwhile."""
 
-import asyncio
 import base64
 import csv
 import io
-import json
 import time
 
 import pytest
 
 from explorer import container, sharing, stored
 from explorer.runs import Runs
+from tests.explorer.asking import ask
 from tests.explorer.scripted import ScriptedLane
 
 SESSION = "a session of a test"
@@ -19,7 +18,7 @@ REQUEST = {"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "script
 
 def call(runs: Runs, name: str, **request) -> dict:
     functions = {function.__name__: function for function in sharing.functions(runs, None)}
-    return json.loads(asyncio.run(functions[name]({"session": SESSION, **request})))
+    return ask(functions[name], {"session": SESSION, **request})
 
 
 def opened(runs: Runs, data: bytes) -> dict:
@@ -94,15 +93,24 @@ def test_a_strategy_that_is_not_known_here_opens_too(runs):
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"run": "example", "form": "film"}, "one of trace, run, page, costs"),
         ({"run": "example", "form": "trace"}, "no such lane"),
         ({"run": "example", "form": "trace", "lane": 7}, "no such lane"),
         ({"run": "nobody's", "form": "run"}, "is gone"),
-        ({"run": "example", "form": "run", "lane": "first"}, "something unusable"),
     ],
 )
 def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
     assert says in call(runs, "explorer_save", **request_)["error"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"run": "example", "form": "film"}, "form must be one of trace, run, page, costs, not 'film'."),
+        ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
+    ],
+)
+def test_what_no_page_asks_for_is_refused(runs, request_, says):
+    assert call(runs, "explorer_save", **request_) == {"refused": says, "status": 422}
 
 
 def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs):
@@ -110,7 +118,7 @@ def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs):
     assert "no JSON" in opened(runs, b"hello")["error"]
     assert "did not arrive whole" in call(runs, "explorer_open", data="***")["error"]
     assert "larger than 16 MiB" in call(runs, "explorer_open", data="A" * (23 * 2**20))["error"]
-    assert "larger than 16 MiB" in call(runs, "explorer_open", data=7)["error"]
+    assert call(runs, "explorer_open", data=7)["refused"] == "data must be text, not 7."
     assert set(runs.runs) == before
 
 
