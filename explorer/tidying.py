@@ -13,7 +13,7 @@ import time
 
 EVERY_SECONDS = 60.0
 ALL_SECONDS = 3600.0
-YOUNG = (5000, 20, 1_000_000_000)  # new objects before a search of the youngest; full ones only here
+YOUNG = (2000, 10, 1_000_000_000)  # new objects before a search of the youngest; full ones only here
 
 
 def begin() -> None:
