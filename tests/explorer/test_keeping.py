@@ -1,6 +1,5 @@
 """What a page keeps of its run: pieces that are only joined are the file that Save run makes."""
 
-import asyncio
 import base64
 import json
 
@@ -8,6 +7,7 @@ import pytest
 
 from explorer import container, keeping, sharing, stored
 from explorer.runs import Runs
+from tests.explorer.asking import ask
 from tests.explorer.scripted import ScriptedLane
 from tests.explorer.test_runs import wait_for
 
@@ -27,7 +27,7 @@ class Kept:
 
     def ask(self) -> bool:
         """One question; whether there is more."""
-        told = json.loads(asyncio.run(self.steps({"run": self.run, "since": self.since})))
+        told = ask(self.steps, {"run": self.run, "since": self.since})
         self.setup = told.get("setup", self.setup)
         for i, lane in enumerate(told["lanes"]):
             self.heads[i] = lane["head"]
@@ -120,15 +120,15 @@ def test_a_page_that_was_killed_learns_what_it_needs_to_show_its_run_again(house
     runs = house(ScriptedLane([b" w"] * 3))
     run = runs.start(REQUEST, "a session of a page", "paused")
     functions = {f.__name__: f for f in keeping.functions(runs, None)}
-    found = json.loads(asyncio.run(functions["explorer_again"]({"run": run.id})))
+    found = ask(functions["explorer_again"], {"run": run.id})
     assert found["state"] == "paused" and found["setup"]["prompt"] == "Once"
     (lane,) = found["setup"]["lanes"]
     assert lane["strategy"] == found["declarations"][0]["name"] == "scripted" and lane["view"]
-    assert "is gone" in json.loads(asyncio.run(functions["explorer_again"]({"run": "guess"})))["error"]
+    assert "is gone" in ask(functions["explorer_again"], {"run": "guess"})["error"]
 
 
 @pytest.mark.parametrize("since", [None, [3], [{"steps": "1", "words": 0}], [{}]])
 def test_an_unusable_question_is_one_sentence(house, since):
     functions = {f.__name__: f for f in keeping.functions(house(), None)}
-    told = json.loads(asyncio.run(functions["explorer_steps"]({"run": "example", "since": since})))
-    assert list(told) == ["error"] and told["error"].endswith(".")
+    told = ask(functions["explorer_steps"], {"run": "example", "since": since})
+    assert told["status"] == 422 and told["refused"].startswith("since") and told["refused"].endswith(".")
