@@ -8,6 +8,7 @@ step of the trace did, and what memory the app takes.
 import argparse
 import asyncio
 import json
+import os
 import secrets
 import socket
 import statistics
@@ -21,9 +22,11 @@ from pathlib import Path
 
 import httpx
 
+from explorer.access import TOKEN_VARIABLE
 from explorer.benchmarks import NEW_TOKENS, PROMPTS, figure
 
 ROOT = Path(__file__).resolve().parent.parent
+TOKEN = secrets.token_urlsafe()  # of the apps that are started for this
 CROWDS = (20, 50, 100)
 LANES = ("beam", "speculative")  # those with which the page opens
 VIEWS = ("beam_tree", "draft_tree")
@@ -127,7 +130,12 @@ def served(options: argparse.Namespace) -> Iterator[App]:
         options.draft,
     ]
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, TOKEN_VARIABLE: TOKEN},
     )
     try:
         for line in process.stdout:
@@ -171,7 +179,8 @@ async def passing(address: str, first: int, last: int) -> None:
 async def caller(address: str, count: int) -> AsyncIterator[Call]:
     """A function that calls a server function of the page for a session, for `count` visitors at once."""
     limits = httpx.Limits(max_connections=2 * count + 2, keepalive_expiry=2)  # the server closes after five
-    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits) as client:
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, headers=bearer) as client:
         components = (await client.get("/config")).json()["components"]
         component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-component")
 
