@@ -40,7 +40,7 @@ FOREIGN_PAGE = (
 NOT_JSON = "The app takes JSON only: send it with Content-Type: application/json."
 NO_METHOD = "The app answers GET, POST and DELETE only."
 NO_TOKEN = (
-    "This app wants its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
+    "This app needs its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
 )
 ASK = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Decoding Explorer</title>
 <meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
@@ -50,8 +50,8 @@ input,button{{font:inherit;padding:.4rem .6rem}}input{{width:min(20rem,100%);box
 <form><label>Token<br><input name="token" autocomplete="off" autofocus></label>
 <button>Open</button></form>"""
 ASK_SENTENCE = (
-    "This app may load any model, so it opens only for who has its token: it stands at the end of the "
-    "address that the app printed when it started."
+    "This app can load any model, so it opens only with its token, which stands at the end of the address "
+    "that the app printed when it started."
 )
 
 

@@ -65,6 +65,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     """The Blocks, and the keyword arguments for its `launch`. `access`: who may ask; without it every page of
     the app on this machine.
     """
+    access = access or Access()
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
         home = gr.HTML(
@@ -82,9 +83,9 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         "app_kwargs": {
             "routes": [*assets.routes(), *alive.routes(), *session_routes(runs)],
             "middleware": [
-                Middleware(Guard, access=access or Access()),
+                Middleware(Guard, access=access),
                 *bad_requests.middleware(known),
-                *assets.middleware(first_data(runs, loader)),
+                *assets.middleware(first_data(runs, loader) | {"token": access.token is not None}),
             ],
             "exception_handlers": bad_requests.HANDLERS,
         },

@@ -82,11 +82,13 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   function scripts(app) {
     const here = location.origin + location.pathname, code = (text) => h("pre", {}, h("code", {}, text));
+    const bearer = app.data.token ? ', headers={"Authorization": "Bearer TOKEN"}' : "";
     const box = h("section", { hidden: true }, h("h3", {}, "For scripts and assistants"),
       h("p", {}, "The endpoints /strategies, /run and /trace answer any Gradio client:"),
-      code('from gradio_client import Client\nfound = Client("' + here + '").predict("Once upon a time", "beam", {"num_beams": 4}, 32, api_name="/run")\n' +
-        'print(found["text"])'));
-    const tools = h("p", {}, "They are MCP tools too, at ", h("code", {}, here + "gradio_api/mcp/"), ".");
+      code('from gradio_client import Client\nclient = Client("' + here + '"' + bearer + ')\n' +
+        'found = client.predict("Once upon a time", "beam", {"num_beams": 4}, 32, api_name="/run")\nprint(found["text"])'),
+      app.data.token ? h("p", {}, "TOKEN stands at the end of the address that the app printed when it started.") : null);
+    const tools = h("p", {}, "They are MCP tools too, at ", h("code", {}, here + "gradio_api/mcp/" + (bearer && "?token=TOKEN")), ".");
     app.on("models", () => {
       box.hidden = app.models.mcp === undefined; // a saved page has no server
       tools.hidden = !app.models.mcp;

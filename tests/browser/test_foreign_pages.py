@@ -141,11 +141,13 @@ def test_the_token_is_asked_for_once_and_leaves_the_address(chromium):
     context = chromium.new_context()
     page = context.new_page()
     page.goto(address)
-    expect(page.get_by_text("it opens only for who has its token")).to_be_visible()
+    expect(page.get_by_text("it opens only with its token")).to_be_visible()
     page.get_by_label("Token").fill("open-sesame")
     page.get_by_role("button", name="Open").click()
     page.wait_for_function("window.decodingExplorer && decodingExplorer.app.models.state === 'ready'")
     assert page.url == address
+    page.keyboard.press("?")  # the help says what a script must send
+    expect(page.get_by_text('headers={"Authorization": "Bearer TOKEN"}')).to_be_visible()
     second = context.new_page()  # the browser knows it now, and a link with a set-up keeps that
     second.goto(f"{address}?token=open-sesame#nothing")
     second.wait_for_function("window.decodingExplorer && decodingExplorer.app.models.state === 'ready'")

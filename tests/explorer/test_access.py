@@ -141,7 +141,7 @@ def test_the_token_opens_the_app_by_address_cookie_or_header():
     for given in ({}, {"token": "guess"}, {"token": ""}):
         shut = client.get("/", params=given)
         assert shut.status_code == 401 and 'name="token"' in shut.text and TOKEN not in shut.text
-    assert client.get("/config").json()["detail"].startswith("This app wants its token")
+    assert client.get("/config").json()["detail"].startswith("This app needs its token")
     assert client.post("/gradio_api/run/run", json={}).status_code == 401
     assert client.get("/gradio_api/startup-events").is_success  # Gradio asks it of itself
     led = client.get("/", params={"token": TOKEN, "__theme": "dark"})
