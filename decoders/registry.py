@@ -249,5 +249,7 @@ def get(name: str) -> Strategy:
     known = strategies()
     if name not in known:
         alike = difflib.get_close_matches(name[:80], known, n=5, cutoff=0.0)
-        raise ValueError(f"There is no strategy {shortened(name)}; the nearest names are {', '.join(alike)}.")
+        raise ValueError(
+            f"There is no strategy {shortened(name)}; choose one of those listed, such as {', '.join(alike)}."
+        )
     return known[name]

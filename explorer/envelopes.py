@@ -177,6 +177,8 @@ def check_named_inputs(name: str, model: type[Asked], given: Any) -> None:
 
 def check_message(known: Known, path: re.Match, given: Any) -> None:
     """Raises BadMessage for what is none of MCP's, BadTool for what a tool does not take."""
+    if not known.tools():  # the app does not speak MCP
+        return
     try:
         message = read(Message, given)
         if not in_protocol(given):

@@ -39,11 +39,10 @@ class Asked(BaseModel):
 
 
 def typed(value: Any) -> int | float | str:
-    """What a person typed where a number belongs: a finite number, or text that is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise PydanticCustomError("kind", "a number")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise PydanticCustomError("kind", "a finite number")
+    """What a person typed where a whole number belongs: a finite number, or text that is none."""
+    endless = isinstance(value, float) and not math.isfinite(value)
+    if isinstance(value, bool) or endless or not isinstance(value, int | float | str):
+        raise PydanticCustomError("kind", "a whole number")
     return encodable(value) if isinstance(value, str) else value
 
 

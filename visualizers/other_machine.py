@@ -55,6 +55,7 @@ WORDS = {
     "weight_bytes": ("a parameter", "bytes"),
     "cache": ("cache a token", "KB"),
 }
+SMALLEST, LARGEST = 1e-9, 1e9  # beyond them no figure of a machine lies, and their products are finite
 MAY_BE_ZERO = ("launch", "byte_energy", "flop_energy", "cache")
 
 
@@ -67,6 +68,8 @@ def checked(made: Device | Size) -> Device | Size:
         zero = field.name in MAY_BE_ZERO
         if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
             raise ValueError(f"{words} takes a number {'of 0 or more' if zero else 'above 0'}, in {unit}.")
+        if value and not SMALLEST <= value <= LARGEST:
+            raise ValueError(f"{words} takes a number from {SMALLEST:g} to {LARGEST:g}, in {unit}.")
     return made
 
 

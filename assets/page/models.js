@@ -68,6 +68,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
+  // The server takes ~/folder, and refuses the homes of other people before it looks at anything.
+  const HOMES = "A folder may begin with ~/, your own home, and no other's.";
+  const elsewhere = (models) => ROLES.some((role) => /^~[^/\\]/.test(models[role] || ""));
+
   class ModelsPanel {
     constructor(app) {
       this.app = app;
@@ -169,6 +173,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.fail("");
       this.load.disabled = true;
       if (!models.target) return this.say("Name a target model.");
+      if (elsewhere(models)) return this.fail(HOMES);
       if (same(models, this.app.choice)) return this.say("These are in use.");
       this.say("Asking how large they are …");
       const answer = await page.call("explorer_models_memory", { models });
@@ -179,6 +184,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     async start() {
+      if (elsewhere(this.read())) return this.fail(HOMES);
       const models = (this.loading = this.read());
       this.fail("");
       this.draw();

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 VALUES = [
-    None, True, False, float("nan"), float("inf"), 1e400, 10**400, 2**70, -1, 1.5, "", "x" * 20_000,
+    None, True, False, float("nan"), float("inf"), 1e400, 10**400, 2**70, 1e300, -1, 1.5, "", "x" * 20_000,
     "constructor", "__proto__", "~nosuch", "\ud800", "a\0b", "one\nTwo\x1b[31m", [], [[]], {},
     {"toString": {"a": [None]}},
 ]  # fmt: skip
@@ -175,7 +175,7 @@ def holds(body: bytes) -> dict | list | None:
 
 def no_number(text: str) -> None:
     """Raises: browsers cannot read NaN or Infinity."""
-    raise AssertionError(f"{text} is no JSON")
+    raise AssertionError(f"an answer holds {text}, which is no JSON")
 
 
 def check_sentence(findings: Findings, what: str, told: object) -> None:
