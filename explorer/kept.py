@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 256 * 2**20  # of all runs together; above, what is done and was seen longest ago goes
 MOST_BYTES = 4 * KEPT_BYTES  # of all runs that are under way; above, the largest ends
-LATELY_SECONDS = 5.0  # a run that was asked for within so long stays: its page is fetching the end of it
+LATELY_SECONDS = 60.0  # a run that was asked for within so long stays: pages ask rarely where many wait
 FOLD_REST_SECONDS = 30.0  # a view that nobody has read for so long is folded again when it is wanted
 CROWDED = (
     "Stopped: all runs together take more memory than the app may use. What was decoded stays; ask for fewer "
