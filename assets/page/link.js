@@ -6,6 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const VERSION = 1;
   const MARK = "#setup=";
   const MOST = 200000; // bytes of a setup as JSON, and letters of a link
+  const CHOSEN = ["target", "draft", "dtype", "device"];
   const DAMAGED = "This link is damaged: part of it is missing. Ask for it again.";
 
   const shape = (text) => text.replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
@@ -18,19 +19,27 @@ window.ExplorerPage = window.ExplorerPage || {};
     return location.href.split("#")[0] + MARK + shape(page.toBase64(packed));
   };
 
+  // A part of a setup as it is. Throws an Error for text with half a character, which can be sent nowhere.
+  function sound(name, value) {
+    if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw new Error(DAMAGED);
+    return value;
+  }
+
+  // A value that a stranger wrote, in few words.
+  const short = (value) => (typeof value === "object" ? "something" : String(value).slice(0, 40));
+
   // What a fragment holds. Throws an Error with one sentence if it is unusable.
   async function read(fragment) {
     let found = null;
     try {
       const bytes = fragment.length < MOST ? page.fromBase64(unshape(fragment.slice(MARK.length))) : null;
       const text = bytes && await page.through(new DecompressionStream("deflate-raw"), bytes, MOST);
-      found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
+      found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text), sound);
     } catch {
       throw new Error(DAMAGED);
     }
     if (!found || typeof found !== "object") throw new Error(DAMAGED);
-    const version = String(found.version).slice(0, 20);
-    if (found.version !== VERSION) throw new Error("This link has version " + version + "; this page reads version " + VERSION + ".");
+    if (found.version !== VERSION) throw new Error("This link has version " + short(found.version) + "; this page reads version " + VERSION + ".");
     return found;
   }
 
@@ -42,12 +51,12 @@ window.ExplorerPage = window.ExplorerPage || {};
   // One lane of a setup, with only what a lane has. Throws an Error with one sentence.
   function lane(given, app) {
     const known = record(given) && app.strategies.get(given.strategy);
-    const unknown = (what) => new Error("This link asks for " + String(what).slice(0, 40) + ", which this app does not know.");
-    if (!known) throw unknown("the strategy " + (record(given) ? given.strategy : given));
+    const unknown = (what) => new Error("This link asks for " + what + ", which this app does not know.");
+    if (!known) throw unknown("the strategy " + short(record(given) ? given.strategy : given));
     const names = new Set(known.parameters.map((p) => p.name)), parameters = given.parameters || {};
     if (!record(parameters)) throw new Error(DAMAGED);
     const odd = Object.keys(parameters).find((name) => !names.has(name) || !plain(parameters[name]));
-    if (odd !== undefined) throw unknown(odd + " of " + known.title);
+    if (odd !== undefined) throw unknown(short(odd) + " of " + known.title);
     const seed = given.seed ?? 0, { begin } = given;
     if (!whole(seed, 0, Number.MAX_SAFE_INTEGER)) throw new Error("This link has an unusable seed.");
     const most = app.data.limits.max_new_tokens;
@@ -68,9 +77,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     need(whole(max_new_tokens, 1, most.tokens), "The number of tokens in a link must be from 1 to " + most.tokens + ".");
     need(Array.isArray(lanes) && whole(lanes.length, 1, limits.lanes), "A link must have one to " + limits.lanes + " lanes.");
     const setup = { prompt, max_new_tokens, lanes: lanes.map((one) => lane(one, app)) };
-    const named = ([, name]) => name === null || (typeof name === "string" && name.length <= 500);
-    const names = record(models) ? Object.entries(models).filter(named) : [];
-    if (names.length) setup.models = Object.fromEntries(names);
+    const named = (name) => typeof name === "string" && name.length <= 500;
+    const names = record(models) && named(models.target) ? CHOSEN.filter((what) => named(models[what])) : [];
+    if (names.length) setup.models = Object.fromEntries(names.map((what) => [what, models[what]]));
     if (chat === null || (record(chat) && typeof (chat.system ?? "") === "string")) setup.chat = chat;
     return setup;
   };

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 
 import pytest
 from playwright.sync_api import expect
@@ -171,6 +172,55 @@ def test_a_file_may_be_dropped_anywhere(visit):
     expect(page.locator("#explorer.dropping")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": dropped})
     expect(page.get_by_text("Opened dropped.json.gz.")).to_be_visible()
+
+
+# Says what the page says to each link, one after the other.
+FOLLOW = """async (links) => {
+  const said = [], alert = () => document.querySelector("#explorer [role=alert]").textContent;
+  for (const link of links) {
+    decodingExplorer.app.fail("");
+    location.hash = link;
+    for (let i = 0; i < 100 && !alert(); i++) await new Promise((done) => setTimeout(done, 20));
+    said.push(alert());
+  }
+  return said;
+}"""
+
+
+def raw(data: bytes) -> str:
+    """A link to bytes, packed as the page packs a setup."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(data) + packer.flush()
+    return "setup=" + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def test_nonsense_in_a_link_is_one_sentence_and_no_error_of_a_script(visit):
+    page = visit()
+    ready(page)
+    before = page.evaluate("JSON.stringify(decodingExplorer.app.setup())")
+    sound = {"prompt": "a", "max_new_tokens": 4, "lanes": [{"strategy": "greedy"}]}
+    odd = [None, True, -1, 1.5, "constructor", "__proto__", [], [[]], {}, {"toString": 1}]
+    links = [
+        {**sound, name: value} for name in ("prompt", "max_new_tokens", "lanes", "version") for value in odd
+    ]
+    links += [{**sound, "lanes": [value]} for value in odd]
+    links += [{**sound, "lanes": [{"strategy": value}]} for value in odd]
+    links += [{**sound, "lanes": [{"strategy": "greedy", "seed": value}]} for value in odd[1:]]
+    links += [
+        {**sound, "lanes": [{"strategy": "greedy", "parameters": {name: 1}}]} for name in ("__proto__", "")
+    ]
+    links = [link for link in links if link["prompt"] not in odd[4:6]]  # which are texts
+    links.append({**sound, "prompt": "\ud800"})
+    fragments = [raw(json.dumps({"version": 1, **link}).encode()) for link in links]
+    fragments += [f"setup={text}" for text in ("", "%", "%ff%fe", "A" * 250_000, "é", "AAAA", "====")]
+    odd_bytes = (b"", b"null", b"[]", b"\xff", b"[" * 50_000, b'{"version": 1e999}', b" " * 10**7)
+    fragments += [raw(data) for data in odd_bytes]
+    said = page.evaluate(FOLLOW, fragments)
+    silent = [link for link, words in zip(fragments, said, strict=True) if not words]
+    assert silent == []
+    assert all(words.startswith(("This link", "The prompt", "The number", "A link")) for words in said), said
+    assert all(len(words) < 200 and words.endswith(".") for words in said)
+    assert page.evaluate("JSON.stringify(decodingExplorer.app.setup())") == before
 
 
 def link_of(page) -> str:

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
 import anyio
+import httpx
 import pytest
 from gradio_client import Client
-from gradio_client.exceptions import AppError
+from gradio_client.exceptions import AppError, ValidationError
 from mcp import ClientSession
 from mcp.client.streamable_http import streamablehttp_client
 
@@ -103,6 +104,24 @@ def test_errors_are_sentences(served, given, says):
     with pytest.raises(AppError, match=says) as raised:
         served.client.predict(*given, api_name="/run")
     assert "\n" not in str(raised.value)
+
+
+def test_inputs_of_another_kind_are_refused_at_once_and_a_client_says_why(served):
+    with pytest.raises(ValidationError, match="prompt must be text, not 5."):
+        served.client.predict(5, api_name="/run")
+    for data, says in [
+        (
+            ["Once"],
+            "/run takes 6 inputs, prompt, strategy, parameters, max_new_tokens, seed, models; 1 were given.",
+        ),
+        (["Once", "greedy", {}, 4, 0, []], "models must be an object, not a list."),
+        (
+            ["Once", "magic", {}, 4, 0, {}],
+            "There is no strategy 'magic'; choose one of those listed, such as ",
+        ),
+    ]:
+        answer = httpx.post(served.address + "gradio_api/run/run", json={"data": data})
+        assert answer.status_code == 422 and answer.json()["detail"].startswith(says)
 
 
 def test_calls_run_side_by_side_and_leave_nothing_behind(served):
