@@ -7,17 +7,14 @@ Schema assets/trace.schema.json.
 
 import gzip
 import importlib
-import io
 import json
-import math
-import re
-import zlib
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from decoders.costs import Costs
+from decoders.json_file import read_json
 from decoders.quick_check import events_fit
 from decoders.speculative.theory import acceptance
 
@@ -26,8 +23,6 @@ CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
 # Who draws a trace for `Trace.show`: a name, looked up only when it is asked for, as an entry point is.
 # This package imports nothing of what draws, and works where none of it is there.
 DRAWER = "explorer.replay:show"
-LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
-MAX_TRACE_BYTES = 64 * 2**20  # a trace file larger than this, unpacked, is refused
 
 GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
@@ -295,49 +290,7 @@ def checkpoints(trace: Trace) -> list[dict]:
 
 def load(path: str | Path) -> Trace:
     """Reads and checks a trace file. Raises ValueError with one sentence if it is none or too large."""
-    return from_json(read(Path(path).read_bytes()))
-
-
-def read(data: bytes) -> Any:
-    """The JSON value in `data`, which may be gzip-compressed; unchecked, but finite and of bounded size.
-
-    Raises ValueError with one sentence if it is no JSON or too large.
-    """
-    try:
-        if data[:2] == b"\x1f\x8b":
-            with gzip.open(io.BytesIO(data)) as file:
-                data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError("This file is not a trace: it cannot be unpacked. Save it anew.") from error
-    if len(data) > MAX_TRACE_BYTES:
-        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
-    try:
-        longest = whole if LONG_NUMBER.search(data) else int
-        text = data.decode("utf-8-sig")
-        value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
-        if HALF.search(data):
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
-        return value
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
-        ) from error
-
-
-def whole(text: str) -> int:
-    """A whole number as JSON writes it. ValueError for those that no other reader of JSON keeps."""
-    value = int(text)
-    if abs(value) > 2**53:
-        raise ValueError(text)
-    return value
-
-
-def finite(text: str) -> float:
-    """A number as JSON writes it. ValueError for those that JSON has not: NaN, Infinity, 1e999."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(text)
-    return value
+    return from_json(read_json(Path(path).read_bytes()))
 
 
 def from_json(record: dict) -> Trace:

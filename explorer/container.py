@@ -9,6 +9,7 @@ import gzip
 import re
 
 from decoders import begin, imported, trace
+from decoders.json_file import read_json
 from decoders.registry import shortened
 from decoders.trace import Trace
 from explorer import requests
@@ -62,7 +63,7 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
             data = base64.b64decode(found[1], validate=True)
         except ValueError as error:
             raise ValueError("This saved page is damaged; save it anew.") from error
-    record = trace.read(data)
+    record = read_json(data)
     if imported.is_response(record):
         traces = [imported.from_response(record)]
         setup = settings(traces)

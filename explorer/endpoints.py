@@ -31,7 +31,7 @@ PARAMETERS = """Parameters:
     prompt: The beginning of a text, at most 20000 characters.
     strategy: The name of a strategy, as /strategies lists it.
     parameters: The strategy's own, for example {"num_beams": 4}; what is left out has its default.
-    max_new_tokens: How many tokens to write at most, 1 to 256.
+    max_new_tokens: How many tokens to write at most, 1 to 512.
     seed: A whole number of at least 0; the same seed gives the same draws.
     models: Models that come with the app, for example {"target": "llama-tiny"}, with a "draft" too if the
         strategy needs one; left out, those that the app was started with.

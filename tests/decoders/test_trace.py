@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from decoders import schema, trace
+from decoders import json_file, schema, trace
 from decoders.lane import Lane, Limits
 from decoders.trace import Commit, Forward, Propose, Step, Trace, Verdict
 
@@ -86,7 +86,7 @@ def test_other_files_are_refused_in_one_sentence(tmp_path, data):
 
 
 def test_too_large_files_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(trace, "MAX_TRACE_BYTES", 10)
+    monkeypatch.setattr(json_file, "MAX_TRACE_BYTES", 10)
     path = tmp_path / "x.json"
     path.write_text("[" + " " * 20 + "]")
     with pytest.raises(ValueError, match="larger than"):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from decoders import trace
+from decoders import json_file, trace
 from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import container, stored
@@ -124,7 +124,7 @@ def with_setup(**changes) -> bytes:
         (b'{"kind": "decoding-explorer-run", "version": 7}', "version 7"),
         (b'{"kind": "decoding-explorer-run", "version": 1, "traces": []}', "one to 4 traces"),
         (b'{"kind": "decoding-explorer-run", "version": 1, "traces": [{}], "setup": {}}', "not a trace"),
-        (gzip.compress(b" " * (trace.MAX_TRACE_BYTES + 1)), "larger than"),
+        (gzip.compress(b" " * (json_file.MAX_TRACE_BYTES + 1)), "larger than"),
         (with_setup(max_new_tokens=0), "max_new_tokens"),
         (with_setup(prompt=7), "prompt"),
         (with_setup(lanes=[{"strategy": "greedy"}, {"strategy": "greedy"}]), "other strategies"),

@@ -1,0 +1,57 @@
+"""Reads the JSON of a file that a person opens: of bounded size, and made of what every reader of JSON keeps.
+
+Knows bytes and JSON, nothing of traces but their name.
+"""
+
+import gzip
+import io
+import json
+import math
+import re
+import zlib
+from typing import Any
+
+MAX_TRACE_BYTES = 64 * 2**20  # a file larger than this, unpacked, is refused
+LONG_NUMBER, HALF = re.compile(rb"[0-9]{16}"), re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def read_json(data: bytes) -> Any:
+    """The JSON value in `data`, which may be gzip-compressed; unchecked, but finite and of bounded size.
+
+    Raises ValueError with one sentence if it is no JSON or too large.
+    """
+    try:
+        if data[:2] == b"\x1f\x8b":
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError("This file is not a trace: it cannot be unpacked. Save it anew.") from error
+    if len(data) > MAX_TRACE_BYTES:
+        raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
+    try:
+        longest = whole if LONG_NUMBER.search(data) else int
+        text = data.decode("utf-8-sig")
+        value = json.loads(text, parse_float=finite, parse_int=longest, parse_constant=finite)
+        if HALF.search(data):
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
+        return value
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            "This file is not a trace: it is no JSON. Choose a file saved by Decoding Explorer."
+        ) from error
+
+
+def whole(text: str) -> int:
+    """A whole number as JSON writes it. ValueError for those that no other reader of JSON keeps."""
+    value = int(text)
+    if abs(value) > 2**53:
+        raise ValueError(text)
+    return value
+
+
+def finite(text: str) -> float:
+    """A number as JSON writes it. ValueError for those that JSON has not: NaN, Infinity, 1e999."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
