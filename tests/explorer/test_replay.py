@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from decoders import json_file, trace
+from decoders import json_file
 from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import container, stored
