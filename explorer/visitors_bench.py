@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -187,13 +187,20 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
         async def call(session: str, name: str, **request) -> dict:
             data = {"session": session, **request}
             body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
-            answer = (await client.post("/gradio_api/component_server", json=body)).raise_for_status()
-            told = json.loads(answer.json())
+            told = json.loads((await posted(client, body)).raise_for_status().json())
             if "error" in told:
                 raise ValueError(told["error"])
             return told
 
         yield call
+
+
+async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
+    """The answer to a call. Sent again if the server had just closed the idle connection, as browsers do."""
+    for _ in range(2):
+        with suppress(httpx.ReadError, httpx.RemoteProtocolError):
+            return await client.post("/gradio_api/component_server", json=body)
+    return await client.post("/gradio_api/component_server", json=body)
 
 
 async def visit(call: Call, number: int, new_tokens: int = NEW_TOKENS) -> Seen:
