@@ -102,7 +102,7 @@ class Access:
         self.names = {listens.lower().strip("[]"), *LOOPBACK}
         self.everywhere = listens in EVERYWHERE
         if self.everywhere:
-            self.names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
+            self.names.add(socket.gethostname().lower())  # its full name would be asked of a name server
         self.origins: set[str] = set()
         self.framed_by = ["'self'"]
         self.allow(*origins)
