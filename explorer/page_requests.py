@@ -90,7 +90,7 @@ class Had(Asked):
 
 
 class Steps(OfRun):
-    since: Annotated[list[Had], Field(max_length=MAX_LANES)]
+    since: Annotated[list[Had], Field(min_length=1, max_length=MAX_LANES)]
 
 
 class Inspect(OfLane):

@@ -117,8 +117,8 @@ def test_the_first_drafted_token_is_accepted_as_often_as_p_and_q_overlap(monkeyp
 
     real = simplest.RECURSIVE_REJECTION
     monkeypatch.setattr(simplest, "RECURSIVE_REJECTION", Verifier(watched, real.exact_for))
-    for prompt in PROMPTS[:8]:
-        decode("speculative", prompt, {"num_assistant_tokens": 2, **SAMPLED}, 40, seed=1)
+    for seed, prompt in enumerate(PROMPTS[:8]):  # lanes with one seed would share their luck
+        decode("speculative", prompt, {"num_assistant_tokens": 2, **SAMPLED}, 40, seed=seed)
     assert len(rounds) > 100
     excess = sum(accepted - overlap for overlap, accepted in rounds)
     assert abs(excess) < 3 * math.sqrt(sum(overlap * (1 - overlap) for overlap, _ in rounds))
