@@ -56,7 +56,7 @@ class Text:
 
     def feed(self, step) -> list[Op]:
         """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
-        commits, ranked, spans = [], None, {}
+        commits, ranked, spans, marks = [], None, {}, {}
         self.tolerated |= tolerated(step, self.header.parameters)
         for event in step.events:
             match type(event).__name__:
@@ -69,6 +69,8 @@ class Text:
                         self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
                 case "Distribution" if event.view == "target" and event.level is None:
                     self.entropy[event.node] = event.entropy
+                case "Score" if event.name == "watermark":
+                    marks[event.node] = event.level
                 case "Score" if event.rank == 1:
                     ranked = event.node
                 case "Commit":
@@ -78,6 +80,7 @@ class Text:
                 case "Depend" if event.kind == "copy":
                     spans[event.source] = "copied"
         ops = [*self._mark(spans), *self._commit(commits)]
+        ops += [{"id": self.chips[n], "set": {"span": mark}} for n, mark in marks.items() if n in self.chips]
         return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
 
     def _mark(self, spans: dict[int, str]) -> list[Op]:

@@ -1,0 +1,30 @@
+"""A figure as a file: a page that draws itself without a network, or a picture. Knows figures, no traces."""
+
+import importlib.util
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+PAGES, PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf", ".webp")
+
+
+def page(figure: go.Figure) -> str:
+    """One HTML file with all that it needs, about 5 MB."""
+    return figure.to_html(include_plotlyjs=True, config={"displaylogo": False})
+
+
+def save(figure: go.Figure, path: str | Path) -> None:
+    """Writes a figure in the format that the name's ending says.
+
+    Raises ValueError with one sentence for another ending, or for a picture if kaleido is not installed.
+    """
+    path = Path(path)
+    if path.suffix in PAGES:
+        path.write_text(page(figure), "utf-8")
+        return
+    if path.suffix not in PICTURES:
+        endings = ", ".join([PAGES[0], *PICTURES])
+        raise ValueError(f"A figure is saved as {endings}; {path.name} ends in none of them.")
+    if importlib.util.find_spec("kaleido") is None:
+        raise ValueError("Pictures of figures need kaleido: pip install kaleido, or save as .html.")
+    figure.write_image(path)

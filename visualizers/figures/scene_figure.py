@@ -1,0 +1,327 @@
+"""A view of a trace as one Plotly figure, made from the marks that the player draws: the same picture.
+
+All columns and rows are there at once; zoom and pan take the place of the player's window. Knows scenes.
+"""
+
+import math
+import textwrap
+from dataclasses import dataclass, replace
+
+import plotly.graph_objects as go
+
+from decoders.trace import Trace
+from visualizers.figures.marks import DRAWERS, traces
+from visualizers.figures.theme import SANS, Theme, template, theme
+from visualizers.figures.traces import Room, lines, plain, unseen, words
+from visualizers.scene import Header, Op
+from visualizers.scene import cells as cells_of
+from visualizers.views import build
+
+COLUMN, ROW, LINE = 44, 36, 46  # pixels where a view says nothing; of a row of nodes, at least
+SHARED, GAP, INNER = 300, 14, 840  # pixels for all panels that share, between two, and in width at least
+ABOVE, BELOW, LOWEST, WIDEST = (
+    108,
+    84,
+    24,
+    12_000,
+)  # pixels over and under the panels, of a panel, of a figure
+TITLE = 58  # pixels between the panels and the title, for the subtitle and the legend
+LISTED = 16  # pixels of a line in a list at the side
+CHIPS = 88  # characters in a line of running text
+CHARACTER, LETTERS = 7.4, 17  # pixels of a character in a sentence, and of a line of it, at most
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A view after some steps: its head, every mark that is there, and the sentence that says the step."""
+
+    head: dict
+    marks: list[Op]
+    says: str
+
+
+def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
+    """Folds the first `steps` steps of a trace (None: all). ValueError with one sentence if there is no such
+    view, or it is not made for such traces.
+    """
+    built = build(view, Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title))
+    head = built.head()
+    try:
+        fed = [built.feed(step) for step in trace.steps[:steps]]
+    except (KeyError, IndexError, TypeError) as error:  # events that mean something else to this view
+        raise ValueError(f"The view {built.title} cannot draw a trace of {trace.title}.") from error
+    marks: dict[str, Op] = {}
+    says = head["question"]
+    for ops in [head.get("ops", []), *fed]:
+        for op in ops:
+            if "kind" in op:
+                marks[op["id"]] = dict(op)
+            elif "set" in op:
+                marks[op["id"]] |= op["set"]
+            says = op.get("say", says)
+    return Picture(head, [m for m in marks.values() if not m.get("gone")], says)
+
+
+def figure(trace: Trace, view: str | None = None, step: int | None = None, look: str = "light") -> go.Figure:
+    """A view of the trace after `step` steps (None: all) as a Plotly figure.
+
+    view: a name such as "beam_tree"; the first view of the trace's strategy if it is left out. look: "light"
+    or "dark". Raises ValueError with one sentence for an unknown view or look, or a step that is not there.
+    """
+    if step is not None and not 0 <= step <= len(trace.steps):
+        raise ValueError(f"The trace has {len(trace.steps)} steps; choose one of 0 to {len(trace.steps)}.")
+    shown, colours = picture(trace, view or first_view(trace), step), theme(look)
+    drawn = [m for m in shown.marks if m.get("drawn") is not False]
+    if any(m["kind"] == "chip" for m in drawn):
+        return running_text(trace, shown, drawn, colours)
+    x = columns(shown.head, drawn)
+    column = max(shown.head.get("column") or COLUMN, INNER / (x[1] - x[0]))
+    rooms, heights = panels(shown.head, shown.marks, column, x)
+    made = go.Figure(layout={"template": template(look)})
+    for kind in DRAWERS:
+        for name, (room, _) in rooms.items():
+            some = [m for m in drawn if m["kind"] == kind and _panel(m, rooms) == name]
+            if some:
+                made.add_traces(traces(kind, some, room, colours))
+    name_states(made, shown.head)
+    total = sum(heights.values()) + GAP * (len(heights) - 1)
+    left, right = shown.head.get("left") or 8, shown.head.get("right") or 8
+    wide = min(WIDEST, column * (x[1] - x[0])) + left + right + 20
+    made.update_layout(
+        title=title(trace, shown, step), height=total + ABOVE + BELOW, width=wide,
+        margin={"l": left + 10, "r": right + 10, "t": ABOVE, "b": BELOW},
+        xaxis={"range": list(x), "title": {"text": shown.head.get("axis") or ""}, "showgrid": False,
+               "visible": shown.head.get("axis", "") is not None, "anchor": "free", "position": 0,
+               **across(x, rooms)},
+    )  # fmt: skip
+    notes = place(made, rooms, heights, total, colours)
+    for name, (room, _) in rooms.items():
+        notes += beside([m for m in drawn if _panel(m, rooms) == name], room, colours)
+    return caption(made, notes, shown.says, colours)
+
+
+def first_view(trace: Trace) -> str:
+    """The view with which the page opens a lane of this strategy; "text" for strategies of elsewhere."""
+    from decoders.registry import strategies
+
+    known = strategies().get(trace.strategy)
+    return known.views[0] if known else "text"
+
+
+def title(trace: Trace, shown: Picture, step: int | None) -> dict:
+    """What the figure shows, and of what."""
+    at = "" if step is None else f", after {step} of {len(trace.steps)} steps"
+    text = f"<b>{plain(shown.head['title'])}</b> · {plain(trace.title)}{at}"
+    under = {"text": plain(shown.head["question"])}
+    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
+    return {"text": text, "subtitle": under, **place, "pad": {"b": TITLE}}
+
+
+def columns(head: dict, marks: list[Op]) -> tuple[float, float]:
+    """From where to where x runs: all that is drawn."""
+    ends = [float(head.get("first") or 0)]
+    for mark in marks:
+        half = mark["w"] / 2 if mark["kind"] in ("cell", "bar") else 0
+        ends += [mark[name] + side for name in ("x", "x0", "x1") if name in mark for side in (-half, half)]
+        ends += [point[0] for point in mark.get("points", [])]
+    return min(ends) - 0.6, max(ends) + 0.6
+
+
+def across(x: tuple[float, float], rooms: dict[str, tuple[Room, Op]]) -> dict:
+    """Ticks of x at whole columns, in the units of the panel that has some."""
+    unit = next((panel["x_unit"] for _, panel in rooms.values() if panel.get("x_unit")), 1)
+    span = x[1] - x[0]
+    every = 1 if span <= 12 else 5 if span <= 60 else 10 if span <= 150 else 50
+    at = [n for n in range(math.ceil(x[0] / every) * every, math.floor(x[1]) + 1, every) if n >= 0]
+    return {"tickvals": at, "ticktext": [f"{n * unit:g}" for n in at]}
+
+
+# ---- panels ------------------------------------------------------------------------------------------
+
+
+def _panel(mark: Op, rooms: dict) -> str:
+    """The panel of a mark: the one it names, which may be gone, or the first."""
+    return mark.get("panel") or next(iter(rooms))
+
+
+def panels(
+    head: dict, marks: list[Op], column: float, x: tuple[float, float]
+) -> tuple[dict[str, tuple[Room, Op]], dict[str, float]]:
+    """Name -> its room and its mark, from top to bottom, and name -> its height in pixels."""
+    found = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
+    if found[0]["id"] == "" and head.get("rows"):
+        found = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
+    under = head.get("notes") == "under"
+    shares = sum(p.get("share") or 1 for p in found if not p.get("px")) or 1
+    rooms, heights = {}, {}
+    for index, panel in enumerate(found):
+        name, (y0, y1) = panel["id"], (panel["y0"], panel["y1"])
+        inside = [m for m in marks if (m.get("panel") or "") == name and m["kind"] not in ("panel", "band")]
+        if panel.get("grow"):
+            y1 = max([y1, *(low(m) + 0.25 for m in inside)])
+        elif panel.get("rows"):  # with room for the words above the first, and half a row below the last
+            unit = max(head.get("row") or 0, LINE)
+            y0, y1 = -34 / unit, panel["rows"] - 0.5 + 8 / unit
+        tall = panel.get("px") or SHARED * (panel.get("share") or 1) / shares
+        if panel.get("grow") or panel.get("rows"):
+            tall = (y1 - y0) * (
+                max(head.get("row") or 0, LINE) if panel.get("rows") else head.get("row") or ROW
+            )
+        heights[name] = max(LOWEST, tall)
+        axis = f"y{index + 1}" if index else "y"
+        rooms[name] = (Room(axis, y0, y1, column, heights[name] / abs(y1 - y0), x, under), panel)
+    return rooms, heights
+
+
+def low(mark: Op) -> float:
+    """The lowest y of a mark."""
+    return max(
+        [mark.get("y", 0) + mark.get("h", 0) / 2, mark.get("y0", 0), mark.get("y1", 0)]
+        + [point[1] for point in mark.get("points", [])]
+    )
+
+
+def place(
+    made: go.Figure,
+    rooms: dict[str, tuple[Room, Op]],
+    heights: dict[str, float],
+    total: float,
+    colours: Theme,
+) -> list[dict]:
+    """Stacks the panels, with scales and titles; their headings, as annotations."""
+    top, notes = total, []
+    for name, (room, panel) in rooms.items():
+        bottom = top - heights[name]
+        ticks = [t if isinstance(t, list) else [t, f"{t:g}"] for t in panel.get("ticks") or []]
+        made.update_layout({
+            room.axis.replace("y", "yaxis"): {
+                "domain": [max(0.0, bottom / total), min(1.0, top / total)], "range": [room.y1, room.y0],
+                "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "showgrid": bool(ticks),
+                "title": {"text": plain(panel.get("title") or "")}, "fixedrange": bool(ticks), "anchor": "x",
+            }
+        })  # fmt: skip
+        if panel.get("heading"):
+            text = heading(panel, room)
+            font = {"size": 13, "color": colours.surface["soft"]}
+            corner = {
+                "x": 0,
+                "xref": "paper",
+                "xanchor": "left",
+                "y": top / total,
+                "yref": "paper",
+                "yanchor": "top",
+            }
+            notes.append({"text": text, **corner, "font": font, "showarrow": False, "align": "left"})
+        top = bottom - GAP
+    return notes
+
+
+def heading(panel: Op, room: Room) -> str:
+    """The sentence at the top of a panel, its first words bold, in lines that fit; its short form if those
+    are too many.
+    """
+    lead, most = panel.get("lead") or "", max(1, int(room.row * abs(room.y1 - room.y0) / LETTERS))
+    broken: list[str] = []
+    for said in (panel["heading"], panel.get("short")):
+        if said and (not broken or len(broken) > most):
+            broken = wrapped(lead + said, room.column * (room.x[1] - room.x[0]))
+    text, bold = "<br>".join(map(plain, broken)), plain(lead)
+    return f"<b>{bold}</b>{text.removeprefix(bold)}" if lead and text.startswith(bold) else text
+
+
+def wrapped(text: str, width: float) -> list[str]:
+    """The lines of a text that fit into `width` pixels; line feeds stay."""
+    most = int(width / CHARACTER)
+    return [line for part in text.split("\n") for line in textwrap.wrap(part, most) or [""]]
+
+
+def beside(marks: list[Op], room: Room, colours: Theme) -> list[dict]:
+    """What stands in the gutters of a panel, as annotations: names of rows, and lists."""
+    notes = []
+    for mark in marks:
+        if mark["kind"] == "row":
+            y = mark.get("label_y", (mark["y0"] + mark["y1"]) / 2)
+            for side, text, bold in (("left", "text", "bold"), ("right", "right", "right_bold")):
+                said = bolder(mark.get(text), mark.get(bold))
+                notes += [aside(said, side, y, room.axis, colours.surface["soft"])] if said else []
+        elif mark["kind"] == "label" and mark.get("side") and mark.get("text"):
+            said = bolder("", mark["text"]) if mark.get("bold") else plain(mark["text"])
+            y = mark["y"] if "line" not in mark else room.y0 + LISTED * (mark["line"] + 0.7) / room.row
+            notes.append(aside(said, mark["side"], y, room.axis, colours.colour(mark.get("role"))))
+    return notes
+
+
+def bolder(text: str | None, bold: str | None) -> str:
+    """A text and its bold end."""
+    return f"{plain(text or '')} {f'<b>{plain(bold)}</b>' if bold else ''}".strip()
+
+
+def aside(text: str, side: str, y: float, axis: str, colour: str) -> dict:
+    """Words in a gutter."""
+    x, anchor, shift = (0, "right", -6) if side == "left" else (1, "left", 6)
+    return {"text": text, "x": x, "xref": "paper", "xanchor": anchor, "xshift": shift, "y": y, "yref": axis,
+            "showarrow": False, "font": {"size": 11, "color": colour, "family": SANS}}  # fmt: skip
+
+
+# ---- words around ------------------------------------------------------------------------------------
+
+
+def name_states(made: go.Figure, head: dict) -> None:
+    """The legend: the view's own words for the states and shapes that are drawn."""
+    said = {key: text for key, _, _, text in head.get("legend", [])}
+    named: set[str] = set()
+    for one in made.data:
+        known = one.meta or {}
+        keys = [f"{known.get('kind')}:{known.get(name)}" for name in ("state", "fill")]
+        text = next((said[key] for key in (*keys, known.get("kind")) if key in said), None)
+        if text and text not in named and one.marker.opacity != 0:
+            named.add(text)
+            one.update(name=plain(text), showlegend=True)
+
+
+def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go.Figure:
+    """The annotations, and below the figure a sentence for people who do not see it."""
+    says = "" if says == made.layout.title.subtitle.text else says
+    broken = textwrap.wrap(says, int(made.layout.width / CHARACTER), max_lines=2, placeholder=" …")
+    below = {
+        "text": "<br>".join(map(plain, broken)), "x": 0, "xref": "paper", "y": 0, "yref": "paper",
+        "yshift": 6 - BELOW, "xanchor": "left", "yanchor": "bottom", "showarrow": False, "align": "left",
+        "font": {"size": 12, "color": colours.surface["soft"]},
+    }  # fmt: skip
+    return made.update_layout(annotations=[*notes, below], meta={"caption": says})
+
+
+def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) -> go.Figure:
+    """The view of a lane's text: tokens one after the other, in lines, tinted by what became of them."""
+    made = go.Figure(layout={"template": template(colours.name)})
+    room, across, down, placed = Room("y", -0.8, 1, 8, 26, (0, CHIPS)), 0.0, 0, []
+    for chip in [m for m in chips if m["kind"] == "chip"]:
+        wide = max(1, cells_of(chip["text"]))
+        if across + wide > CHIPS:
+            across, down = 0.0, down + 1
+        placed.append({**chip, "x": across + wide / 2, "y": down, "w": wide})
+        across += wide
+        if chip["text"].endswith("↵"):
+            across, down = 0.0, down + 1
+    states: dict[str, list[Op]] = {}
+    for chip in placed:
+        states.setdefault(chip["state"], []).append(chip)
+    for state, some in states.items():
+        tint = colours.state.get(state, colours.state["prompt"])["tint"]
+        boxes = (
+            [
+                (c["x"] + dx * c["w"] / 2, c["y"] + dy)
+                for dx, dy in ((-1, -0.42), (1, -0.42), (1, 0.42), (-1, 0.42))
+            ]
+            for c in some
+        )
+        room = replace(room, y1=down + 0.8)
+        made.add_trace(lines(boxes, room, fill="toself", fillcolor=tint, line={"width": 0}))
+        made.add_trace(unseen(some, room, lambda c: (c["x"], c["y"])))
+        made.add_trace(words([(c["x"], c["y"], c["text"]) for c in some], room, colours.surface["text"], 12))
+    made.update_layout(
+        title=title(trace, shown, None), width=860, height=ABOVE + BELOW + 26 * (down + 2),
+        margin={"l": 20, "r": 20, "t": ABOVE, "b": BELOW}, xaxis={"range": [0, CHIPS], "visible": False},
+        yaxis={"range": [down + 0.8, -0.8], "visible": False},
+    )  # fmt: skip
+    return caption(made, [], shown.says, colours)

@@ -1,0 +1,129 @@
+"""Symbols, arcs, hooks, paths, lines and labels as Plotly traces; the looks are those of assets/player."""
+
+import math
+from collections.abc import Iterator
+
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import MONO, SANS, Theme
+from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
+from visualizers.scene import Op
+
+GLYPHS = {
+    "dot": "circle", "diamond": "diamond-open", "triangle": "triangle-down", "ring": "circle-open",
+    "star": "star", "square": "square",
+}  # fmt: skip
+ARC_POINTS = 16
+
+
+def stems(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Thin verticals."""
+    pieces = ([(m["x"], m["y0"]), (m["x"], m["y1"])] for m in marks)
+    yield lines(pieces, room, meta=kind_of(marks[0]), line={"color": theme.surface["soft"], "width": 1})
+    yield unseen(marks, room, lambda m: (m["x"], m["y1"]))
+
+
+def guides(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Dotted verticals over the whole panel."""
+    pieces = ([(m["x"], room.y0), (m["x"], room.y1)] for m in marks)
+    yield lines(
+        pieces,
+        room,
+        meta=kind_of(marks[0]),
+        line={"color": theme.surface["text"], "width": 1.2, "dash": "dot"},
+    )
+    yield unseen(marks, room, lambda m: (m["x"], room.y0))
+
+
+def symbols(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Dots, diamonds, triangles, rings, stars and squares."""
+    for (glyph, role, size), some in alike(marks, lambda m: (m["glyph"], m.get("role"), m.get("size"))):
+        look = {"symbol": GLYPHS.get(glyph, "circle"), "size": size or 9, "color": theme.colour(role)}
+        yield points(some, room, lambda m: (m["x"], m["y"]), mode="markers", marker=look, cliponaxis=False)
+
+
+def arcs(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Half sines over a line of tokens; the width of a strong one says its weight."""
+
+    def look(mark: Op) -> tuple:
+        return (
+            round(1.5 + 8 * min(1.0, mark["weight"] / 0.25)) if mark.get("strong") else 1,
+            bool(mark.get("strong")),
+        )
+
+    for (width, strong), some in alike(marks, look):
+        colour = theme.surface["soft"] if strong else theme.amounts[3]
+        yield lines(
+            (arc(m) for m in some), room, meta=kind_of(some[0]), line={"color": colour, "width": width}
+        )
+        yield unseen(some, room, lambda m: ((m["x0"] + m["x1"]) / 2, m["y"] + m["height"]))
+
+
+def arc(mark: Op) -> list[tuple[float, float]]:
+    """The points of an arc."""
+    return [
+        (mark["x0"] + (mark["x1"] - mark["x0"]) * i / ARC_POINTS,
+         mark["y"] + mark["height"] * math.sin(math.pi * i / ARC_POINTS))
+        for i in range(ARC_POINTS + 1)
+    ]  # fmt: skip
+
+
+def hooks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Links below the cells, from the one waited for to the one that waited."""
+    for (strong,), some in alike(marks, lambda m: (bool(m.get("strong")),)):
+        line = {"color": theme.link, "width": 2.4 if strong else 1.2}
+        yield lines(
+            (hook(m) for m in some), room, meta=kind_of(some[0]), line=line, opacity=1 if strong else 0.55
+        )
+        yield unseen(some, room, lambda m: (m["x1"], m["y1"] + 0.5))
+
+
+def hook(mark: Op) -> list[tuple[float, float]]:
+    """The points of a hook."""
+    low = mark["y1"] + 0.6 + 0.06 * (abs(round(mark["x1"])) % 4)
+    return [
+        (mark["x0"], mark["y0"] + 0.46), (mark["x0"], low), (mark["x1"], low), (mark["x1"], mark["y1"] + 0.46)
+    ]  # fmt: skip
+
+
+def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Polylines, some with the head of an arrow."""
+
+    def look(mark: Op) -> tuple:
+        width = mark.get("width") or {"ink": 3, "soft": 1.5}.get(mark["role"], 1)
+        return mark["role"], width, mark.get("dash") or "solid", bool(mark.get("head"))
+
+    for (role, width, dash, head), some in sorted(alike(marks, look), key=lambda one: one[0][1]):
+        colour = theme.colour(role)
+        yield lines(([tuple(p) for p in m["points"]] for m in some), room, meta=kind_of(some[0]),
+                    line={"color": colour, "width": width, "dash": dash})  # fmt: skip
+        if head:
+            yield heads(some, room, colour)
+        yield unseen(some, room, lambda m: tuple(m["points"][len(m["points"]) // 2]))
+
+
+def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
+    """A triangle at the end of each path, in the direction of its last piece."""
+    ends = [(mark["points"][-2], mark["points"][-1]) for mark in marks]
+    angles = [
+        math.degrees(math.atan2((b[0] - a[0]) * room.column, -(b[1] - a[1]) * room.row)) for a, b in ends
+    ]
+    marker = {"symbol": "triangle-up", "size": 8, "color": colour, "angle": angles}
+    return go.Scatter(
+        x=[b[0] for _, b in ends], y=[b[1] for _, b in ends], yaxis=room.axis, mode="markers", marker=marker,
+        hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+
+
+def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
+    """Free words inside the panel; those in its gutters are annotations (see scene_figure)."""
+    inside = [m for m in marks if not m.get("side") and m.get("text")]
+
+    def look(mark: Op) -> tuple:
+        return mark.get("face", "sans"), mark.get("size", 12), mark.get("role"), mark.get("align", "center")
+
+    sides = {"left": "middle right", "right": "middle left", "center": "middle center"}
+    for (face, size, role, align), some in alike(inside, look):
+        texts = [(m["x"], m["y"], m["text"]) for m in some]
+        yield words(texts, room, theme.colour(role), size, sides[align], MONO if face == "mono" else SANS)
+        yield unseen(some, room, lambda m: (m["x"], m["y"]))

@@ -1,0 +1,73 @@
+"""The palette as Plotly wants it: one template for light, one for dark. Knows colours, no figures."""
+
+import functools
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+PALETTE = Path(__file__).resolve().parents[2] / "assets" / "palette.json"
+THEMES = ("light", "dark")
+SANS, MONO = "system-ui, sans-serif", "ui-monospace, monospace"
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The palette of one theme. `state[name]` has `color`, `tint`, `dash` and `width`; `surface` the grounds
+    and inks; `amounts` greys from pale to dark; `ranks` greys of stacked bars, the darkest first.
+    """
+
+    name: str
+    state: dict[str, dict]
+    surface: dict[str, str]
+    amounts: list[str]
+    ranks: list[str]
+    link: str
+
+    def colour(self, role: str | None) -> str:
+        """The colour of a role: ink, soft, line, link, amber or a state."""
+        known = {
+            "ink": self.surface["text"], "soft": self.surface["soft"], "line": self.surface["line"],
+            "link": self.link, "amber": self.state["live"]["color"],
+        }  # fmt: skip
+        return known.get(role) or self.state.get(role, {}).get("color", self.surface["text"])
+
+
+@functools.cache
+def theme(name: str) -> Theme:
+    """The theme "light" or "dark". ValueError with one sentence for another name."""
+    if name not in THEMES:
+        raise ValueError(f"There is no theme {name!r}; choose one of {', '.join(THEMES)}.")
+    palette = json.loads(PALETTE.read_text())
+    state = {
+        one: {**known[name], "dash": known["edge"]["dash"], "width": _number(known["edge"]["width"])}
+        for one, known in palette["state"].items()
+    }
+    amount = palette["amount"]
+    return Theme(
+        name, state, palette["surface"][name], amount[name], amount["ranks"][name], palette["link"][name]
+    )
+
+
+def _number(width: float | str) -> float:
+    return width if isinstance(width, int | float) else float(width.split()[0])
+
+
+@functools.cache
+def template(name: str) -> go.layout.Template:
+    """What all figures of a theme share: grounds, inks, grids, hover cards and the colours of lanes."""
+    surface = theme(name).surface
+    axis = {
+        "gridcolor": surface["grid"], "linecolor": surface["line"], "zeroline": False, "ticks": "",
+        "tickfont": {"size": 11, "color": surface["soft"]}, "title": {"font": {"size": 12}},
+    }  # fmt: skip
+    layout = go.Layout(
+        paper_bgcolor=surface["bg"], plot_bgcolor=surface["bg"],
+        font={"family": SANS, "size": 12, "color": surface["text"]}, xaxis=axis, yaxis=axis,
+        hoverlabel={"bgcolor": surface["panel"], "bordercolor": surface["line"],
+                    "font": {"color": surface["text"], "family": MONO, "size": 12}, "align": "left"},
+        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
+        hovermode="closest", dragmode="pan",
+    )  # fmt: skip
+    return go.layout.Template(layout=layout)

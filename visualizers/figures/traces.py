@@ -1,0 +1,94 @@
+"""What drawers are made of: one Plotly trace for all marks that look alike, as it is one path in the player.
+
+Every mark that lies somewhere is one point with its hover and its id (`customdata`), whatever shape is drawn
+around it; `meta` names its kind, state and fill. Knows marks, no kind of them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import MONO
+from visualizers.scene import Op
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the marks of one panel are drawn into: `axis` ("y", "y2", ...), its scale from `y0` at the top to
+    `y1`, pixels of a column and of a row, the columns that the figure shows, and whether the notes of nodes
+    stand below them instead of beside them.
+    """
+
+    axis: str
+    y0: float
+    y1: float
+    column: float
+    row: float
+    x: tuple[float, float]
+    notes_under: bool = False
+
+
+def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, list[Op]]]:
+    """Marks by how they look, in the order in which the looks occur."""
+    found: dict[tuple, list[Op]] = {}
+    for mark in marks:
+        found.setdefault(look(mark), []).append(mark)
+    return list(found.items())
+
+
+def kind_of(mark: Op) -> dict:
+    """What a trace of marks that look alike is named by: kind, state and fill."""
+    return {"kind": mark["kind"], "state": mark.get("state") or mark.get("role"), "fill": mark.get("fill")}
+
+
+def points(
+    marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]], **look: object
+) -> go.Scatter:
+    """One point a mark, with what is said of it when it is pointed at."""
+    x, y = zip(*(at(mark) for mark in marks), strict=True)
+    said = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
+    return go.Scatter(
+        x=x, y=y, yaxis=room.axis, customdata=[mark["id"] for mark in marks], hovertext=said,
+        hoverinfo="text" if any(said) else "skip", showlegend=False,
+        meta=kind_of(marks[0]), **look,
+    )  # fmt: skip
+
+
+def lines(pieces: Iterator[list[tuple[float, float]]], room: Room, **look: object) -> go.Scatter:
+    """Polylines or polygons as one trace, a gap between two."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for piece in pieces:
+        x += [*(point[0] for point in piece), None]
+        y += [*(point[1] for point in piece), None]
+    return go.Scatter(
+        x=x[:-1], y=y[:-1], yaxis=room.axis, mode="lines", hoverinfo="skip", showlegend=False, **look
+    )
+
+
+def box(x0: float, x1: float, y0: float, y1: float) -> list[tuple[float, float]]:
+    """The corners of a rectangle, closed."""
+    return [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
+
+
+def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]]) -> go.Scatter:
+    """Points to be hovered where a shape is drawn by another trace."""
+    return points(marks, room, at, mode="markers", marker={"opacity": 0, "size": 14})
+
+
+def words(
+    texts: list[tuple[float, float, str]], room: Room, colour: str, size: float,
+    position: str = "middle center", face: str = MONO,
+) -> go.Scatter:  # fmt: skip
+    """Words at places; nothing happens when they are pointed at."""
+    x, y, said = zip(*texts, strict=True)
+    return go.Scatter(
+        x=x, y=y, text=[plain(one) for one in said], yaxis=room.axis, mode="text", textposition=position,
+        textfont={"family": face, "size": size, "color": colour}, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+
+
+def plain(text: str) -> str:
+    """A text that Plotly takes for no markup."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,0 +1,74 @@
+"""The lattice of a search that merges: nodes that became one are one here, and its texts are counted.
+
+Knows events and the token tree, no strategy.
+"""
+
+import networkx as nx
+
+from decoders.trace import Trace
+from visualizers.graphs.token_tree import search
+
+END = "finished"
+
+
+def lattice(trace: Trace, steps: int | None = None) -> nx.DiGraph:
+    """The search graph with merged nodes put together: a layered, directed, acyclic graph.
+
+    Graph attributes: `root` (the end of the prompt), `ends` (nodes that finish a text), `texts` (paths from
+    the root to an end; two of them may read the same), `shared` (nodes that every such path has, in order).
+    Node attributes as in the token tree, and `stands_for` (the merged nodes, itself included), `layer` (the
+    longest way from the root) and `texts` (paths from the root to it). ValueError with one sentence if what
+    was merged runs in circles.
+    """
+    graph = search(trace, steps)
+    merges = [(a, b) for a, b, known in graph.edges(data=True) if known.get("merge")]
+    graph.remove_edges_from(merges)
+    became = dict(merges)
+
+    def stands(node: int) -> int:
+        while node in became:
+            node = became[node]
+        return node
+
+    root = len(trace.prompt) - 1
+    found = nx.DiGraph(**graph.graph)
+    for node, known in graph.nodes(data=True):
+        if stands(node) == node:
+            found.add_node(node, **known, stands_for=[])
+    for node in graph:
+        found.nodes[stands(node)]["stands_for"].append(node)
+    found.add_edges_from((stands(a), stands(b)) for a, b in graph.edges if stands(a) != stands(b))
+    if not nx.is_directed_acyclic_graph(found):
+        raise ValueError(f"What {trace.title} has merged runs in circles, so it is no lattice; try 'search'.")
+    ends = [n for n in found if any(graph.nodes[m]["status"] == END for m in found.nodes[n]["stands_for"])]
+    found.graph.update(kind="lattice", root=root, ends=ends)
+    _count(found, root, ends)
+    return found
+
+
+def _count(graph: nx.DiGraph, root: int, ends: list[int]) -> None:
+    """Paths and layers in one pass along the arrows, then what all texts have: what dominates every end."""
+    texts, layer = dict.fromkeys(graph, 0), dict.fromkeys(graph, 0)
+    texts[root] = 1
+    for node in nx.topological_sort(graph):
+        for after in graph.successors(node):
+            texts[after] += texts[node]
+            layer[after] = max(layer[after], layer[node] + 1)
+    nx.set_node_attributes(graph, texts, "texts")
+    nx.set_node_attributes(graph, layer, "layer")
+    graph.graph["texts"] = sum(texts[end] for end in ends)
+    graph.graph["shared"] = _shared(graph, root, ends)
+
+
+def _shared(graph: nx.DiGraph, root: int, ends: list[int]) -> list[int]:
+    if not ends:
+        return []
+    joined = nx.DiGraph(graph.edges)
+    joined.add_edges_from((end, END) for end in ends)
+    above = nx.immediate_dominators(joined, root)
+    shared, node = [], END
+    while node != root:
+        node = above[node]
+        if node != root:
+            shared.append(node)
+    return shared[::-1]

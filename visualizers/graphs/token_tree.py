@@ -1,0 +1,109 @@
+"""A trace's tokens as one tree: who followed whom, what each was given, and what became of it.
+
+Knows events, no strategy and no picture.
+"""
+
+import networkx as nx
+
+from decoders.trace import Commit, Distribution, Propose, Score, Step, Trace, Verdict
+
+PROMPT, OPEN = "prompt", "no verdict"
+
+
+def token_tree(trace: Trace, steps: int | None = None) -> nx.DiGraph:
+    """Every node of the first `steps` steps (None: all), an edge from each token to the one placed after it.
+
+    Node attributes: `token` (id), `text`, `depth` (1: the first new token, 0 and below: the prompt), `step`
+    (0-based; -1: the prompt), `source`, `status` (the newest verdict, "no verdict", "prompt"), `committed`,
+    `slot`, and where the trace has them `logprob` (of its proposer), `p`, `q`, `u`, `reason`, `score`,
+    `rank`, `entropy` (nats, of the target after it). Values that a trace lacks are left out.
+    """
+    graph = nx.DiGraph(kind="tokens", strategy=trace.strategy, title=trace.title, seed=trace.seed)
+    for node, token in enumerate(trace.prompt):
+        _add(graph, trace, node, node - 1, token, step=-1, source=PROMPT, status=PROMPT)
+    for step in trace.steps[:steps]:
+        read(graph, trace, step)
+    return graph
+
+
+def read(graph: nx.DiGraph, trace: Trace, step: Step) -> None:
+    """Takes the events of one step into the tree."""
+    for event in step.events:
+        match event:
+            case Propose():
+                known = {"step": step.index, "source": event.source, "status": OPEN, "slot": event.slot}
+                _add(graph, trace, event.node, event.parent, event.token, logprob=event.logprob, **known)
+            case Verdict():
+                why = {"p": event.p, "q": event.q, "u": event.u, "reason": event.reason, "into": event.into}
+                graph.add_node(event.node, status=event.status, **_set(why))
+            case Score():
+                graph.add_node(event.node, score=event.total, **_set({"rank": event.rank}))
+            case Distribution(view="target", level=None):
+                graph.add_node(event.node, entropy=event.entropy)
+            case Commit():
+                for node, logprob in zip(event.nodes, event.logprobs, strict=True):
+                    graph.add_node(node, committed=True, **_set({"target_logprob": logprob}))
+
+
+def _add(graph: nx.DiGraph, trace: Trace, node: int, parent: int, token: int, **known: object) -> None:
+    depth = 1 + graph.nodes[parent]["depth"] if parent >= 0 else 1 - len(trace.prompt)
+    text = trace.vocabulary.get(token, b"").decode("utf-8", "replace")
+    graph.add_node(node, token=token, text=text, depth=depth, committed=False, **_set(known))
+    if parent >= 0:
+        graph.add_edge(parent, node)
+
+
+def _set(values: dict) -> dict:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
+    """Of the token tree only what was drafted, and the tokens that drafts hang below, with the `round` (0:
+    the first) in which each was drafted.
+    """
+    tree = token_tree(trace, steps)
+    drafted = [n for n, known in tree.nodes(data=True) if _drafted(known)]
+    rounds = {step: number for number, step in enumerate(sorted({tree.nodes[n]["step"] for n in drafted}))}
+    for node in drafted:
+        tree.nodes[node]["round"] = rounds[tree.nodes[node]["step"]]
+    roots = {parent for node in drafted for parent in tree.predecessors(node)}
+    return _part(tree, "drafts", {*drafted, *roots})
+
+
+def _drafted(known: dict) -> bool:
+    return known["source"] not in ("target", "copied", "person", PROMPT)
+
+
+def beams(trace: Trace, steps: int | None = None) -> nx.DiGraph:
+    """Of the token tree only what was given a score, and the way to it from the end of the prompt."""
+    tree = token_tree(trace, steps)
+    scored = [n for n, known in tree.nodes(data=True) if "score" in known]
+    kept = {len(trace.prompt) - 1}
+    for node in scored:
+        while node not in kept:
+            kept.add(node)
+            node = next(tree.predecessors(node))
+    return _part(tree, "beams", kept)
+
+
+def search(trace: Trace, steps: int | None = None) -> nx.DiGraph:
+    """What a search has opened and what waits: the token tree below the prompt, `opened` (1: first) on nodes
+    below which something was proposed, and an edge with `merge` true from each merged node to the one that
+    stands for it.
+    """
+    tree = token_tree(trace, steps)
+    kept = {n for n, known in tree.nodes(data=True) if known["depth"] >= 0}
+    graph = _part(tree, "search", kept)
+    opened = dict.fromkeys(e.parent for s in trace.steps[:steps] for e in s.of(Propose))
+    for number, node in enumerate(opened, 1):
+        graph.nodes[node]["opened"] = number
+    for node, known in list(graph.nodes(data=True)):
+        if known["status"] == "merged" and known.get("into") in graph:
+            graph.add_edge(node, known["into"], merge=True)
+    return graph
+
+
+def _part(tree: nx.DiGraph, kind: str, nodes: set[int]) -> nx.DiGraph:
+    part = nx.DiGraph(tree.subgraph(nodes))  # a copy: a view would go on to hold the whole
+    part.graph["kind"] = kind
+    return part
