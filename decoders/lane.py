@@ -7,26 +7,27 @@ pictures.
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
 
 from decoders import begin as beginnings
-from decoders import registry, trace
+from decoders import model_defaults, registry, stopping, trace
 from decoders.cache import OutOfSlots
+from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
 from decoders.distributions import Around, log_softmax, processors, summarise
 from decoders.engine import Work
-from decoders.limits import AtLimit, Limits, others_turn
+from decoders.limits import AtLimit, Limits
+from decoders.looked_at import looked_at
 from decoders.pieces import in_pieces
 from decoders.thin import Layers
 from decoders.tree import Tree
+from decoders.watermark import Detector
 
 __all__ = ["Lane", "Limits", "Model"]
-
-ATTENTION_SHOWN = 6  # strongest sources named for each committed token
 
 
 class Model(Protocol):
@@ -34,6 +35,7 @@ class Model(Protocol):
 
     name: str
     eos: frozenset[int]
+    generation: dict[str, Any]
     engine: Any
     context: int
     note: str | None
@@ -56,8 +58,13 @@ class Lane:
         limits: Limits | None = None,
         chooser: Chooser | None = None,
         begin: dict[str, Any] | None = None,
+        callbacks: Callbacks | None = None,
+        logits_processor: Sequence[Callable] = (),
+        prefix_allowed_tokens_fn: Callable | None = None,
     ):
-        """`begin`: tokens after the prompt that the lane starts from, see begin.py.
+        """`begin`: tokens after the prompt that the lane starts from, see begin.py. `callbacks`: what it asks
+        of whoever starts it, see callbacks.py. The last two are those of transformers' `generate`, for code:
+        no file and no page holds them.
 
         Raises ValueError with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """
@@ -69,7 +76,8 @@ class Lane:
             if models.get(role) is None:
                 raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
         target = models["target"]
-        if problem := self.strategy.suits(self.parameters, target):
+        self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
+        if problem := self.strategy.suits(self.parameters, target) or self.callbacks.lacks(parts):
             raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
@@ -79,8 +87,10 @@ class Lane:
                 f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
                 f"one more must fit; shorten the prompt by {len(prompt) - context + 1:,} tokens."
             )
-        self.eos = target.eos
+        self.eos = stopping.eos_of(self.parameters, target)
+        self.stop_strings = stopping.stop_strings_of(self.parameters)
         room = min(self.limits.max_new_tokens, context - len(prompt))
+        room = stopping.room_of(self.parameters, len(prompt), room)
         given, forced = (
             beginnings.check(begin, self.eos, room, target.engine.vocabulary) if begin else ([], [])
         )
@@ -90,7 +100,8 @@ class Lane:
         self.trace = trace.Trace(
             strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
             models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),
-            badge=self.strategy.badge(self.parameters),
+            badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
+            model_defaults=model_defaults.used(self.parameters, target.generation),
         )  # fmt: skip
         self._meet(self.tree.tokens)
         self.written = 0
@@ -99,6 +110,16 @@ class Lane:
         self._events: list[trace.Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         self._processors: dict[int, Any] = {}
+        own = {
+            "logits_processor": tuple(logits_processor),
+            "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn,
+        }
+        self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
+        if any(own.values()) and "model_defaults" not in self.parameters:
+            raise ValueError(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
+        for sentence in model_defaults.sentences(self.parameters, target.generation):
+            self.note(sentence)
+        self._detector = Detector(self, target.engine.vocabulary)
         self._stack(target.engine.vocabulary)  # or what is typed for a processor would be refused only later
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
@@ -121,8 +142,7 @@ class Lane:
         if self.more:
             yield from self.strategy.run(self)
 
-    # ---- control
-    # -------------------------------------------------------------------------------------------------
+    # ---- control ----------------------------------------------------------------------------------------
 
     def advance(self) -> trace.Step | None:
         """Runs the strategy to the end of its next step. Returns it, or None once the lane has ended."""
@@ -132,7 +152,7 @@ class Lane:
         try:
             next(self._turns)
         except StopIteration:
-            ending = self.ended_by or self._reason()
+            ending = self.ended_by or stopping.reason(self)
         except (OutOfSlots, AtLimit) as error:  # what the step has told so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
@@ -175,10 +195,10 @@ class Lane:
             return
         if reached := self.limits.reached(len(self.tree.tokens), self._clock()):
             raise AtLimit(reached)
-        if not self._undivided:
+        if self.callbacks.between and not self._undivided:
             left = time.perf_counter()
-            if others_turn():
-                self._since += time.perf_counter() - left  # which was not this lane's computing
+            self.callbacks.between()
+            self._since += time.perf_counter() - left  # which was not this lane's computing
 
     @contextmanager
     def undivided(self) -> Iterator[None]:
@@ -189,15 +209,7 @@ class Lane:
         finally:
             self._undivided -= 1
 
-    def _reason(self) -> str:
-        if self._text_ended:
-            return "The model wrote its end-of-text token." if self.written else "The text was ended by hand."
-        if self.budget + self.given < self.limits.max_new_tokens:
-            return f"The model's context of {self.tree.trunk + self.budget:,} tokens is full."
-        return f"Reached max_new_tokens = {self.limits.max_new_tokens}."
-
-    # ---- what a strategy asks
-    # --------------------------------------------------------------------------------------
+    # ---- what a strategy asks ---------------------------------------------------------------------------
 
     @property
     def left(self) -> int:
@@ -207,12 +219,17 @@ class Lane:
     @property
     def more(self) -> bool:
         """True while the text is unfinished: no end-of-text token yet and tokens left to write."""
-        return self.left > 0 and not self._text_ended
+        return self.left > 0 and not self.text_ended
 
     @property
-    def _text_ended(self) -> bool:
+    def text_ended(self) -> bool:
         """An end-of-text token at the end of the prompt is none: some models read one before every text."""
-        return self.tree.tokens[self.tip] in self.eos and bool(self.written or self.given)
+        return self.ends(self.tip) and bool(self.written or self.given)
+
+    def ends(self, node: int) -> bool:
+        """Whether a text is over with this node: an end-of-text token, or a stop string that ends in it."""
+        own, bytes_of = self.tree.tokens[node] in self.eos, self.models["target"].bytes_of
+        return own or stopping.stopped(self.tree, bytes_of, self.stop_strings, node)
 
     def score(
         self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False,
@@ -282,12 +299,15 @@ class Lane:
     def _stack(self, vocabulary: int) -> Any:
         """The processors for logits of so many tokens, None for none."""
         if vocabulary not in self._processors:
-            around = Around.of(vocabulary, self.models["target"], len(self.trace.prompt))
-            self._processors[vocabulary] = processors(self.parameters, vocabulary, around)
+            cut = getattr(self.models["target"], "cut", None)
+            keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam
+            coin = self.chooser.bernoulli
+            more = dict(length=self.tree.trunk + self.budget, keep=keep, coin=lambda *p: bool(coin(*p).value))
+            around = Around(vocabulary, tuple(sorted(self.eos)), len(self.trace.prompt), cut, **more)
+            self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
         return self._processors[vocabulary]
 
-    # ---- what a strategy tells
-    # -------------------------------------------------------------------------------------
+    # ---- what a strategy tells --------------------------------------------------------------------------
 
     def distribution(
         self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
@@ -349,11 +369,11 @@ class Lane:
         limit.
         """
         for count, node in enumerate(nodes, 1):
-            if self.tree.tokens[node] in self.eos or count == self.left:
+            if self.ends(node) or count == self.left:
                 nodes, logprobs = nodes[:count], logprobs[:count]
                 break
         self._events.append(trace.Commit(list(nodes), list(logprobs)))
-        self._attention(nodes)
+        self._events += [*looked_at(self, nodes), *self._detector.marks(self, nodes)]
         parents = self.tree.parents
         above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
@@ -367,19 +387,6 @@ class Lane:
         self.breathe()
         for scorer in self.scorers.values():
             scorer.release(nodes)
-
-    def _attention(self, nodes: list[int]) -> None:
-        """Records where the parents of these committed nodes, a path, looked when they predicted them."""
-        child = {self.tree.parents[n]: n for n in nodes}
-        found = self.scorers["target"].attention(list(child))
-        if found is None:
-            return
-        seen, path, weights = found
-        top = weights.topk(min(ATTENTION_SHOWN, len(path)))
-        for parent, at, strengths in zip(seen, top.indices.tolist(), top.values.tolist(), strict=True):
-            for index, weight in zip(at, strengths, strict=True):
-                if weight > 0.0:  # the first rows of a path see fewer nodes than are named
-                    self._events.append(trace.Depend(path[index], child[parent], weight, "attention"))
 
     def _meet(self, tokens: Iterable[int]) -> None:
         vocabulary = self.trace.vocabulary

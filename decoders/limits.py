@@ -1,10 +1,5 @@
-"""What ends a lane politely, and the places inside a step where that is looked at and others may compute.
+"""What ends a lane politely. Knows numbers, no lane."""
 
-Knows numbers and one function, no lane: whoever steps many lanes in turn gives that function (`give_way`),
-and may leave a lane in it and come back later on the same thread.
-"""
-
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -27,19 +22,3 @@ class Limits:
         if seconds > self.max_seconds:
             return f"Stopped at the limit of {self.max_seconds:g} seconds of computing; the text is kept."
         return None
-
-
-_given: list[Callable[[], None]] = []
-
-
-def give_way(between: Callable[[], None]) -> None:
-    """From now on every lane calls this between two pieces of a step; its time is not the lane's."""
-    _given[:] = [between]
-
-
-def others_turn() -> bool:
-    """Lets others compute, if somebody wants that; whether there was anybody to ask."""
-    if not _given:
-        return False
-    _given[0]()
-    return True

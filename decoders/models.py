@@ -4,9 +4,9 @@ compatibility.
 Weights come from safetensors only and no remote code runs. Knows nothing of strategies.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from decoders.heads import (
     files,
 )
 from decoders.masked import Masked, shipped_for
+from decoders.model_defaults import listed, settings_of
 from decoders.names import is_hub_id, kind, locate
 from decoders.sequences import SequenceEngine, engine_for
 from decoders.vocabulary import TokenBytes
@@ -46,6 +47,7 @@ class LoadedModel:
     name: str
     model: torch.nn.Module
     tokenizer: transformers.PreTrainedTokenizerBase
+    own_heads: list[str] = field(default_factory=list)  # the folders of `add_heads`
 
     @cached_property
     def engine(self) -> Engine | SequenceEngine:
@@ -63,6 +65,11 @@ class LoadedModel:
         return frozenset(() if found is None else [found] if isinstance(found, int) else found)
 
     @property
+    def generation(self) -> dict:
+        """The processors that its own generation config switches on: name -> value."""
+        return settings_of(self.model.generation_config)
+
+    @property
     def context(self) -> int:
         return self.engine.context
 
@@ -74,8 +81,9 @@ class LoadedModel:
 
     @property
     def note(self) -> str | None:
-        """A sentence for the lane if the model runs in a slower way than usual."""
-        return self.engine.note
+        """A sentence for the lane if the model runs in a slower way than usual, or has heads of one's own."""
+        own = f"{self.name!r} has the heads {', '.join(map(repr, self.own_heads))}." if self.own_heads else ""
+        return " ".join(filter(None, (self.engine.note, own))) or None
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a prompt. Raises ValueError if it is empty."""
@@ -210,6 +218,7 @@ class LoadedModel:
             "dtype": str(self.model.dtype).removeprefix("torch."),
             "device": str(self.model.device),
             "chat": self.chats,
+            "generation settings": listed(self.generation) or "none",
         }
 
 
@@ -290,10 +299,44 @@ def load_heads(name: str, target: LoadedModel) -> dict[str, DraftModule]:
     Raises ValueError with one sentence if a file is missing or they were trained on another target.
     """
     folder = files.find(name)
-    config = files.read_config(name, folder)
+    return fitting_heads(name, folder, files.read_config(name, folder), target)
+
+
+def fitting_heads(name: str, folder: Path, config: dict, target: LoadedModel) -> dict[str, DraftModule]:
+    """The modules of a folder with this config. Raises ValueError with one sentence unless they are for just
+    this target.
+    """
     weights = files.weights_sha256(folder_of(target.name))
     files.check(name, config, target.name, weights, files.tokenizer_sha256(target.tokenizer))
     return files.build(name, config, folder, Target.of(target.model))
+
+
+def add_heads(models: dict[str, LoadedModel], names: Sequence[str]) -> None:
+    """Gives loaded models, by role, the heads of these folders in place of those that come with the project.
+
+    Raises ValueError with one sentence for heads that were not trained for just these models.
+    """
+    for name in names:
+        folder = files.find(name)
+        config = files.read_config(name, folder)
+        what = kind(config)
+        role, other = ("draft", "target") if what == "acceptance" else ("target", "draft")
+        for needed in (role, other) if what in files.PARTNER_SETTINGS else (role,):
+            if needed not in models:
+                raise ValueError(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
+        if what in files.PARTNER_SETTINGS:
+            partner = models[other].name
+            files.check_partner(name, config, partner, files.weights_sha256(folder_of(partner)))
+            for module in config["modules"].values():  # it may have been called by another name in training
+                module["settings"][files.PARTNER_SETTINGS[what]] = partner
+        model = models[role]
+        modules = fitting_heads(name, folder, config, model)
+        if what == "heads":
+            model.heads = model.heads | modules
+        else:
+            setattr(model, what, next(iter(modules.values())))
+        if name not in model.own_heads:
+            model.own_heads.append(name)
 
 
 def folder_of(name: str) -> Path:

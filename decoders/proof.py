@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from decoders import model_defaults
+from decoders.callbacks import Callbacks
 from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits, Model
 from decoders.registry import get
@@ -159,15 +161,16 @@ class Proof:
 
     def __init__(
         self, strategy: str, prompt: list[int], models: dict[str, Model], parameters: dict, length: int,
-        samples: int, with_broken: bool,
+        samples: int, with_broken: bool, callbacks: Callbacks | None = None,
     ):  # fmt: skip
         declared = get(strategy)
         checked = declared.check(parameters)
         if not checked.get("temperature"):
             raise ValueError("At temperature 0 every seed writes the same text; choose a higher one.")
-        self.samples, self.done = samples, 0
+        self.samples, self.done, self.callbacks = samples, 0, callbacks
         self.checkpoints = checkpoints(samples)
-        self.cells = cells(models["target"], prompt, checked, length)
+        taken = model_defaults.used(checked, models["target"].generation)
+        self.cells = cells(models["target"], prompt, {**checked, **taken}, length)
         self.chances = torch.tensor(self.cells.chances, dtype=torch.float64)
         self.simulated = simulate(self.cells.chances, self.checkpoints)
         self.ways = [self._way(declared.title, strategy, prompt, models, checked, length)]
@@ -179,7 +182,7 @@ class Proof:
 
     def _way(self, name, strategy, prompt, models, parameters, length, run=None) -> Counted:
         def write(seed: int) -> list[int]:
-            lane = Lane(strategy, prompt, models, parameters, seed, Limits(length))
+            lane = Lane(strategy, prompt, models, parameters, seed, Limits(length), callbacks=self.callbacks)
             if run is not None:
                 lane.strategy = replace(lane.strategy, run=run)
             return lane.run().output()

@@ -69,6 +69,7 @@ def schema() -> dict:
             "strategy": {"type": "string"},
             "title": {"type": "string"},
             "parameters": {"type": "object"},
+            "model_defaults": {"type": "object"},
             "seed": {"type": "integer"},
             "models": {"type": "object", "additionalProperties": {"type": "string"}},
             "prompt": {"type": "array", "items": whole, "minItems": 1, "maxItems": 1_000_000},

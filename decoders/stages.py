@@ -5,12 +5,20 @@ NEUTRAL = {
     "sequence_bias": "",
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,
+    "dry_multiplier": 0.0,
     "bad_words_ids": "",
+    "min_length": 0,
     "min_new_tokens": 0,
+    "prefix_allowed_tokens_fn": None,
+    "forced_bos_token_id": "",
+    "forced_eos_token_id": "",
+    "remove_invalid_values": False,
     "exponential_decay_length_penalty": [0.0, 1.0],
     "suppress_tokens": "",
     "begin_suppress_tokens": "",
+    "logits_processor": (),
     "temperature": 1.0,
+    "top_n_sigma": 0.0,
     "top_h": 0.0,
     "top_k": 0,
     "top_p": 1.0,
@@ -18,15 +26,24 @@ NEUTRAL = {
     "typical_p": 1.0,
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
+    "xtc_probability": 0.0,
+    "watermark_bias": 0.0,
+    "renormalize_logits": False,
 }
+# Those that transformers has not, where the engines that have them run them.
+OTHER_ENGINES = ("dry_multiplier", "top_n_sigma", "xtc_probability")
 # Those that look at the tokens so far.
 WITH_HISTORY = (
-    "sequence_bias", "repetition_penalty", "no_repeat_ngram_size", "bad_words_ids", "min_new_tokens",
-    "exponential_decay_length_penalty", "begin_suppress_tokens",
+    "sequence_bias", "repetition_penalty", "no_repeat_ngram_size", "dry_multiplier", "bad_words_ids",
+    "min_length", "min_new_tokens", "prefix_allowed_tokens_fn", "forced_bos_token_id", "forced_eos_token_id",
+    "exponential_decay_length_penalty", "begin_suppress_tokens", "logits_processor", "xtc_probability",
+    "watermark_bias",
 )  # fmt: skip
+OF_ENTROPY = ("top_h", "eta_cutoff")  # those that need the entropy of a row
 # Those that only a draw needs: transformers leaves them out where the likeliest token is taken.
 WARPERS = (
-    "temperature", "top_h", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff"
+    "temperature", "top_n_sigma", "top_h", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff",
+    "eta_cutoff", "xtc_probability",
 )  # fmt: skip
 LONGEST = 24  # characters of a typed text in a title
 
@@ -47,8 +64,11 @@ def stages(parameters: dict) -> list[str]:
 def title(name: str, parameters: dict) -> str:
     """`temperature 0.7`: a stage in words."""
     value = parameters[name]
-    if isinstance(value, list):
-        return f"{name} {', '.join(f'{v:g}' for v in value)}"
-    if isinstance(value, str):
-        return f"{name} {value if len(value) <= LONGEST else value[: LONGEST - 1] + '…'}"
-    return f"{name} {value:g}"
+    if isinstance(value, bool):
+        return name
+    if isinstance(value, int | float):
+        return f"{name} {value:g}"
+    if isinstance(value, list) and all(isinstance(v, int | float) for v in value):
+        value = ", ".join(f"{v:g}" for v in value)
+    said = str(value)
+    return f"{name} {said if len(said) <= LONGEST else said[: LONGEST - 1] + '…'}"

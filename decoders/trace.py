@@ -20,9 +20,10 @@ from decoders.speculative.theory import acceptance
 
 VERSION = 1
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
-# Who draws a trace for `Trace.show`: a name, looked up only when it is asked for, as an entry point is.
-# This package imports nothing of what draws, and works where none of it is there.
+# Who draws a trace: names, looked up when asked for, as entry points are; this package imports none of them.
 DRAWER = "explorer.replay:show"
+FIGURES = "visualizers.figures:figure"
+GRAPHS = "visualizers.graphs:graph"
 
 GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
@@ -195,6 +196,12 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     ended: str | None = None  # why it ended: one sentence
     costs: Costs = field(default_factory=Costs)
+    model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
+
+    @property
+    def shaping(self) -> dict[str, Any]:
+        """The parameters, with the processors that come from the model."""
+        return {**self.parameters, **self.model_defaults}
 
     def append(self, step: Step) -> None:
         """Adds a step and folds its costs."""
@@ -212,17 +219,32 @@ class Trace:
         nodes = self.nodes()
         return [nodes[n][1] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
 
-    def text(self) -> str:
-        """The committed text; bytes that are no UTF-8 (yet) show as the replacement character."""
-        return b"".join(self.vocabulary.get(t, b"") for t in self.output()).decode("utf-8", "replace")
+    def text(self, tokens: list[int] | None = None) -> str:
+        """The committed text, or that of other tokens that occur; bytes that are no UTF-8 (yet) show as the
+        replacement character.
+        """
+        tokens = self.output() if tokens is None else tokens
+        return b"".join(self.vocabulary.get(t, b"") for t in tokens).decode("utf-8", "replace")
 
     def show(self) -> Any:
-        """This trace as a notebook draws it, with slider, hover and inspector; see `DRAWER`.
-
-        Raises ImportError if the drawing packages are not on the path.
+        """This trace as a notebook draws it, with slider, hover and inspector. Raises ImportError if the
+        drawing packages are not on the path; so do the next two.
         """
-        module, name = DRAWER.split(":")
-        return getattr(importlib.import_module(module), name)(self)
+        return _entry(DRAWER)(self)
+
+    def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
+        """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
+
+        view: the strategy's first if left out; look: "light" or "dark". Raises ValueError with one sentence.
+        """
+        return _entry(FIGURES)(self, view, step, look)
+
+    def graph(self, kind: str = "tokens", steps: int | None = None) -> Any:
+        """The first `steps` steps (None: all) as an attributed `networkx.DiGraph`; `GRAPHS` names the kinds.
+
+        Raises ValueError with one sentence if this trace has nothing of the kind.
+        """
+        return _entry(GRAPHS)(self, kind, steps)
 
     def to_json(self) -> dict:
         """The JSON form (see docs/trace.md): header, steps, a checkpoint every 32 steps, totals."""
@@ -243,12 +265,18 @@ class Trace:
             "checkpoints": checkpoints(self),
             "ended": self.ended,
             "totals": self.costs.totals(),
+            **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
         }
 
     def save(self, path: str | Path) -> None:
         """Writes the JSON form; gzip-compressed if the name ends in .gz."""
         path, text = Path(path), json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
         path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+
+
+def _entry(name: str) -> Any:
+    module, function = name.split(":")
+    return getattr(importlib.import_module(module), function)
 
 
 def event_to_json(event: Event) -> dict:
@@ -302,6 +330,7 @@ def from_json(record: dict) -> Trace:
             for k in ("strategy", "title", "parameters", "seed", "models", "prompt", "badge", "ended")
         },
         vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
+        model_defaults=record.get("model_defaults", {}),
     )
     for s in record["steps"]:
         trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))

@@ -17,6 +17,7 @@ from decoders.names import SHIPPED, kind
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # without which nothing is read
+PARTNER_SETTINGS = {"acceptance": "against", "outlook": "of"}  # where a module names its pair's other model
 TAP = (
     "hidden: after the last norm, row n follows token n; states l: residual stream after l layers, no norm; "
     "a guess of depth k at row n is for token n + 1 + k"
@@ -45,8 +46,11 @@ def save(
     target_folder: Path,
     tokenizer: PreTrainedTokenizerBase,
     dtype: torch.dtype = torch.bfloat16,
+    partner: tuple[str, Path] | None = None,
 ) -> None:
-    """Writes modules trained on the target of that name, whose weights lie in `target_folder`."""
+    """Writes modules trained on the target of that name, whose weights lie in `target_folder`. partner: name
+    and folder of the other model of a pair, where the modules are for just this pair.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "format": FORMAT,
@@ -60,6 +64,8 @@ def save(
             for name, module in modules.items()
         },
     }
+    if partner is not None:
+        config["partner"] = {"name": partner[0], "weights_sha256": weights_sha256(partner[1])}
     tensors = {
         f"{name}.{key}": value.detach().to("cpu", dtype).contiguous()
         for name, module in modules.items()
@@ -111,8 +117,27 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
     if config["target_weights_sha256"] != weights:
         raise ValueError(
             f"The heads {name!r} were trained on other weights of {config['target']!r} than those of "
-            f"{target!r}; choose that target, or train the heads anew."
+            f"{target!r}; choose that model, or train the heads anew."
         )
+
+
+def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
+    """Raises ValueError with one sentence unless heads for a pair are for a pair with this model, whose
+    weights have this checksum. Heads that kept no checksum of it are asked for its name.
+    """
+    known = config.get("partner")
+    said = known["name"] if known else next(iter(named_partners(config)), partner)
+    if (known["weights_sha256"] != weights) if known else (said != partner):
+        raise ValueError(
+            f"The heads {name!r} were trained for a pair with {said!r}, whose weights are not those of "
+            f"{partner!r}; choose that pair, or train the heads anew."
+        )
+
+
+def named_partners(config: dict) -> list[str]:
+    """The other models that modules name in their settings."""
+    settings = [module["settings"] for module in config["modules"].values()]
+    return [each[key] for each in settings for key in PARTNER_SETTINGS.values() if key in each]
 
 
 def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, DraftModule]:

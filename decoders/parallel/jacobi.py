@@ -13,6 +13,7 @@ import torch
 from decoders.distributions import log_softmax
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import MODEL_DEFAULTS
 
 
 @strategy(
@@ -31,6 +32,7 @@ from decoders.registry import Parameter, Part, strategy
             "dependencies", "bool", True,
             "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
         ),
+        MODEL_DEFAULTS,
     ),
     views=("parallel_grid", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
@@ -48,8 +50,10 @@ def jacobi(lane: Lane) -> Iterator[None]:
     3. The longest run of guesses, from the left, that equal the model's own tokens is final, and so is one
        token more; the other answers are the next guesses.
 
-    The text is that of greedy decoding. What a position waited for is found by putting earlier tokens back
-    and looking again (lens forwards, counted apart).
+    The text is that of greedy decoding. The authors' code keeps a block, of 3 or 5 positions, until nothing
+    in it changes, and takes one position out of it in each pass; here all that is final leaves it at once,
+    which takes no pass more. No processors reshape the scores. What a position waited for is found by
+    putting earlier tokens back and looking again (lens forwards, counted apart).
     """
     iteration = 0
     guesses: list[int] = []
@@ -86,9 +90,12 @@ def corrected(lane: Lane, visited: list[int], iteration: int) -> tuple[list[int]
     start = lane.tree.depths[visited[0]] + 1
     logits = lane.score(visited)  # [G + 1, V]
     logprobs = log_softmax(logits)
-    outputs = logits.argmax(-1).tolist()
+    scores = lane.process(logits, visited)  # each row behind its own guesses
+    outputs = scores.argmax(-1).tolist()
     right = agreeing(guesses, outputs)
     lane.distribution(visited[: right + 1], logits[: right + 1])
+    if scores is not logits:
+        lane.distribution(visited[: right + 1], scores[: right + 1], view="processed")
     picked = logprobs[torch.arange(len(outputs)), outputs].tolist()
     own = settle(lane, chain, right, outputs, logprobs)
     for i, token in enumerate(outputs):
@@ -176,7 +183,8 @@ def find_dependencies(
                 tests.append((j, i, node))
     if not tests:
         return
-    flipped = lane.score([node for _, _, node in tests], kind="lens").argmax(-1).tolist()
+    rows = [node for _, _, node in tests]
+    flipped = lane.process(lane.score(rows, kind="lens"), rows).argmax(-1).tolist()
     for (j, i, _), output in zip(tests, flipped, strict=True):
         if output == now[i + 1]:
             waited[start + i].append(start + j - 1)

@@ -12,13 +12,13 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.prompt_lookup import look_up
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
 from decoders.speculative.rounds import law, rounds
-from decoders.speculative.shaping import SHAPING
 
 LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
 VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}
@@ -120,8 +120,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             choices=("lookup", "repeat", "prompt"),
         ),
         Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
-        Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
-        *SHAPING[1:],
+        Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
+        *GREEDY[1:],
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
     views=("parallel_grid", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
@@ -139,7 +139,9 @@ def sjd(lane: Lane) -> Iterator[None]:
        under a token that is gone, so they are only the next guesses.
 
     The text has exactly the model's law. A draw is often right where the model is sure without knowing what
-    stands before. At temperature 0 it is Jacobi decoding.
+    stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other rounds: here the
+    window is filled up to block_size places after each round, there a block is solved before the next one
+    begins. Where one block holds the whole text, the rounds are the same.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -12,6 +12,8 @@ from decoders.distributions import entropies, log_softmax
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
+from decoders.sampling.next_token import processed
+from decoders.sampling.shaping import MODEL_DEFAULTS
 
 AT_ONCE, AHEAD = "at once", "looked ahead"
 ENTROPY = "entropy in nats"
@@ -36,6 +38,7 @@ class Branch:
                   0.0, 20.0),
         Parameter("candidates", "int", 3, "Tokens that are looked ahead of at a pause.", 1, 32),
         Parameter("lookahead", "int", 5, "Tokens that are looked ahead; 0 is greedy.", 0, 64),
+        MODEL_DEFAULTS,
     ),
     views=("threshold", "branches", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic" if parameters["lookahead"] else "equal to generate",
@@ -55,15 +58,19 @@ def adadec(lane: Lane) -> Iterator[None]:
     """
     tau, count = lane.parameters["tau"], lane.parameters["candidates"]
     while lane.more:
-        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
-        entropy = float(entropies(logprobs))
+        logits = lane.score([lane.tip])
+        target = lane.distribution([lane.tip], logits)[0]  # [V]
+        left = processed(lane, logits, target)
+        if left is None:
+            return
+        entropy = float(entropies(left[1]))
         pauses = entropy >= tau
-        candidates = likeliest(lane, logprobs, count if pauses else 1)
+        candidates = likeliest(lane, left[1], count if pauses else 1, target)
         if pauses:
             taken = reranked(lane, candidates).node
         else:
             taken = candidates[0].node
-            lane.commit([taken], [candidates[0].logprob])
+            lane.commit([taken], [candidates[0].target])
         lane.rank(taken, ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
         yield
 
@@ -92,7 +99,7 @@ def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:
         if not growing:
             break
         tips = [branch.tip for branch in growing]
-        rows = log_softmax(lane.score(tips, "lookahead"))  # [N, V]
+        rows = log_softmax(lane.process(lane.score(tips, "lookahead"), tips))  # [N, V]
         for branch, row in zip(growing, rows, strict=True):
             token = int(row.argmax())
             branch.logprobs.append(float(row[token]))

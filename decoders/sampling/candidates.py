@@ -21,22 +21,28 @@ class Candidate:
 
     node: int
     token: int
-    logprob: float
+    logprob: float  # after the processors
+    target: float  # the model's own, before them
 
     @property
     def p(self) -> float:
         return math.exp(self.logprob)
 
 
-def likeliest(lane: Lane, logprobs: torch.Tensor, count: int) -> list[Candidate]:
+def likeliest(
+    lane: Lane, logprobs: torch.Tensor, count: int, target: torch.Tensor | None = None
+) -> list[Candidate]:
     """Proposes the `count` likeliest of logprobs [V] after the tip, likeliest first, ties to the smaller
-    token id.
+    token id; none that processors removed. target [V]: the model's own log-probabilities, where processors
+    changed them.
     """
+    target = logprobs if target is None else target
     top = logprobs.topk(min(count, len(logprobs)))
     offers = zip(top.indices.tolist(), top.values.tolist(), strict=True)
     return [
-        Candidate(lane.propose(lane.tip, token, logprob, slot=slot), token, logprob)
+        Candidate(lane.propose(lane.tip, token, logprob, slot=slot), token, logprob, float(target[token]))
         for slot, (token, logprob) in enumerate(sorted(offers, key=lambda offer: (-offer[1], offer[0])))
+        if logprob > -math.inf
     ]
 
 
@@ -57,6 +63,6 @@ def take_best(
         if rank > 1:
             lane.verdict(candidate.node, "pruned", reason=because(rank, len(candidates), parts))
     best = candidates[order[0]]
-    lane.commit([best.node], [best.logprob])
+    lane.commit([best.node], [best.target])
     lane.drop([candidate.node for candidate in candidates if candidate is not best])
     return best

@@ -13,6 +13,8 @@ import torch
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
+from decoders.sampling.next_token import processed
+from decoders.sampling.shaping import MODEL_DEFAULTS
 
 FORMS = ("n-grams", "states")
 USUAL = dict(zip(FORMS, (3, 2), strict=True))  # the authors' n of each form
@@ -100,6 +102,7 @@ class States:
         Parameter("n", "int", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", 0, 12),
         Parameter("beta", "float", 0.9, "Of n-grams: the share of the weight that the longest takes.",
                   0.0, 1.0),
+        MODEL_DEFAULTS,
     ),
     views=("token_graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
@@ -136,10 +139,14 @@ def fsd(lane: Lane) -> Iterator[None]:
     else:
         memory = NGrams(text, n, lane.parameters["beta"])
     while lane.more:
-        logprobs = lane.distribution([lane.tip], lane.score([lane.tip], hidden=in_states))[0]  # [V]
+        logits = lane.score([lane.tip], hidden=in_states)
+        target = lane.distribution([lane.tip], logits)[0]  # [V]
         if in_states:
             memory.see(scorer.hidden(lane.tip))
-        candidates = likeliest(lane, logprobs, lane.parameters["top_k"])
+        left = processed(lane, logits, target)
+        if left is None:
+            return
+        candidates = likeliest(lane, left[1], lane.parameters["top_k"], target)
         scores = []
         for candidate in candidates:
             penalty = memory.penalty(candidate.token)

@@ -4,29 +4,36 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import strategy
+from decoders.sampling.next_token import processed
+from decoders.sampling.shaping import ENDS, PENALTIES, PROCESSORS
 
 
 @strategy(
     name="greedy",
     title="Greedy",
     family="sampling",
+    parameters=(*PENALTIES, *ENDS),
     views=("entropy", "token_graph", "dependencies", "text"),
     badge=lambda parameters: "equal to generate",
+    parts=lambda parameters: [PROCESSORS],
 )
 def greedy(lane: Lane) -> Iterator[None]:
     """At every position the likeliest token, ties to the smaller token id.
 
     The model gives every token of its vocabulary a probability after the text so far; the largest is taken:
-    `x_t = argmax_x p(x | x_<t)`.
+    `x_t = argmax_x p(x | x_<t)`. Penalties and forbidden words, if there are any, reshape the scores before.
 
     One target forward writes one token, and nothing is left to chance. It never looks back: the token that
     is best now may lead into a text that is worse as a whole.
     """
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
-        logprobs = lane.distribution([lane.tip], logits)[0]
-        token = int(logits[0].argmax())
-        logprob = float(logprobs[token])
-        node = lane.propose(lane.tip, token, logprob)
-        lane.commit([node], [logprob])
+        target = lane.distribution([lane.tip], logits)[0]  # [V]
+        left = processed(lane, logits, target)
+        if left is None:
+            return
+        scores, offered = left
+        token = int(scores[0].argmax())
+        node = lane.propose(lane.tip, token, float(offered[token]))
+        lane.commit([node], [float(target[token])])
         yield

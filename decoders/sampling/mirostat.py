@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import probabilities
+from decoders.distributions import log_softmax, probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.next_token import drawn
+from decoders.sampling.next_token import NOTHING_LEFT, drawn
+from decoders.sampling.shaping import PENALTIES
 
 RANKS = 100  # from so many of the likeliest tokens the exponent is estimated
 
@@ -54,6 +55,7 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
                   0.0, 2.0),
         Parameter("version", "choice", "1", "1 estimates how steep the row is, 2 does without.",
                   choices=("1", "2")),
+        *PENALTIES,
     ),
     views=("sampler", "entropy", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "sampled",
@@ -71,20 +73,26 @@ def mirostat(lane: Lane) -> Iterator[None]:
        most mu.
     2. One of them is drawn. Its surprise `S = -log2 p(x)` is that under the model itself.
     3. `mu <- mu - rate (S - tau)`: after a surprise fewer tokens are kept, after the expected more.
+
+    Penalties and forbidden words come first; the row, and the surprise, are those that they leave.
     """
     tau, rate = lane.parameters["tau"], lane.parameters["rate"]
     mu = 2 * tau
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target = lane.distribution([lane.tip], logits)[0]
-        p, order = probabilities(logits)[0].sort(descending=True, stable=True)  # [V]
-        keep = kept(p, mu, lane.parameters["version"])
+        processed = lane.process(logits, [lane.tip], tell=True)
+        if not processed.isfinite().any():
+            lane.ended_by = NOTHING_LEFT
+            return
+        p, order = probabilities(processed)[0].sort(descending=True, stable=True)  # [V]
+        keep = kept(p[p > 0], mu, lane.parameters["version"])
         left = torch.full_like(logits, -math.inf)
-        left[0, order[:keep]] = logits[0, order[:keep]]
+        left[0, order[:keep]] = processed[0, order[:keep]]
         offered = lane.distribution([lane.tip], left, "processed", f"mu {mu:.2f} bits: {keep} kept")[0]
         node = drawn(lane, probabilities(left)[0], offered)
-        logprob = float(target[lane.tree.tokens[node]])
-        surprise = -logprob / math.log(2)
+        token = lane.tree.tokens[node]
+        logprob, surprise = float(target[token]), -float(log_softmax(processed)[0, token]) / math.log(2)
         lane.rank(node, "mirostat", mu, kept=keep, surprise=surprise)
         mu -= rate * (surprise - tau)
         lane.commit([node], [logprob])

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
+from decoders.sampling.next_token import processed
+from decoders.sampling.shaping import MODEL_DEFAULTS
 
 LONGEST = 5  # longer runs of repetition count as this long
 # How strongly a candidate is resisted that makes a run of m repeated tokens, m = 0 ... LONGEST.
@@ -55,6 +57,7 @@ class Graph:
         Parameter("alpha", "float", 0.2, "Weight of the resistance; 0 is greedy.", 0.0, 1.0),
         Parameter("resistance", "choice", "linear", "How it grows with the length of the repetition.",
                   choices=tuple(RESISTANCES)),
+        MODEL_DEFAULTS,
     ),
     views=("token_graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: "equal to generate" if parameters["alpha"] == 0.0 else "deterministic",
@@ -79,8 +82,12 @@ def momentum(lane: Lane) -> Iterator[None]:
     resistance = RESISTANCES[lane.parameters["resistance"]]
     graph = Graph(lane.tree.text(lane.tip))
     while lane.more:
-        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
-        candidates = likeliest(lane, logprobs, top_k)
+        logits = lane.score([lane.tip])
+        target = lane.distribution([lane.tip], logits)[0]  # [V]
+        left = processed(lane, logits, target)
+        if left is None:
+            return
+        candidates = likeliest(lane, left[1], top_k, target)
         scores = []
         for candidate in candidates:
             run = graph.run(candidate.token)

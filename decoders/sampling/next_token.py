@@ -21,20 +21,34 @@ def next_token(
     row it is. What the processors leave is told. At temperature 0 the likeliest token is taken and nothing
     is drawn. None, and the lane ends with a sentence, if the processors leave no token.
     """
-    processed = lane.process(logits, [lane.tip], tell=True)
-    if processed is not logits:
-        if not processed.isfinite().any():
-            lane.ended_by = NOTHING_LEFT
-            return None
-        offered = lane.distribution([lane.tip], processed, view="processed")[0]
+    left = processed(lane, logits, offered)
+    if left is None:
+        return None
+    scores, offered = left
     if lane.parameters["temperature"] == 0.0:
-        token = int(processed[0].argmax())
+        token = int(scores[0].argmax())
         node = lane.propose(lane.tip, token, float(offered[token]), source)
     else:
-        node = drawn(lane, probabilities(processed)[0], offered, source)
+        node = drawn(lane, probabilities(scores)[0], offered, source)
         token = lane.tree.tokens[node]
     lane.commit([node], [float(target[token])])
     return node
+
+
+def processed(
+    lane: Lane, logits: torch.Tensor, offered: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """What the processors leave of `logits` [1, V] after the lane's tip, told, and its log-probabilities [V];
+    without processors `logits` and `offered` themselves. None, and the lane ends with a sentence, if no token
+    is left.
+    """
+    scores = lane.process(logits, [lane.tip], tell=True)
+    if scores is logits:
+        return logits, offered
+    if not scores.isfinite().any():
+        lane.ended_by = NOTHING_LEFT
+        return None
+    return scores, lane.distribution([lane.tip], scores, view="processed")[0]
 
 
 def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:

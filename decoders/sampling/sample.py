@@ -7,16 +7,21 @@ Examination of Decoding Methods in the Era of LLMs" (2024).
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
+from decoders.registry import Parameter, strategy
 from decoders.sampling.next_token import next_token
-from decoders.sampling.shaping import PROCESSORS, SHAPING
+from decoders.sampling.shaping import ENDS, PROCESSORS, SHAPING
+from decoders.sampling.side_by_side import Sample, grown, take
 
 
 @strategy(
     name="sample",
     title="Sampling",
     family="sampling",
-    parameters=SHAPING,
+    parameters=(
+        *SHAPING,
+        *ENDS,
+        Parameter("num_return_sequences", "int", 1, "Texts that are drawn side by side.", low=1, high=64),
+    ),
     views=("entropy", "sampler", "dependencies", "token_graph", "text"),
     badge=lambda parameters: "equal to generate" if parameters["temperature"] == 0.0 else "sampled",
     parts=lambda parameters: [PROCESSORS],
@@ -30,11 +35,26 @@ def sample(lane: Lane) -> Iterator[None]:
     3. One uniform number u decides: `x_t ~ softmax(processors(z))`. It is kept as the score "draw" of the
        token, with the running sums between which it fell; lanes with one seed use the same numbers.
 
+    With num_return_sequences several texts are drawn side by side; the first is the lane's text, and the same
+    that it is alone. `generate` besides keeps the 50 likeliest tokens where nobody set top_k.
+
     Temperature 0 takes the likeliest processed token and draws nothing.
     """
+    if lane.parameters.get("num_return_sequences", 1) > 1:
+        yield from several(lane)
+        return
     while lane.more:
         logits = lane.score([lane.tip])  # [1, V]
         target = lane.distribution([lane.tip], logits)[0]
         if next_token(lane, logits, target, target) is None:
             return
         yield
+
+
+def several(lane: Lane) -> Iterator[None]:
+    """num_return_sequences texts side by side, in the order of their numbers; the first is the output."""
+    texts = [Sample(number, lane.tip) for number in range(lane.parameters["num_return_sequences"])]
+    yield from grown(lane, texts)
+    for rank, text in enumerate(texts, 1):
+        lane.rank(text.node, "sample", sum(text.logprobs), rank)
+    take(lane, texts[0])

@@ -146,7 +146,6 @@ class Asap:
         *SHAPING,
     ),
     together=constraints.unusable,
-    suits=constraints.unchecked,
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [

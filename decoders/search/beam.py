@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.shaping import ENDS, PROCESSORS, SHAPING
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
+from decoders.search.shaped import tell
+from decoders.stages import stages
 
 
-def too_many_returned(parameters: dict) -> str | None:
-    """The sentence to show if more sequences are asked for than there are beams."""
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if more sequences are asked for than there are beams, or nothing can be drawn."""
+    if parameters["do_sample"] and parameters["temperature"] == 0.0:
+        return "At temperature 0 nothing is drawn; switch do_sample off or choose a higher temperature."
     beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
     return (
         f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
@@ -30,12 +36,16 @@ def too_many_returned(parameters: dict) -> str | None:
         LENGTH_PENALTY,
         EARLY_STOPPING,
         Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64),
+        Parameter("do_sample", "bool", False, "Draw the continuations that compete: beam sampling."),
+        *SHAPING,
+        *ENDS,
     ),
-    together=too_many_returned,
+    together=unusable,
     views=("beam_tree", "entropy", "dependencies", "text"),
-    badge=lambda parameters: "equal to generate",
+    badge=lambda parameters: "sampled" if parameters["do_sample"] else "equal to generate",
     parts=lambda parameters: [
-        Part("frontier", "beams", "The num_beams likeliest live texts; all their continuations compete.")
+        Part("frontier", "beams", "The num_beams likeliest live texts; all their continuations compete."),
+        PROCESSORS,
     ],
 )
 def beam(lane: Lane) -> Iterator[None]:
@@ -47,11 +57,22 @@ def beam(lane: Lane) -> Iterator[None]:
     3. A text that ends goes to the finished ones with the score `S / t ** length_penalty`, t its length.
     4. The search is over when no live text can still enter the finished ones.
 
-    It looks for the likeliest text as a whole, not for a likely next token, and never draws.
+    With do_sample the continuations are drawn, without replacement, by `exp S` after the processors: twice
+    num_beams with one end token. The first num_beams may finish; of those that go on the best live on.
+
+    Penalties and forbidden words work on the log-probabilities, whose sums need not be probabilities then.
+
+    It looks for the likeliest text as a whole, not for a likely next token.
     """
-    beams = Beams(lane, lane.parameters["num_beams"])
+    beams = Beams(lane, lane.parameters["num_beams"], added="processors" if stages(lane.shaping) else None)
     while beams.live:
         logprobs = lane.distribution(beams.live, lane.score(beams.live))  # [B, V]
-        beams.advance(logprobs, logprobs)
+        scores = lane.process(logprobs, beams.live)
+        if scores is not logprobs:
+            if not scores.isfinite().any():
+                lane.ended_by = NOTHING_LEFT
+                return
+            tell(lane, beams.live, scores)
+        beams.advance(scores, logprobs)
         close_step(lane, [beams])
         yield

@@ -7,12 +7,15 @@ scores were made. Selection and stopping follow transformers 5.23 (`_beam_search
 
 import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
+from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter
+from decoders.sampling.next_token import NOTHING_LEFT
 
 LENGTH_PENALTY = Parameter(
     "length_penalty", "float", 1.0,
@@ -36,28 +39,40 @@ class Candidate:
     logprob: float
     row: int
     token: int
+    may_finish: bool = True  # whether it is among the first `width`
 
 
 @dataclass(slots=True)
 class Hypothesis:
-    """A finished text: its last node, its steps' scores summed, and that over length ** length_penalty."""
+    """A finished text: its last node, its steps' scores summed, and that over length ** length_penalty.
+    What a search finds worth more comes first, whatever its score.
+    """
 
     node: int
     total: float
     score: float
+    worth: float = 1.0
 
 
 class Beams:
     """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name, if any;
-    `added`: what the sums hold besides log-probabilities, None for nothing.
+    `added`: what the sums hold besides log-probabilities, None for nothing. `bound`: log p of a live
+    hypothesis -> the largest sum that a continuation of it may have, where sums do not only fall. `worth`:
+    node of a finished text -> what it is worth; the score decides among those that are worth as much.
     """
 
-    def __init__(self, lane: Lane, width: int, group: str | None = None, added: str | None = None):
+    def __init__(
+        self, lane: Lane, width: int, group: str | None = None, added: str | None = None,
+        bound: Callable[[float], float] | None = None, worth: Callable[[int], float] | None = None,
+    ):  # fmt: skip
         parameters = lane.parameters
         self.lane, self.width, self.group, self.added = lane, width, group, added
+        self.bound, self.worth = bound, worth
+        self.draws = bool(parameters.get("do_sample"))  # beam sampling: continuations are drawn
         self.length_penalty: float = parameters.get("length_penalty", 0.0)
         # one beam is greedy decoding in transformers: the first end of text ends it
-        self.early_stopping: str = "true" if width == 1 else parameters.get("early_stopping", "false")
+        alone = width == 1 and bound is None
+        self.early_stopping: str = "true" if alone else parameters.get("early_stopping", "false")
         self.looked_at = max(2, 1 + len(lane.eos)) * width  # so many that `width` always live on
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
@@ -73,25 +88,45 @@ class Beams:
             return True
         if self.early_stopping == "true" or not self.live:
             return False
+        worst = min(ended.score for ended in self.finished)
+        if self.early_stopping == "never" and self.bound:
+            reach = max(self.bound(t + paid) for t, paid in zip(self.totals, self.paid, strict=True))
+            # over lengths, reach / length ** penalty is largest at one of the two ends
+            ends = (self.length + 1, self.lane.budget)
+            return max(reach / n**self.length_penalty for n in ends) > worst
         far = self.early_stopping == "never" and self.length_penalty > 0.0
         length = self.lane.budget if far else self.length
-        return self.totals[0] / length**self.length_penalty > self.finished[-1].score
+        return self.totals[0] / length**self.length_penalty > worst
 
     def _best(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
         """The candidates looked at, best first; ties go to the smaller token, then to the better beam."""
         sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
         flat, vocabulary = sums.flatten(), sums.shape[-1]
-        top = flat.topk(min(self.looked_at, len(flat)))
-        own = logprobs.flatten()[top.indices].tolist()
-        score = own if scores is logprobs else scores.flatten()[top.indices].tolist()
+        places = self._drawn(flat) if self.draws else flat.topk(min(self.looked_at, len(flat))).indices
+        own = logprobs.flatten()[places].tolist()
+        score = own if scores is logprobs else scores.flatten()[places].tolist()
         found = []
-        for total, index, logprob, s in zip(
-            top.values.tolist(), top.indices.tolist(), own, score, strict=True
-        ):
+        for total, index, logprob, s in zip(flat[places].tolist(), places.tolist(), own, score, strict=True):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
                 found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
-        return sorted(found, key=lambda c: (-c.total, c.token, c.row))
+        if self.draws:  # those that were drawn first may finish, likely or not
+            for candidate in found[self.width :]:
+                candidate.may_finish = False
+            return sorted(found, key=lambda c: (-c.total, c.token, c.row))
+        found.sort(key=lambda c: (-c.total, c.token, c.row))
+        for candidate in found[self.width :]:
+            candidate.may_finish = False
+        return found
+
+    def _drawn(self, sums: torch.Tensor) -> torch.Tensor:
+        """Places in sums [B * V] in the order in which they are drawn, without replacement, by exp(sum)."""
+        weights = probabilities(sums[None])[0]
+        drawn = []
+        for number in range(min(self.looked_at, int((weights > 0).sum()))):
+            drawn.append(self.lane.chooser.categorical(weights, ("sample", self.length, number)).value)
+            weights[drawn[-1]] = 0.0
+        return torch.tensor(drawn, device=sums.device)
 
     def advance(
         self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
@@ -114,10 +149,11 @@ class Beams:
         ]
         kept, gone, chosen = [], [], []
         for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
-            ends = last or candidate.token in lane.eos
+            ends = last or lane.ends(node)
             place = f"rank {slot + 1} of {len(candidates)}" + (f" in {self.group}" if self.group else "")
-            if ends and slot >= self.width:
-                lane.verdict(node, "pruned", reason=f"{place}: only the best {self.width} may finish")
+            if ends and not candidate.may_finish:
+                first = "drawn first" if self.draws else "best"
+                lane.verdict(node, "pruned", reason=f"{place}: only the {self.width} {first} may finish")
             elif ends:
                 gone += self._finish(node, candidate)
             elif len(kept) == self.width:
@@ -126,7 +162,7 @@ class Beams:
                 kept.append((node, candidate))
             if candidate.paid:
                 self.rank(node, candidate.total, candidate.paid)
-            if (ends and slot < self.width) or (kept and kept[-1][0] == node):
+            if (ends and candidate.may_finish) or (kept and kept[-1][0] == node):
                 chosen.append(candidate.token)
                 self.logprobs[node] = candidate.logprob
         for node in born.values():
@@ -151,14 +187,17 @@ class Beams:
     def _finish(self, node: int, candidate: Candidate) -> list[int]:
         """Enters a hypothesis into the finished ones if it is good enough; returns the node that fell out."""
         lane = self.lane
-        ended = Hypothesis(node, candidate.total, candidate.total / self.length**self.length_penalty)
-        bisect.insort_right(self.finished, ended, key=lambda h: -h.score)
+        score = candidate.total / self.length**self.length_penalty
+        ended = Hypothesis(node, candidate.total, score, self.worth(node) if self.worth else 1.0)
+        bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
         lost = self.finished.pop() if len(self.finished) > self.width else None
         if lost is ended:
             reason = f"score {ended.score:.4g} is not among the {self.width} best finished"
             lane.verdict(node, "pruned", reason=reason)
             return []
-        why = "end of text" if candidate.token in lane.eos else f"the limit of {lane.budget} new tokens"
+        why = f"the limit of {lane.budget} new tokens"
+        if lane.ends(node):
+            why = "end of text" if candidate.token in lane.eos else "a stop string"
         lane.verdict(node, "finished", reason=why)
         parts = {"sum": candidate.total, "length": float(self.length)}
         lane.rank(node, "length_penalised", ended.score, level=self.group, **parts)
@@ -226,6 +265,9 @@ def settle(lane: Lane, groups: list[Beams]) -> None:
 def conclude(lane: Lane, groups: list[Beams]) -> None:
     """Ranks the finished hypotheses of all groups and commits the rest of the best."""
     results = best_finished(groups)
+    if not results:
+        lane.ended_by = NOTHING_LEFT
+        return
     for rank, ended in enumerate(results, 1):
         lane.rank(ended.node, "length_penalised", ended.score, rank=rank)
     _commit(lane, groups, lane.tree.path(results[0].node, above=lane.tip))
@@ -233,7 +275,8 @@ def conclude(lane: Lane, groups: list[Beams]) -> None:
 
 def best_finished(groups: list[Beams]) -> list[Hypothesis]:
     """The finished hypotheses of all groups, best first; ties go to the earlier group."""
-    return sorted((ended for beams in groups for ended in beams.finished), key=lambda h: -h.score)
+    ended = (hypothesis for beams in groups for hypothesis in beams.finished)
+    return sorted(ended, key=lambda h: (-h.worth, -h.score))
 
 
 def _commit(lane: Lane, groups: list[Beams], nodes: list[int]) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.greedy import greedy
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.shaping import PENALTIES
 from decoders.search.states import Space, State
 
 
@@ -118,6 +120,7 @@ FRONTIER_SAYS = {
             "Priority: the most a beginning can reach (exact), or its own score (reaches ends sooner).",
             choices=("bound", "score"),
         ),
+        *PENALTIES,
     ),
     views=("search_graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
@@ -137,6 +140,8 @@ def best_first(lane: Lane) -> Iterator[None]:
     4. Depth first, the likeliest child of the newest state is opened instead, and whatever cannot beat the
        best finished text is cut: the same answer, and a text early on.
 
+    With penalties and forbidden words p is the model as these processors leave it.
+
     Once max_expansions are spent, the best finished text is taken; if there is none, the best beginning, and
     greedy decoding finishes it. Then nothing is proven, and a note says so.
     """
@@ -151,6 +156,9 @@ def best_first(lane: Lane) -> Iterator[None]:
             break
         frontier.push(space.open(states))
         yield
+    if frontier.winner is None and not frontier.waiting():
+        lane.ended_by = NOTHING_LEFT
+        return
     winner = conclude(lane, space, frontier)
     space.commit(winner)
     yield

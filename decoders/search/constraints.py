@@ -1,32 +1,22 @@
 """Constraints: what a text must not be, checked on every beginning or on the whole text; each gives 0 to 1.
 
 Their product Phi is what a text is worth, and 0 ends it at once. Rules that search already knows (values.py)
-are used as they are; what is syntax is said by whoever starts a lane (`give_syntax`), since a language is
-described elsewhere. Knows texts and tokens, no search.
+are used unchanged; what is syntax is said by the lane's callback, since a language is described elsewhere.
+Knows texts and tokens, no search.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part
 from decoders.search import values
 from decoders.search.values import RULES, Text
 
-# prompt, what was written, whether that is all -> whether it is, or may become, right; None: no language
-Syntax = Callable[[str, str, bool], bool | None]
-_given: list[Syntax] = []
-
-
-def give_syntax(syntax: Syntax) -> None:
-    """From now on the constraint `syntax` asks this function."""
-    _given[:] = [syntax]
-
 
 def well_formed(text: Text, parameters: dict) -> float:
     """1 for what the prompt's language allows, and where it has none; else 0."""
-    return float(_given[0](text.prompt, text.written, text.whole) is not False)
+    return float(text.callbacks.allowed(text.prompt, text.written, text.whole) is not False)
 
 
 def no_comments(text: Text, parameters: dict) -> float:
@@ -69,15 +59,6 @@ def unusable(parameters: dict) -> str | None:
             return f"There is no constraint {name!r}; choose any of: {', '.join(CONSTRAINTS)}."
         if name == "keyword" and not values.keywords(parameters):
             return "The constraint keyword needs keywords: type some, such as dog, ball."
-    return None
-
-
-def unchecked(parameters: dict, target: Any) -> str | None:
-    """The sentence to show if nothing is there that could check what is asked."""
-    if "syntax" in named(parameters) and not _given:
-        return "Nothing is there that knows a syntax; choose another constraint."
-    if "tests" in named(parameters):
-        return values.unscored({"scorer": "tests"}, target)
     return None
 
 
@@ -125,7 +106,8 @@ class Gate:
     def _ask(self, key: tuple[int, int]) -> float:
         parent, token = key
         path = self.lane.tree.path(parent, above=self.lane.tree.trunk - 1)
-        text = Text(self.prompt, values.said(self.lane, path, token), self.ends(parent, token))
+        said = values.said(self.lane, path, token)
+        text = Text(self.prompt, said, self.ends(parent, token), self.lane.callbacks)
         product = 1.0
         for name in self.names:
             constraint = CONSTRAINTS[name]

@@ -12,6 +12,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import PENALTIES
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
 
 
@@ -39,6 +40,7 @@ def uneven_groups(parameters: dict) -> str | None:
         ),
         replace(LENGTH_PENALTY, default=0.0),  # the paper ranks by sums
         EARLY_STOPPING,
+        *PENALTIES,
     ),
     together=uneven_groups,
     papers=("diverse-beam-search",),
@@ -58,6 +60,8 @@ def diverse_beam(lane: Lane) -> Iterator[None]:
        `a(v) = log p(v) - diversity_penalty * taken(v)`.
     3. Each group keeps its best texts by the sum of a, so the penalty steers all later positions, and has
        finished texts of its own; their union is the result.
+
+    Penalties and forbidden words work on what is left after the diversity penalty.
     """
     penalty, count = lane.parameters["diversity_penalty"], lane.parameters["num_beam_groups"]
     width = lane.parameters["num_beams"] // count
@@ -69,7 +73,8 @@ def diverse_beam(lane: Lane) -> Iterator[None]:
         taken = torch.zeros_like(logprobs[0])  # [V] beams of earlier groups that took each token here
         for beams in running:
             own = logprobs[[row[node] for node in beams.live]]  # [B', V]
-            for token in beams.advance(own - penalty * taken, own):
+            scores = lane.process(own - penalty * taken, beams.live)  # in transformers' order
+            for token in beams.advance(scores, own):
                 taken[token] += 1
         close_step(lane, groups)
         yield

@@ -14,6 +14,11 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.greedy import greedy
 
+IMPOSSIBLE = (
+    "The model gives every span of the passage probability 0, so there is no answer; choose another passage, "
+    "or longer spans by max_span."
+)
+
 
 @dataclass
 class Spans:
@@ -97,7 +102,8 @@ def exact_extract(lane: Lane) -> Iterator[None]:
     1. The passage is the first line of the prompt. Each of its places begins spans; the model reads each
        suffix once, which scores all spans that begin there. Equal beginnings are read once.
     2. A span's cost is what its tokens and the end cost: `-log p(x_i .. x_j) - log p(END | x_i .. x_j)`.
-    3. The cheapest span is the answer. Greedy decoding may take a costlier one, or leave the passage.
+    3. The cheapest span is the answer; where all are impossible there is none. Greedy decoding may take a
+       costlier one, or leave the passage.
 
     A model without an end-of-text token cannot end a span: then this is greedy decoding.
     """
@@ -116,6 +122,11 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         lane.note(f"Spans that begin at places {first + 1} to {places[-1] + 1} of {len(passage)} are scored.")
         yield
     best = max(spans.sums, key=lambda node: (spans.score(node, penalty), -node))
+    if not math.isfinite(spans.score(best, penalty)):
+        for node in spans.sums:
+            lane.verdict(node, "pruned", reason="a span of probability 0")
+        lane.ended_by = IMPOSSIBLE
+        return
     compare(lane, spans, best)
     conclude(lane, spans, best, penalty)
 

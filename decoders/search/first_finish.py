@@ -7,25 +7,11 @@ al. 2022). Knows one lane.
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.next_token import pick
 from decoders.sampling.shaping import PROCESSORS, SHAPING
-
-
-@dataclass
-class Sample:
-    """One sample: its number, its newest node, and the target's log-probability of each of its tokens."""
-
-    number: int
-    node: int
-    logprobs: list[float] = field(default_factory=list)
-
-    @property
-    def mean(self) -> float:
-        return sum(self.logprobs) / len(self.logprobs)
+from decoders.sampling.side_by_side import Sample, step, take
 
 
 def too_many_finishers(parameters: dict) -> str | None:
@@ -75,8 +61,11 @@ def first_finish(lane: Lane) -> Iterator[None]:
     """
     racing = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     ended: list[Sample] = []
+    stuck: list[Sample] = []  # those to which the processors leave no token
     for position in range(1, lane.left + 1):
         step(lane, racing)
+        stuck += [sample for sample in racing if sample.stuck]
+        racing = [sample for sample in racing if not sample.stuck]
         ended += [sample for sample in racing if lane.tree.tokens[sample.node] in lane.eos]
         for sample in (s for s in racing if s in ended):
             lane.verdict(sample.node, "finished", reason=f"sample {sample.number} ends after {position}")
@@ -84,28 +73,13 @@ def first_finish(lane: Lane) -> Iterator[None]:
         if len(ended) >= lane.parameters["finishers"] or not racing:
             break
         yield
-    winner = choose(lane, ended, racing)
-    for sample in (*racing, *ended):
+    winner = choose(lane, ended, [*racing, *stuck])
+    for sample in (*racing, *stuck, *ended):
         why = "another sample was chosen" if sample in ended else "it had not ended"
         cut_off(lane, sample, winner, f"sample {sample.number}: {why}")
-    lane.rank(winner.node, "mean_logprob", winner.mean, rank=1)
-    lane.commit(lane.tree.path(winner.node, above=lane.tip), list(winner.logprobs))
-
-
-def step(lane: Lane, racing: list[Sample]) -> None:
-    """One token more for each sample, all in one forward."""
-    tips = list(dict.fromkeys(sample.node for sample in racing))  # at first they all stand in one place
-    logits = lane.score(tips)  # [N, V]
-    offers = zip(lane.distribution(tips, logits), lane.process(logits, tips), strict=True)
-    rows = dict(zip(tips, offers, strict=True))
-    for sample in racing:
-        logprobs, scores = rows[sample.node]
-        # each by a stream of its own; the first draws as plain sampling
-        number = [sample.number] if sample.number else []
-        token = pick(lane, scores, ("sample", lane.tree.depths[sample.node] + 1, *number))
-        logprob = float(logprobs[token])
-        sample.node = lane.propose(sample.node, token, logprob, slot=sample.number)
-        sample.logprobs.append(logprob)
+    if winner.logprobs:
+        lane.rank(winner.node, "mean_logprob", winner.mean, rank=1)
+    take(lane, winner)
 
 
 def choose(lane: Lane, ended: list[Sample], racing: list[Sample]) -> Sample:

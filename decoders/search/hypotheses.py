@@ -2,14 +2,19 @@
 
 from decoders.trace import Score, Trace
 
+# What ranks the texts that a strategy returns: those of beam search, of MBR, and plain samples.
+SCORES = ("length_penalised", "expected_utility", "sample")
+
 
 def returned(trace: Trace) -> list[tuple[list[int], float]]:
     """(generated tokens, score) of each returned sequence, best first: at most num_return_sequences of them.
 
-    Empty if the search was stopped before its end. The scores are those named "length_penalised".
+    Empty if the search was stopped before its end. The scores are those named in SCORES.
     """
+    if not trace.steps:
+        return []
     nodes = trace.nodes()
-    scores = [e for e in trace.steps[-1].of(Score) if e.name == "length_penalised" and e.rank is not None]
+    scores = [e for e in trace.steps[-1].of(Score) if e.name in SCORES and e.rank is not None]
     found = []
     for score in sorted(scores, key=lambda e: e.rank)[: trace.parameters.get("num_return_sequences")]:
         tokens, node = [], score.node

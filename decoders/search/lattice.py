@@ -6,12 +6,16 @@ with and without forwards that are kept for its ends, with recombination ("rcb")
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
 from decoders.sampling.greedy import greedy
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.shaping import PENALTIES
+from decoders.search.shaped import shaped
 
 TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
 NEAR = 5  # lengths of merged texts differ by less
@@ -77,6 +81,22 @@ class Graph:
             stack.pop()
         return known[self.now(node)]
 
+    def lengths(self, node: int, known: dict[int, Counter] | None = None) -> Counter:
+        """Length -> how many paths from the root to a node have it."""
+        known, stack = {self.root: Counter({0: 1})} if known is None else known, [self.now(node)]
+        while stack:
+            top = stack[-1]
+            parents = {self.now(p) for p in self.before.get(top, ())}
+            if missing := [p for p in parents if p not in known]:
+                stack += missing
+                continue
+            if top not in known:
+                known[top] = Counter()
+                for p in parents:
+                    known[top].update({length + 1: count for length, count in known[p].items()})
+            stack.pop()
+        return known[self.now(node)]
+
     def paths(self, node: int, most: int) -> list[list[int]]:
         """Up to `most` paths from below the root to a node."""
         found, stack = [], [(self.now(node), [])]
@@ -120,7 +140,7 @@ class Search:
         """
         lane = self.lane
         self.spent += 1
-        logprobs = lane.distribution([parent], lane.score([parent]))[0]
+        own, logprobs = (rows[0] for rows in shaped(lane, [parent], lane.score([parent])))  # [V]
         values, tokens = logprobs.topk(min(LOOKED_AT * self.k, len(logprobs)))
         made, words = [], set()
         for token, logprob in zip(tokens.tolist(), values.tolist(), strict=True):
@@ -131,7 +151,7 @@ class Search:
                 continue
             words.add(word)
             node = lane.propose(parent, token, logprob, slot=len(made))
-            self.total[node], self.logprob[node] = self.total[parent] + logprob, logprob
+            self.total[node], self.logprob[node] = self.total[parent] + logprob, float(own[token])
             self.graph.link(node, parent)
             lane.rank(node, "priority", self.priority(node), sum_logprob=self.total[node])
             made.append(node)
@@ -154,7 +174,10 @@ class Search:
         """
         while self.spent < self.budget:
             single = self.spent < self.single
-            first, *others = self.offer(node)
+            first, *others = self.offer(node) or [None]
+            if first is None:
+                self.lane.verdict(node, "pruned", reason="the processors leave no token here")
+                return
             for other in others:
                 if not self.ends(other):
                     heapq.heappush(self.heap, (-self.priority(other), other))
@@ -235,6 +258,7 @@ FRONTIERS = {
         Parameter("merge", "choice", "zip", "How texts meet.", choices=("zip", "rcb", "never")),
         Parameter("ngram", "int", 4, "Equal last tokens that let two texts meet.", low=1, high=16),
         Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
+        *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
     views=("search_graph", "queue", "entropy", "dependencies", "text"),
@@ -252,10 +276,15 @@ def lattice(lane: Lane) -> Iterator[None]:
        perhaps with a share of the forwards reserved for completing what waits.
     2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
        there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
+       What is compared is the way on which each was found first: a text that comes in on a later way meets
+       no other by its own tokens.
     3. It ends with max_forwards. The graph's paths are counted, and the most likely finished text is taken.
 
+    With penalties and forbidden words p is the model as these processors leave it after a node's first path.
+
     After a merge the continuation was scored behind one beginning only, so another path's score is not its
-    own probability. The text that is taken is scored as it stands.
+    own probability, and a path may have some tokens more than the limit allows: a note says how many have.
+    The text that is taken is scored as it stands, and within the limit.
     """
     search, node = Search(lane), lane.tip
     while node is not None and search.spent < search.budget:
@@ -279,14 +308,32 @@ def counted(search: Search) -> str:
     return f"{search.spent} forwards: {count:,} paths to {len(ends):,} ends{said}, {merged}."
 
 
+def too_long(search: Search) -> tuple[int, int]:
+    """How many paths to finished texts have more tokens than the limit allows, and how many there are."""
+    graph, known = search.graph, {search.graph.root: Counter({0: 1})}
+    found: Counter = Counter()
+    for node in {graph.now(n) for n in search.finished}:
+        found.update(graph.lengths(node, known))
+    return sum(n for length, n in found.items() if length > search.most), found.total()
+
+
 def conclude(lane: Lane, search: Search) -> Iterator[None]:
     """Takes the likeliest finished text, or finishes the best beginning greedily; judges what still waits."""
     waiting = sorted(search.heap)
     best = max(search.finished, key=lambda n: (search.priority(n), -n), default=None)
+    if best is None and not waiting:
+        lane.ended_by = NOTHING_LEFT
+        return
     if best is None:
         best = waiting.pop(0)[1]
         lane.note(
             "The forwards are spent, and no text is finished: greedy decoding finishes the best beginning."
+        )
+    longer, paths = too_long(search)
+    if longer:
+        lane.note(
+            f"{longer:,} of {paths:,} paths are longer than the limit of {search.most} new tokens, since "
+            f"texts merge whose lengths differ by less than {NEAR}."
         )
     for rank, (_, node) in enumerate(waiting, 1):
         reason = f"number {rank} of {len(waiting)} that still wait, priority {search.priority(node):.3f}"

@@ -18,7 +18,8 @@ from decoders.search.values import SCORER, Scorer
 RULES = {
     "p-ucb": "What the model finds likely is tried first, the more visits the more of the rest.",
     "constant": "The same with a factor that does not grow.",
-    "uct": "Every child is tried once, then the best with a bonus for those tried seldom.",
+    "uct": "Every child has the same bonus, which falls with its visits; priors do not count.",
+    "ucb1": "Every child is tried once, then the best with a bonus for those tried seldom.",
 }
 
 
@@ -48,12 +49,14 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     """What is added to Q when a child is chosen. N: visits of the parent, n: returns through the edge.
 
     p-ucb: (ln((N + c_base + 1) / c_base) + c) P sqrt(ln N) / (1 + n); constant: c P sqrt(ln N) / (1 + n);
-    uct: c sqrt(ln N / n), infinite for n = 0.
+    uct, as the paper's authors have it: c sqrt(ln N) / (1 + n); ucb1, the classic form of UCT (Kocsis and
+    Szepesvari 2006): c sqrt(ln N / n), infinite for n = 0.
     """
-    if rule == "uct":
+    if rule == "ucb1":
         return c * math.sqrt(math.log(visits) / edge.returns) if edge.returns else math.inf
     beta = c + (math.log((visits + c_base + 1) / c_base) if rule == "p-ucb" else 0.0)
-    return beta * edge.prior * math.sqrt(math.log(visits)) / (1 + edge.returns)
+    prior = 1.0 if rule == "uct" else edge.prior
+    return beta * prior * math.sqrt(math.log(visits)) / (1 + edge.returns)
 
 
 @strategy(
@@ -95,6 +98,9 @@ def pg_td(lane: Lane) -> Iterator[None]:
     3. The text behind it is completed by beam search (one beam: greedily), and the scorer judges it.
     4. The result goes back to all edges on the way. After so many rollouts the best of all texts that were
        ever completed is output; of equals the earliest.
+
+    Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which is
+    `Q + c sqrt(ln N) / (1 + n)` with the authors; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
 
     Texts and rows are kept: a completion that was made before is not made again. The paper's reward is the
     share of unit tests passed, here the scorer tests; any other scorer can be planned for as well. Beams are
@@ -176,13 +182,17 @@ class Search:
         for parent, edge in way:
             parent.visits += 1
             edge.returns += 1
-            edge.value = max(edge.value, value)
+            self.back_up(edge, value)
             self.tell(edge)
         best = max(self.texts.values())
         self.lane.note(
             f"Rollout {self.done}: {value:.2f} after {len(way)} chosen tokens; the best of "
             f"{len(self.texts)} texts has {best:.2f}; {self.scorer.calls} were judged."
         )
+
+    def back_up(self, edge: Edge, value: float) -> None:
+        """Q of an edge through which a result came back."""
+        edge.value = max(edge.value, value)
 
     def choose(self, state: State) -> Edge:
         """The edge to follow; of equals the likeliest token."""

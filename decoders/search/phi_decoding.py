@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from decoders.distributions import log_softmax
+from decoders.distributions import log_softmax, probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.next_token import pick
 from decoders.search import foresight
 from decoders.search.foresight import mean
 from decoders.search.steps import ENDS, shared, step_ends
@@ -74,7 +73,9 @@ class Candidate:
         Parameter("clusters", "int", 3, "Clusters of foresights that say alike, at most.", low=1, high=16),
         Parameter("delta", "float", 0.7, "A cluster with this share of the foresights ends them.", 0.0, 1.0),
         Parameter("sigma", "float", 1.0, "Deviations below the mean at which a step is pruned.", 0.0, 10.0),
-        Parameter("temperature", "float", 0.6, "Of steps and foresights; 0 is greedy.", low=0.0, high=100.0),
+        Parameter("temperature", "float", 0.6, "Of steps; 0 is greedy.", low=0.0, high=100.0),
+        Parameter("foresight_temperature", "float", 1.0, "Of foresights and texts' ends; 0 is greedy.",
+                  low=0.0, high=100.0),
         Parameter("tau_1", "float", 0.6, "Temperature of the advantages.", low=0.01, high=10.0),
         Parameter("tau_2", "float", 0.6, "Temperature of the clusters' shares.", low=0.01, high=10.0),
         Parameter("tau", "float", 0.6, "Temperature of the draw.", low=0.01, high=10.0),
@@ -114,6 +115,8 @@ def phi_decoding(lane: Lane) -> Iterator[None]:
     4. After min_steps, once a cluster holds the share delta, or all steps drawn are the same, or after
        max_steps, the beams are sampled to their ends, and one is drawn by the same rule.
 
+    Steps are drawn at temperature 0.6, foresights and the ends of texts at 1, as in the released code, which
+    leaves their temperature at its library's default.
     A step that ends the text has no foresight: its own mean stands for F. The form "code" follows the
     released code: candidates without an advantage are dropped before the clusters, `softmax(A / 0.1)` and
     `softmax(C)` are averaged, and the last draw is inside the larger of two clusters.
@@ -160,7 +163,7 @@ class Search:
                 found.append(Candidate(len(found), beam, beam.node, beam.node, beam.ended))
         running = [c for c in found if not c.ended]
         while running:
-            ended = self._write(running, "decode", "sample")
+            ended = self._write(running, "decode", "sample", self.given["temperature"])
             for c in running:
                 c.node, c.ended = c.tip, c in ended
             running = [c for c in running if not c.ended and not self._step_ends(c)]
@@ -172,20 +175,20 @@ class Search:
         most = self.given["foresight_tokens"] or self.longest
         running = [c for c in kept if not c.ended]
         while running:
-            ended = self._write(running, "lookahead", "rollout")
+            ended = self._write(running, "lookahead", "rollout", self.given["foresight_temperature"])
             running = [c for c in running if c not in ended and len(c.ahead) < most]
         self.foresight_tokens += sum(len(c.ahead) for c in kept)
 
-    def _write(self, running: list[Candidate], kind: str, stream: str) -> list[Candidate]:
+    def _write(self, running: list[Candidate], kind: str, stream: str, temperature: float) -> list[Candidate]:
         """One token more behind each candidate's tip, all in one forward; those whose text ends with it."""
         lane, ended = self.lane, []
         tips = list(dict.fromkeys(c.tip for c in running))
         logits = lane.score(tips, kind)  # [N, V]
         logprobs = log_softmax(logits) if stream == "rollout" else lane.distribution(tips, logits)
-        rows = dict(zip(tips, zip(logprobs, lane.process(logits, tips), strict=True), strict=True))
+        rows = dict(zip(tips, zip(logprobs, logits / (temperature or 1.0), strict=True), strict=True))
         for c in running:
             offered, scores = rows[c.tip]
-            token = self._choose(scores, c, stream)
+            token = self._choose(scores, c, stream) if temperature else int(scores.argmax())
             logprob = float(offered[token])
             source = "lookahead" if stream == "rollout" else "target"
             c.tip = lane.propose(c.tip, token, logprob, source, slot=c.number)
@@ -196,10 +199,10 @@ class Search:
         return ended
 
     def _choose(self, scores: torch.Tensor, c: Candidate, stream: str) -> int:
-        """A token from processed scores [V]. A lone candidate draws as plain sampling does."""
+        """A token drawn by scores [V]. A lone candidate draws as plain sampling does."""
         alone = stream == "sample" and self.width * self.given["num_rollouts"] == 1
         tag = (stream, self.lane.tree.depths[c.tip] + 1, *([] if alone else [c.number, self.steps]))
-        return pick(self.lane, scores, tag)
+        return self.lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
     def _step_ends(self, c: Candidate) -> bool:
         return step_ends(self.lane, self.lane.tree.path(c.node, above=c.beam.node), self.given["step"])
@@ -308,7 +311,7 @@ class Search:
         self.steps += 1
         running = [c for c in ends if not c.ended]
         while running:
-            ended = self._write(running, "decode", "sample")
+            ended = self._write(running, "decode", "sample", self.given["foresight_temperature"])
             running = [c for c in running if c not in ended]
         for c in ends:
             c.node, c.ahead = c.tip, list(c.logprobs)

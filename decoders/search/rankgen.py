@@ -13,8 +13,9 @@ import torch
 from decoders.heads.ranker import Ranker
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.next_token import NOTHING_LEFT, pick
+from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.sampling.shaping import PROCESSORS, SHAPING
+from decoders.sampling.side_by_side import extended
 from decoders.search import values
 from decoders.search.steps import shared
 
@@ -232,23 +233,14 @@ class Search:
 
     def _write(self, running: list[Text]) -> None:
         """One token more for each text, all in one forward; a text that allows no token has ended."""
-        lane, tips = self.lane, list(dict.fromkeys(text.node for text in running))
-        logits = lane.score(tips)  # [N, V]
-        offers = zip(lane.distribution(tips, logits), lane.process(logits, tips), strict=True)
-        rows = dict(zip(tips, offers, strict=True))
-        for text in running:
-            logprobs, scores = rows[text.node]
-            if not scores.isfinite().any():
+        tree = self.lane.tree
+        for text, logprob in extended(self.lane, running):
+            if logprob is None:
                 text.ended = True
                 continue
-            # each by a stream of its own; the first draws as plain sampling
-            number = [text.number] if text.number else []
-            token = pick(lane, scores, ("sample", lane.tree.depths[text.node] + 1, *number))
-            logprob = float(logprobs[token])
-            text.node = lane.propose(text.node, token, logprob, slot=text.number)
             text.block.append(text.node)
             text.total, text.length = text.total + logprob, text.length + 1
-            text.ended = token in lane.eos or lane.tree.depths[text.node] >= self.longest
+            text.ended = tree.tokens[text.node] in self.lane.eos or tree.depths[text.node] >= self.longest
             self.alive[text.node] = logprob
 
     # ---- what becomes of them ----------------------------------------------------------------

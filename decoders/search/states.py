@@ -13,17 +13,20 @@ from itertools import islice
 import torch
 
 from decoders.lane import Lane
+from decoders.search.shaped import shaped
 
 
 @dataclass(slots=True)
 class Row:
-    """What may follow an opened state: its log-probabilities [V], and the tokens that were proposed.
+    """What may follow an opened state: its log-probabilities [V] by which the search goes, the model's own
+    [V], and the tokens that were proposed.
 
     `rest`: (token, logprob) of all others, likeliest first, once somebody has asked for them.
     """
 
     parent: "State"
     logprobs: torch.Tensor
+    own: torch.Tensor
     proposed: set[int] = field(default_factory=set)
     rest: Iterator[tuple[int, float]] | None = None
 
@@ -77,8 +80,8 @@ class Space:
 
     def open(self, states: list[State]) -> list[State]:
         """One forward over these states; their likeliest children, proposed and told."""
-        lane, nodes = self.lane, [state.node for state in states]
-        logprobs = lane.distribution(nodes, lane.score(nodes))  # [N, V]
+        nodes = [state.node for state in states]
+        own, logprobs = self.read(nodes)  # [N, V]
         self.opened += nodes
         count = min(self.children, logprobs.shape[-1])
         top = logprobs.topk(count, dim=-1)
@@ -86,9 +89,13 @@ class Space:
         found = []
         for index, (state, (tokens, values)) in enumerate(zip(states, offers, strict=True)):
             best = sorted(zip(tokens, values, strict=True), key=lambda offer: (-offer[1], offer[0]))
-            row = Row(state, logprobs[index])
+            row = Row(state, logprobs[index], own[index])
             found += self._waited_for(row, self._propose(row, best))
         return found
+
+    def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The model's log-probabilities [N, V] after each node, and those by which the search goes."""
+        return shaped(self.lane, nodes, self.lane.score(nodes))
 
     def siblings(self, state: State) -> list[State]:
         """The next less likely siblings of a state that was the last of those proposed; else none."""
@@ -121,7 +128,7 @@ class Space:
             row.proposed.add(token)
             ends = token in lane.eos or length == self.most
             state = State(node, parent.total + logprob, length, ends)
-            self.logprobs[node] = logprob
+            self.logprobs[node] = float(row.own[token])
             parts = {"sum_logprob": state.total, "length": float(length)}
             lane.rank(node, "priority", self.priority(state), **parts)
             if ends:

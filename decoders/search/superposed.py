@@ -21,6 +21,7 @@ from decoders.tree import Tree
 
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures
 UNSEEN = -200.0  # added to a draft's row where the n-grams know none of its tokens
+FIRST = ("as all others", "model alone")  # the released code, the paper
 Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how often
 
 
@@ -163,6 +164,10 @@ def suits(parameters: dict, target) -> str | None:
             "alpha", "float", 0.54, "How much the n-grams count against the shared row; 0: not at all.",
             low=0.0, high=1.0,
         ),
+        Parameter(
+            "first_token", "choice", FIRST[0],
+            "What ranks the first tokens: temperature and n-grams too, or the model alone.", choices=FIRST,
+        ),
         Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=names()),
         Parameter(
             "ngram_weights", "floats", [0.01, 0.04, 0.15, 0.18, 0.12],
@@ -187,7 +192,8 @@ def suits(parameters: dict, target) -> str | None:
 def superposed(lane: Lane) -> Iterator[None]:
     """Several drafts at the cost of one: each forward reads a mixture of their last tokens.
 
-    1. The num_beams likeliest first tokens begin a draft each; its score `D` is their log-probability.
+    1. The num_beams best first tokens begin a draft each, scored by steps 3 and 4 as in the released code; or
+       with "model alone", as the paper says it, by their log-probability. The score of a draft is `D`.
     2. One forward reads `e = sum w_i E[last token of draft i]` in the next place, `w = softmax(D)`. All
        drafts share its keys and values.
     3. Its row, at a low temperature, keeps its top_k tokens: `p`.
@@ -203,12 +209,16 @@ def superposed(lane: Lane) -> Iterator[None]:
     beams, mixture = Beams(lane, given["num_beams"]), Mixture(lane)
     lane.scorers[MIXTURE] = mixture
     lane.scorers["target"].taps = mixture.scorer.taps = given["linearity"]
-    logprobs = lane.distribution([lane.tip], lane.score([lane.tip], hidden=given["linearity"]))  # [1, V]
-    beams.advance(logprobs, logprobs)
     known: Followers = {}
     if given["alpha"] > 0.0:
         store = encoded(given["store"], lane.models["target"])
         known = followers(store, len(given["ngram_weights"]))
+    logits = lane.score([lane.tip], hidden=given["linearity"])  # [1, V]
+    logprobs = lane.distribution([lane.tip], logits)
+    if given["first_token"] == FIRST[0]:
+        beams.advance(scored(lane, [lane.tip], logits, known)[0], logprobs)
+    else:
+        beams.advance(logprobs, logprobs)
     while beams.live:
         rank_live([beams])
         yield
@@ -224,13 +234,22 @@ def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None
     mixture.add(mixture_weights(beams.totals, [tokens[node] for node in live]))
     row = lane.score(live, role=MIXTURE)  # [1, V]
     lane.distribution(live[:1], row, "combined", "the row that all drafts share")
-    shared = sharpened(row[0].double(), given["temperature"], given["top_k"])
-    laws = [ngram_law(known, lane.tree.text(node), given["ngram_weights"]) for node in live]
     for node, share in zip(live, shares, strict=True):
         lane.rank(node, "share", share)
     if given["linearity"]:
         tell_linearity(lane, mixture, live, shares)
-    beams.advance(personal(shared, laws, given["alpha"]), shared.expand(len(live), -1))
+    scores, shared = scored(lane, live, row, known)
+    beams.advance(scores, shared.expand(len(live), -1))
+
+
+def scored(
+    lane: Lane, nodes: list[int], row: torch.Tensor, known: Followers
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores [k, V] of what may follow each of `nodes`, and the sharpened row [V], out of logits [1, V]."""
+    given = lane.parameters
+    shared = sharpened(row[0].double(), given["temperature"], given["top_k"])
+    laws = [ngram_law(known, lane.tree.text(node), given["ngram_weights"]) for node in nodes]
+    return personal(shared, laws, given["alpha"]), shared
 
 
 def look_up_logprobs(lane: Lane, beams: Beams) -> None:

@@ -81,7 +81,7 @@ class Beam:
 
     def __init__(self, programs: Programs):
         self.programs, self.lane = programs, programs.lane
-        self.beams = Beams(self.lane, self.lane.parameters["population"])
+        self.beams = Beams(self.lane, self.lane.parameters["population"], worth=programs.gate.worth)
 
     def turn(self) -> bool:
         """One position."""
@@ -115,10 +115,9 @@ class Beam:
 
     def best(self) -> int | None:
         """The finished text with the highest score, among those that are worth most."""
-        worth = self.programs.finished
         ended = best_finished([self.beams])
         self.programs.logprob.update(self.beams.logprobs)
-        return max(ended, key=lambda h: (worth[h.node], h.score)).node if ended else None
+        return ended[0].node if ended else None
 
 
 class GatedSpace(Space):
@@ -127,6 +126,11 @@ class GatedSpace(Space):
     def __init__(self, programs: Programs):
         super().__init__(programs.lane, children=4, length_penalty=0.0, order="bound")
         self.programs = programs
+
+    def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The model alone: the lane's temperature is one of draws."""
+        logprobs = self.lane.distribution(nodes, self.lane.score(nodes))
+        return logprobs, logprobs
 
     def _propose(self, row: Row, offers: list[tuple[int, float]]) -> list[State]:
         gate, parent, tried = self.programs.gate, row.parent.node, 0
@@ -196,6 +200,13 @@ class GatedSearch(pg_td.Search):
         """The end of one completion, greedy or drawn; a dead end is worth nothing."""
         return [self.sample(node)]
 
+    def back_up(self, edge: pg_td.Edge, value: float) -> None:
+        """Q is the mean of all results (the win rate, where Phi is 0 or 1), or the best of them."""
+        if self.lane.parameters["backup"] == "maximum":
+            super().back_up(edge, value)
+        else:
+            edge.value += (value - edge.value) / edge.returns
+
     def sample(self, node: int) -> int:
         """The end of a completion."""
         while not self.ends(node):
@@ -229,12 +240,21 @@ class Mcts:
         return max(worth, key=worth.__getitem__, default=None)
 
 
+class BestAsap(Asap):
+    """ASAp, of whose texts the one that is worth most is taken; the last one, where it is worth as much."""
+
+    def best(self) -> int | None:
+        """The complete text with the highest Phi; of equals the last one drawn, else the earliest."""
+        worth = self.programs.finished
+        return max(worth, key=lambda node: (worth[node], node == self.last), default=None)
+
+
 DECODERS = {
     "sampling": (Sampling, "Population texts are drawn side by side; what a constraint ends is redrawn."),
     "beam": (Beam, "Beam search with population beams."),
     "smc": (Smc, "Population texts; the places of those that a constraint ends go to copies of others."),
     "mcts": (Mcts, "Monte-Carlo tree search: rollouts texts are completed, Phi is what each is worth."),
-    "asap": (lambda programs: Asap(programs, programs.lane.parameters["population"], False),
+    "asap": (lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
              "Population texts one after another; dead ends teach how much of what follows is allowed."),
     "best first": (BestFirst, "The likeliest beginnings of all that wait, population of them in a turn."),
 }  # fmt: skip
@@ -257,12 +277,14 @@ def badge(parameters: dict) -> str:
         Parameter("population", "int", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
         Parameter("temperature", "float", 1.0, "Of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0),
         Parameter("rollouts", "int", 32, "For mcts and best first: turns at most.", low=1, high=2000),
+        Parameter("backup", "choice", "win rate",
+                  "For mcts: what a beginning's rollouts say of it, their mean Phi or the best of them.",
+                  choices=("win rate", "maximum")),
         LENGTH_PENALTY,
         EARLY_STOPPING,
     ),
     papers=("treecoder",),
     together=constraints.unusable,
-    suits=constraints.unchecked,
     views=("beam_tree", "entropy", "dependencies", "text"),
     badge=badge,
     parts=lambda parameters: [
@@ -278,8 +300,10 @@ def treecoder(lane: Lane) -> Iterator[None]:
        0 to 1, and their product is `Phi = prod_i Phi_i`. Phi = 0 ends a text, which is never gone on with.
     3. The decoder scores what is left and chooses what is active next: several samples, beams, particles that
        are drawn again (SMC), a tree search, ASAp, or the likeliest beginnings first.
-    4. Of the complete texts one with the highest Phi is the answer.
+    4. Of the complete texts one with the highest Phi is the answer: for beams that with the best score, for
+       ASAp the last one drawn if it is among them. Beams complete the texts that end among their best.
 
+    The tree search is that of PG-TD with its bonus; Q is the win rate, as in the paper, or the best result.
     Sampling and tree search end with the first complete text that has Phi 1. If no text passes, greedy
     decoding writes one without constraints, and a note says so. Which parts are best is searched for by the
     experiment program-search. A type checker is not among the constraints.

@@ -13,8 +13,10 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import PENALTIES
 from decoders.search import values
 from decoders.search.beams import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
+from decoders.search.shaped import shaped
 
 COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
@@ -38,6 +40,7 @@ LEAST = 1e-9  # a value of 0 would end every text
                   "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.", 0.0, 1.0),
         replace(LENGTH_PENALTY, default=0.0),
         EARLY_STOPPING,
+        *PENALTIES,
     ),
     together=values.unusable,
     suits=values.unscored,
@@ -61,18 +64,22 @@ def value_beam(lane: Lane) -> Iterator[None]:
        `c log p(s) + (1 - c) V(s)`, c the likelihood_weight; or, where V is the chance that the finished text
        will have an attribute a, from the product: `log p(s) + log p(a | s)`. V is asked anew for every
        beginning and never added up.
-    3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones.
+    3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones. With
+       early_stopping "never" the search ends once no live text could enter these even if its value became 1.
+
+    With penalties and forbidden words p is the model as these processors leave it.
 
     With c = 1, or a V that is always the same, it is a beam search over the likeliest tokens. Noise on the
     values shows how good a scorer has to be before it helps.
     """
     scorer, given = values.Scorer(lane), lane.parameters
-    beams = Beams(lane, given["num_beams"], added="value")
+    # a continuation loses likelihood, yet its value may rise to 1
+    beams = Beams(lane, given["num_beams"], added="value", bound=lambda logprob: ranked(given, logprob, 1.0))
     begin = ranked(given, 0.0, scorer.score(lane.tip, whole=False))
     beams.totals, beams.paid = [begin], [-begin]
     while beams.live:
         leaves = beams.live
-        logprobs = lane.distribution(leaves, lane.score(leaves))  # [B, V]
+        own, logprobs = shaped(lane, leaves, lane.score(leaves))  # [B, V]
         scores, born = torch.full_like(logprobs, -torch.inf, dtype=torch.float64), {}
         top = logprobs.topk(min(given["candidates"], logprobs.shape[-1]), dim=-1)
         last = beams.length + 1 == lane.budget
@@ -83,7 +90,7 @@ def value_beam(lane: Lane) -> Iterator[None]:
                 node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
                 value = scorer.score(node, whole=last or token in lane.eos)
                 scores[row, token] = ranked(given, likely + logprob, value) - beams.totals[row]
-        beams.advance(scores, logprobs.double(), born)
+        beams.advance(scores, own.double(), born)
         close_step(lane, [beams])
         yield
 

@@ -36,10 +36,24 @@ class Edge:
 
 @dataclass(eq=False)
 class State:
-    """A beginning of a text that was scored; without edges its text is whole."""
+    """A beginning of a text, and what the scorer gave it; without edges its text is whole."""
 
     node: int
     edges: list[Edge] = field(default_factory=list)
+    own: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """The mean of its own value and of all that came back through its edges."""
+        return (self.own + sum(e.total for e in self.edges)) / (1 + sum(e.visits for e in self.edges))
+
+
+LEAST_SPAN = 1e-8  # values that are closer than this count as equal
+RESCALED = "between siblings"
+VALUES = {
+    RESCALED: "Q runs from 0 to 1 between the least and the largest of the siblings and their parent.",
+    "as scored": "Q is the mean of the scorer's values.",
+}
 
 
 @strategy(
@@ -49,10 +63,12 @@ class State:
     parameters=(
         *values.SCORER,
         values.NOISE,
-        Parameter("simulations", "int", 16, "Beginnings that are tried before each token.", low=1, high=512),
+        Parameter("simulations", "int", 16, "Beginnings tried before each token (paper: 50).", 1, 512),
         Parameter("width", "int", 20, "Likeliest next tokens that are tried after a beginning.", 1, 64),
         Parameter("c", "float", 1.25, "Weight of the bonus for what was tried seldom.", 0.0, 100.0),
         Parameter("c_base", "float", 19652.0, "The larger, the later that weight grows; 0: never.", 0.0, 1e9),
+        Parameter("q_values", "choice", RESCALED,
+                  "Whether Q is rescaled among siblings, or stays as scored.", choices=tuple(VALUES)),
         Parameter("root_noise", "float", 0.25, "Share of noise in the priors of the next token.", 0.0, 1.0),
         Parameter("noise_shape", "float", 0.3, "Shape of that Dirichlet noise.", low=0.01, high=100.0),
     ),
@@ -64,6 +80,7 @@ class State:
     parts=lambda parameters: [
         values.part(parameters),
         Part("frontier", "visits", "A tree of beginnings; the next token is the one tried most often."),
+        Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
         Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
     ],
 )  # fmt: skip
@@ -73,7 +90,9 @@ def value_mcts(lane: Lane) -> Iterator[None]:
     1. From the text so far, the edge with the largest
        `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1 + n)` is followed: Q is the mean value seen
        through it, P its prior (a softmax over the width likeliest tokens), n its visits, N those of all
-       siblings plus one. At the text's end the priors hold a share of Dirichlet noise.
+       siblings plus one. Q is rescaled so that of the siblings and their parent the least has 0 and the
+       largest 1, as in the authors' configuration; what was never tried has 0. At the text's end the priors
+       hold a share of Dirichlet noise.
     2. The first beginning that is new gets edges of its own, and the scorer says what it is worth.
     3. The value goes back to all edges on the way.
     4. After so many simulations the token with the most visits is output, of equals the likelier; what is
@@ -107,17 +126,23 @@ class Search:
 
     def open(self, node: int) -> State:
         """A state with its edges; none if its text is whole."""
-        state, lane = State(node), self.lane
-        if self.ends(node):
-            return state
+        state = State(node)
+        if not self.ends(node):
+            state.edges = self.edges(node)
+        state.own = self.scorer.score(node, whole=not state.edges)
+        return state
+
+    def edges(self, node: int) -> list[Edge]:
+        """An edge for each of the likeliest next tokens."""
+        lane = self.lane
         logits = lane.score([node])  # [1, V]
-        logprobs = lane.distribution([node], logits)[0]
+        logprobs = lane.distribution([node], logits)[0].tolist()
         top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
         priors = top.values.double().softmax(0).tolist()
-        for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True)):
-            logprob = float(logprobs[token])
-            state.edges.append(Edge(lane.propose(node, token, logprob, slot=slot), prior, logprob))
-        return state
+        return [
+            Edge(lane.propose(node, token, logprobs[token], slot=slot), prior, logprobs[token])
+            for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True))
+        ]
 
     def stir(self, state: State) -> None:
         """Mixes noise into the priors of the text's end."""
@@ -137,10 +162,16 @@ class Search:
         visits = 1 + sum(edge.visits for edge in state.edges)
         c, base = self.given["c"], self.given["c_base"]
         weight = c + (math.log((visits + base + 1) / base) if base else 0.0)
-        return max(
-            state.edges,
-            key=lambda edge: edge.value + weight * edge.prior * math.sqrt(visits) / (1 + edge.visits),
-        )
+        low, span = 0.0, 1.0
+        if self.given["q_values"] == RESCALED:
+            known = [state.value, *(edge.value for edge in state.edges if edge.visits)]
+            low, span = min(known), max(max(known) - min(known), LEAST_SPAN)
+
+        def urgency(edge: Edge) -> float:
+            q = (edge.value - low) / span if edge.visits else 0.0
+            return q + weight * edge.prior * math.sqrt(visits) / (1 + edge.visits)
+
+        return max(state.edges, key=urgency)
 
     def simulate(self, state: State) -> None:
         """Down the tree to a new state, and back with what it is worth."""
@@ -155,9 +186,8 @@ class Search:
             state = edge.below
             if new:
                 break
-        value = self.scorer.score(state.node, whole=not state.edges)
         for edge in way:
-            edge.visits, edge.total = edge.visits + 1, edge.total + value
+            edge.visits, edge.total = edge.visits + 1, edge.total + state.own
             self.changed[edge.node] = edge
 
     def leave(self, state: State, best: Edge) -> None:

@@ -1,8 +1,7 @@
 """Scorers: how good a text is, or its beginning, from 0 to 1. Searches choose one by the parameter `scorer`.
 
-All but two are rules that read the text; `reward` asks the target's reward head, and `tests` a function that
-whoever starts a lane has given (`give_tests`), since what a model wrote is run elsewhere. Knows texts and
-nodes, no search.
+All but two are rules that read the text; `reward` asks the target's reward head, and `tests` the lane's
+callback, since what a model wrote is run elsewhere. Knows texts and nodes, no search.
 """
 
 import json
@@ -14,6 +13,7 @@ from typing import Any
 
 import torch
 
+from decoders.callbacks import Callbacks
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part
 
@@ -27,11 +27,14 @@ CUT_OFF = ("0", "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l", '"', '0
 
 @dataclass(frozen=True)
 class Text:
-    """What a rule reads: the prompt, what was written after it, and whether that is a whole text."""
+    """What a rule reads: the prompt, what was written after it, whether that is a whole text, and the
+    functions that were given to the lane.
+    """
 
     prompt: str
     written: str
     whole: bool
+    callbacks: Callbacks = Callbacks()
 
 
 def true_equation(left: str, right: str) -> bool:
@@ -119,19 +122,9 @@ def keywords(parameters: dict) -> list[str]:
     return [word.strip().lower() for word in parameters["keywords"].split(",") if word.strip()]
 
 
-# prompt, what was written -> share of passed tests; None: no tests
-Tests = Callable[[str, str], float | None]
-_given: list[Tests] = []
-
-
-def give_tests(tests: Tests) -> None:
-    """From now on the scorer `tests` asks this function."""
-    _given[:] = [tests]
-
-
 def passed(text: Text, parameters: dict) -> float:
     """The share of the prompt's own tests that the written program passes."""
-    return _given[0](text.prompt, text.written) or 0.0
+    return text.callbacks.pass_rate(text.prompt, text.written) or 0.0
 
 
 RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
@@ -182,8 +175,6 @@ def unscored(parameters: dict, target: Any) -> str | None:
     name = getattr(target, "name", "this model")
     if parameters["scorer"] == "reward" and getattr(target, "reward", None) is None:
         return f"No reward head is there for the model {name!r}; choose another scorer."
-    if parameters["scorer"] == "tests" and not _given:
-        return "Nothing is there that could run tests; choose another scorer."
     return None
 
 
@@ -207,7 +198,7 @@ class Scorer:
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
         if key not in self.known:
             self.calls += 1
-            text = Text(self.prompt, said(self.lane, path), whole)
+            text = Text(self.prompt, said(self.lane, path), whole, self.lane.callbacks)
             if self.name == "reward":
                 self.known[key] = self._ask_head(node, text)
             else:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.lookahead import hang
 from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import names, texts
 from decoders.speculative.trigrams import RECENT, Table, counted, nudge, ranked, search
@@ -62,7 +62,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         Parameter("budget", "int", 24, "Nodes of the draft at most.", low=1, high=128),
         Parameter("store", "choice", "stories", "Where trigrams are counted.", choices=names()),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
     views=VIEWS,

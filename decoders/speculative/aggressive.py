@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.prompt_lookup import copied
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 LONGEST = 3  # tokens of the output that are looked for in the input at most
@@ -83,7 +83,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             choices=(BEHIND_COLON, WHOLE),
         ),
         Parameter("num_assistant_tokens", "int", 64, "Tokens copied in a round at most.", low=1, high=512),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
     views=VIEWS,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.batch import (
     PROMPTS,
     VIEWS,
@@ -19,7 +20,6 @@ from decoders.speculative.batch import (
 )
 from decoders.speculative.lengths import Length, batch_heuristic
 from decoders.speculative.parts import Draft, Drafter, Verifier, Walk, badge, described
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
@@ -44,7 +44,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         PROMPTS,
         Parameter("num_assistant_tokens", "int", 7, "Guesses for each text at first.", low=1, high=LIMIT),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("bass",),
     views=VIEWS,

@@ -12,10 +12,10 @@ from torch.nn import functional as F
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import LAYER_VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.sure_chain import sure_chain
 from decoders.thin import Layers, spans
@@ -112,7 +112,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most.", low=1, high=32),
         Parameter("threshold", "float", 0.6, "Drafting ends where it is less sure.", low=0.0, high=1.0),
         Parameter("replan_every", "int", 16, "New tokens between two plans.", low=1, high=1024),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("clasp",),
     views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),

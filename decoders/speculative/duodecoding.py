@@ -8,14 +8,16 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.forks import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.parts import Draft, badge, described
 from decoders.speculative.pearl import CONCURRENT, schedule
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.windows import overlapped
 
 MOST = 8  # sequences
+BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; each has many divisors for its size
 
 
 def sequence_count(chances: list[float], second: float, budget: int) -> int:
@@ -29,6 +31,14 @@ def sequence_count(chances: list[float], second: float, budget: int) -> int:
     while count < min(len(chances), MOST) and chances[count] > chances[0] * second:
         count += 1
     return max(k for k in range(1, count + 1) if budget % k == 0)
+
+
+def measured_budget(lane: Lane) -> int:
+    """How many tokens the draft writes in the time of one target forward, as the next number of BUDGETS."""
+    tokens = tokens_per_target_forward(lane, BUDGETS[-1])
+    budget = min(BUDGETS, key=lambda budget: abs(budget - tokens))
+    lane.note(f"A budget of {budget} token{'s' * (budget > 1)} a round.")
+    return budget
 
 
 def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> list[list[int]]:
@@ -56,15 +66,18 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     family="speculative",
     needs=("target", "draft"),
     parameters=(
-        Parameter("budget", "int", 12, "Tokens that the draft writes in a round.", low=1, high=64),
+        Parameter(
+            "budget", "int", 12, "Tokens that the draft writes in a round; 0: as many as it writes in "
+            "the time of one target forward, measured here.", low=0, high=64,
+        ),
         CONCURRENT,
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("duodecoding",),
     views=("timeline", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*endless_forks(parameters)),
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
-)
+)  # fmt: skip
 def duodecoding(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
 
@@ -77,12 +90,15 @@ def duodecoding(lane: Lane) -> Iterator[None]:
        passes is the next window; the others are thrown away.
 
     The very first round drafts one token, so that the first token of the text is there at once. The budget
-    should take the draft as long as one forward takes the target. Sequences are the draft's likeliest tokens
-    at any temperature, and the target draws for itself, so the text is the target's.
+    should take the draft as long as one forward takes the target: budget 0 times both models when the lane
+    starts and takes their ratio, rounded to a number with many divisors, which may differ from run to run.
+    Sequences are the draft's likeliest tokens at any temperature, and the target draws for itself, so the
+    text is the target's.
     """
     _, verifier, _ = endless_forks(lane.parameters)
+    budget = lane.parameters["budget"] or measured_budget(lane)
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
-        return sequences(lane, draft, end, room, lane.parameters["budget"] if lane.written else 1)
+        return sequences(lane, draft, end, room, budget if lane.written else 1)
 
     yield from overlapped(lane, verifier, write)

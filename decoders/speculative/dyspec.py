@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_slots, slots_above
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -36,7 +36,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             high=1.0,
         ),
         replace(DRAFT_TEMPERATURE, default=0.6),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("dyspec",),
     views=(*TIMED_VIEWS[:2], "heap", *TIMED_VIEWS[2:]),

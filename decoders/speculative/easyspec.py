@@ -10,10 +10,10 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Source, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
 
@@ -81,7 +81,7 @@ def depths(layers: Layers) -> str:
         Parameter("group", "int", 4, "Layers whose attentions run on one input; 1: none.", low=1, high=64),
         Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
         Parameter("calibrate", "bool", True, "Read what was accepted again, layer after layer."),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("easyspec",),
     views=TIMED_VIEWS,

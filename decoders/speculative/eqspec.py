@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import MODEL_DEFAULTS
 from decoders.speculative.batch import PROMPTS, Text, batch_rounds, chains, draft_chains, too_long, too_many
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import Draft, Question, Verifier, Walk, badge, described
@@ -75,6 +76,7 @@ def decode(
         PROMPTS,
         GUESSES,
         Parameter("mistake", "choice", NONE, "What is done wrong, to see what it costs.", choices=MISTAKES),
+        MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
     views=VIEWS,
@@ -114,6 +116,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
         GUESSES,
         Parameter("batch_size", "int", 2, "Texts that share a forward.", low=1, high=16),
         Parameter("window", "int", 4, "Texts of which they are chosen.", low=1, high=16),
+        MODEL_DEFAULTS,
     ),
     papers=("batch-speculative-decoding-done-right",),
     views=VIEWS,

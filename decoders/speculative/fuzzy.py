@@ -10,6 +10,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
@@ -26,7 +27,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import OWN, go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 
 
 def kl(p: torch.Tensor, q: torch.Tensor) -> float:
@@ -107,7 +107,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
     views=RELAXED_VIEWS,

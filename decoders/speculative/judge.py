@@ -13,6 +13,7 @@ import torch
 from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
@@ -31,11 +32,13 @@ from decoders.speculative.recursive_rejection import sentence
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.theory import acceptance
 
 SCORE = "judged right"
-MISSING = "No judge comes with the project for the target {!r}: the ordinary test alone decides."
+MISSING = (
+    "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
+    "docs/heads.md says how to train one."
+)
 LIKELIEST, OTHER = "It is the target's likeliest token here.", "The target's likeliest token is another one."
 # A state [d] of the target after a token -> how likely the token is right.
 Judge = Callable[[torch.Tensor], float]
@@ -119,7 +122,7 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
         Parameter(
             "num_assistant_tokens", "int", 8, "Tokens that the draft guesses in a round.", low=1, high=64
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("judge-decoding",),
     views=RELAXED_VIEWS,

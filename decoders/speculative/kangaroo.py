@@ -11,17 +11,20 @@ import torch
 from decoders.heads import Entries, Kangaroo, Target
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.layerskip import exit_of
 from decoders.speculative.parts import LAYER_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import doubly_exited, suited
-from decoders.speculative.shaping import SHAPING
-from decoders.speculative.simplest import simplest
+from decoders.speculative.simplest import VERIFIER, chosen, chosen_fits
 from decoders.thin import Layers
 from decoders.trace import Forward
 
 SHIPPED, NONE, EITHER = "shipped", "none", "if shipped"
-PLAIN = "No adapter comes with the project for {!r}: the plain exit drafts, with which training would begin."
+PLAIN = (
+    "No adapter comes with the project for {!r}: the plain exit drafts, with which training would begin. "
+    "docs/heads.md says how to train one."
+)
 
 
 class Shallow:
@@ -100,8 +103,8 @@ def adapter_of(parameters: dict, target) -> Kangaroo:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the adapter; greedy match at temperature 0, else token rejection."""
-    return simplest(chain(parameters), parameters["temperature"])
+    """A chain from the adapter; greedy match at temperature 0, else the chosen verifier."""
+    return chosen(chain(parameters), parameters)
 
 
 @strategy(
@@ -115,10 +118,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "adapter", "choice", EITHER, "The trained adapter of the target, or none: the plain exit.",
             choices=(EITHER, SHIPPED, NONE),
         ),
-        *SHAPING,
+        VERIFIER,
+        *GREEDY,
     ),
     papers=("kangaroo",),
     views=LAYER_VIEWS,
+    together=chosen_fits(parts),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapter_of),
@@ -135,7 +140,7 @@ def kangaroo(lane: Lane) -> Iterator[None]:
     4. Guesses are tested as in speculative decoding; the text is exactly the target's.
 
     Two early exits, then: out of the layers, and out of drafting. The adapter reads the prompt's states in
-    one pass more through the first layers. Where no adapter comes with the project for the target, the plain
+    one pass more through the first layers. Where no adapter was trained for the target, the plain
     exit drafts, and the lane says so.
     """
     drafter, verifier, _ = parts(lane.parameters)

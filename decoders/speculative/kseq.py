@@ -31,6 +31,18 @@ def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float
     return high, beta(high)
 
 
+def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The most that any rule reaches that keeps the law p [V], given `count` independent draws from q [V].
+
+    By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
+    x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
+    """
+    order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
+    zero = p.new_zeros(1)
+    kept, drawn = (torch.cat([zero, law[order].cumsum(0)]) for law in (p, q))
+    return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
+
+
 def walk(question: Question) -> Walk:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
     the own token comes from p less what the draws took of it, in proportion to their chances.
@@ -44,6 +56,11 @@ def walk(question: Question) -> Walk:
             took = torch.minimum(q, p / rho)
             taken = 1 - (1 - beta) ** len(offers)
             left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
+            if len(offers) > 1 and node == question.draft.root:
+                found.note = (
+                    f"K-SEQ keeps one of {len(offers)} such draws with {number(taken)} here; the best plan "
+                    f"of optimal transport would with {number(ceiling(p, q, len(offers)))}."
+                )
         for slot, child in enumerate(offers):
             token = question.tokens[child]
             chance = min(1.0, float(p[token]) / (rho * float(q[token])))

@@ -11,6 +11,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
@@ -28,7 +29,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.theory import acceptance
 
 MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
@@ -166,7 +166,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("lantern",),
     views=RELAXED_VIEWS,

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from decoders import names
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import LAYER_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
-from decoders.speculative.simplest import simplest
+from decoders.speculative.simplest import VERIFIER, chosen, chosen_fits
 from decoders.thin import Layers
 
 
@@ -43,11 +43,11 @@ def suits(parameters: dict, target) -> str | None:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the first layers; greedy match at temperature 0, else token rejection."""
+    """A chain from the first layers; greedy match at temperature 0, else the chosen verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     says = "The target's first layers guess, through its own head, one pass for each token."
-    return simplest(self_drafted(first_layers, shape, "an early exit", says, go_on=True), temperature)
+    return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
 
 
 @strategy(
@@ -61,10 +61,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             low=0, high=256,
         ),
         Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
-        *SHAPING,
+        VERIFIER,
+        *GREEDY,
     ),
     papers=("layerskip",),
     views=LAYER_VIEWS,
+    together=chosen_fits(parts),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suits,
@@ -77,7 +79,8 @@ def layerskip(lane: Lane) -> Iterator[None]:
     2. What these layers have computed is what the whole model would have computed: their keys, values and
        results are kept.
     3. The other layers read all guesses in one pass and give the target's distribution at each.
-    4. Guesses are tested as in speculative decoding; the text is exactly the target's.
+    4. Guesses are tested as in speculative decoding, or as whole paths by the verifier that is chosen; the
+       text is exactly the target's.
 
     No second model and no second cache. A pass through a part of the layers counts as that part of a target
     forward, so tokens for each target forward say what was won.

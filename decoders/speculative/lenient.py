@@ -11,6 +11,7 @@ import torch
 from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
@@ -28,7 +29,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.theory import acceptance
 
 
@@ -104,7 +104,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

@@ -12,9 +12,9 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 NGram = tuple[int, ...]
@@ -162,7 +162,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("window_size", "int", 5, "Places that are guessed ahead at a time.", low=1, high=64),
         Parameter("pool_size", "int", 5, "Runs kept for each token; 0 keeps none.", low=0, high=64),
         Parameter("prompt_ngrams", "bool", False, "Take runs from prompt and text into the pool as well."),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
     views=("draft_tree", "draft_round", "parallel_grid", "entropy", "dependencies", "text"),

@@ -11,13 +11,13 @@ import torch
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.layerskip import exit_of
 from decoders.speculative.parts import LAYER_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import doubly_exited, suited
-from decoders.speculative.shaping import SHAPING
-from decoders.speculative.simplest import simplest
+from decoders.speculative.simplest import VERIFIER, chosen, chosen_fits
 from decoders.thin import Layers
 from decoders.trace import Forward
 
@@ -69,7 +69,7 @@ def adapters_of(parameters: dict, target) -> M2R2:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the fast stream; greedy match at temperature 0, else token rejection."""
+    """A chain from the fast stream; greedy match at temperature 0, else the chosen verifier."""
 
     def started(lane: Lane) -> Doubled:
         return Doubled(lane, adapters_of(parameters, lane.models["target"]))
@@ -78,7 +78,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         started, parameters, name="chain from a fast stream",
         says="A faster stream with small adapters guesses after the first layers, until it is unsure.",
     )  # fmt: skip
-    return simplest(drafter, parameters["temperature"])
+    return chosen(drafter, parameters)
 
 
 @strategy(
@@ -92,10 +92,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "adapters", "choice", EITHER, "The trained adapters of the target, or none: the plain exit.",
             choices=(EITHER, SHIPPED, NONE),
         ),
-        *SHAPING,
+        VERIFIER,
+        *GREEDY,
     ),
     papers=("m2r2",),
     views=LAYER_VIEWS,
+    together=chosen_fits(parts),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapters_of),

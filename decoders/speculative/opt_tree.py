@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_paths
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -31,7 +31,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "of accepted tokens by more than this.", low=0.0, high=1.0,
         ),
         DRAFT_TEMPERATURE,
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("opt-tree",),
     views=TIMED_VIEWS,

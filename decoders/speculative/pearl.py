@@ -8,11 +8,13 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import GREEDY
+from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.windows import overlapped, written
 
+MOST = 32  # tokens of a window
 CONCURRENT = Parameter(
     "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
 )
@@ -36,6 +38,13 @@ def schedule(parameters: dict) -> Part:
     return Part("schedule", "overlapped, run in turn", "One model after the other, with the same tokens.")
 
 
+def measured_window(lane: Lane) -> int:
+    """How many tokens the draft writes in the time of one target forward."""
+    count = tokens_per_target_forward(lane, MOST)
+    lane.note(f"Windows of {count} token{'s' * (count > 1)}.")
+    return count
+
+
 @strategy(
     name="pearl",
     title="PEARL",
@@ -43,7 +52,8 @@ def schedule(parameters: dict) -> Part:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round.", low=1, high=32
+            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round; 0: as many as it "
+            "writes in the time of one target forward, measured here.", low=0, high=MOST,
         ),
         Parameter(
             "pre_verify", "bool", True, "The target tests the first token of a window while the draft writes "
@@ -54,13 +64,13 @@ def schedule(parameters: dict) -> Part:
             "without it, the draft waits, and a window that passes is followed by a token of the target's."
         ),
         CONCURRENT,
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
     views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
-)
+)  # fmt: skip
 def pearl(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
 
@@ -73,11 +83,12 @@ def pearl(lane: Lane) -> Iterator[None]:
 
     A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: where it would stand,
     the draft's next token is tested. A round takes as long as the slower of both, so the window should take
-    the draft as long as one forward takes the target. Without pre_verify or post_verify it is the paper's
-    ablation; without both, drafting and testing take turns.
+    the draft as long as one forward takes the target: num_assistant_tokens 0 times both models when the lane
+    starts and takes the ratio, which may differ from run to run, and with it text that is drawn. Without
+    pre_verify or post_verify it is the paper's ablation; without both, drafting and testing take turns.
     """
     _, verifier, _ = parts(lane.parameters)
-    count = lane.parameters["num_assistant_tokens"]
+    count = lane.parameters["num_assistant_tokens"] or measured_window(lane)
 
     def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
         return [written(lane, draft, end, min(count, room))]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -79,7 +79,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "max_matching_ngram_size", "int", 3, "Longest run of tokens that is looked for.", low=1, high=16
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

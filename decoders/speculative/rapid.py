@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.other_prompt import OtherPrompt
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.adjusted_target import adjusted_target
 from decoders.speculative.draft_model import scores
 from decoders.speculative.lengths import chain, confident
 from decoders.speculative.parts import VIEWS, Drafter, Source, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.short_view import best, bm25, chunked
 from decoders.speculative.simplest import simplest
 
@@ -82,7 +82,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
             "alpha", "float", 0.1, "A token with less than this share of the draft's best stays as it is.",
             low=0.0, high=1.0,
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("long-context-inference-with-retrieval-augmented-speculative",),
     views=VIEWS,
@@ -99,6 +99,9 @@ def rapid(lane: Lane) -> Iterator[None]:
        `p' = softmax(log p - eta (p - q))`, where `q >= alpha max q`.
     4. A token passes with `min(1, p'/q)`. After a rejection one is drawn from
        `norm(max(0, p - q, p - p'))`, after none from `p`.
+
+    Chunks are compared by their words (BM25), where the paper has a model of sentences and a least likeness.
+    Only the target itself drafts; the paper lets a larger model draft for a smaller target as well.
 
     With eta = 0 the text keeps the target's law. Above, the draft is believed where it is surer, and the lane
     says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves is

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.grown_shapes import expand_and_rerank
 from decoders.speculative.parts import FIXED, TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rest import STORE, Retrieved, hang, retriever, sentence
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import Prefix
 
@@ -74,7 +74,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
         Parameter("plausible", "int", 10, "A continuation must begin with one of so many tokens.", 1, 1000),
         *STORE,
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("rasd",),
     views=TIMED_VIEWS,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import Prefix, encoded, frequent, joined, names, retrieve, sorted_store
 
@@ -95,7 +95,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     name="rest",
     title="REST",
     family="speculative",
-    parameters=(*STORE, *SHAPING),
+    parameters=(*STORE, *GREEDY),
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),

@@ -1,35 +1,60 @@
 """Sequoia: the form of the drafted tree is the best for how often the k-th child is accepted."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.best_skeleton import Forms, Skeleton, best_size, forms
 from decoders.speculative.draft_model import DRAFT_MODEL
+from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import skeleton
-from decoders.speculative.shaping import SHAPING
-from decoders.speculative.simplest import simplest
+from decoders.speculative.simplest import TOKEN_BY_TOKEN, VERIFIER, chosen
+
+Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
 
 
-def best(parameters: dict) -> tuple[Skeleton, float, Forms]:
+def assumed(parameters: dict) -> Costs:
+    """What the parameters say, in target forwards of one node."""
+    sizes = range(1, parameters["budget"] + 2)
+    return {n: 1.0 + parameters["node_cost"] * (n - 1) for n in sizes}, parameters["draft_cost"]
+
+
+def measured(lane: Lane) -> Costs:
+    """What forwards take on this machine, in target forwards of one node. The target is timed at a few sizes;
+    between them the line is straight.
+    """
+    most = lane.parameters["budget"] + 1
+    sizes = sorted({1, most, *(n for n in (4, 16, 64) if n < most)})
+    draft = forward_seconds(lane, "draft", [1])[1]
+    found = forward_seconds(lane, "target", sizes)
+    by_size = ", ".join(f"{shown(found[n])} over {n}" for n in sizes)
+    lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {by_size} tokens.")
+    one = max(found[1], 1e-9)
+    table = np.interp(range(1, most + 1), sizes, [found[n] / one for n in sizes])
+    return dict(enumerate(table.tolist(), 1)), draft / one
+
+
+def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
     """The form of up to budget drafted nodes that is worth most, the tokens a round expected of it, and the
     table of all forms.
     """
-    most = parameters["budget"] + 1
-    found = forms(tuple(parameters["acceptance"]), most, parameters["max_depth"] + 1)
-    seconds = {n: 1.0 + parameters["node_cost"] * (n - 1) for n in range(1, most + 1)}
-    nodes, levels, _ = best_size(found, seconds, parameters["draft_cost"])
+    found = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
+    nodes, levels, _ = best_size(found, *costs)
     return found.skeleton(nodes, levels), found.expected(nodes, levels), found
 
 
-def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """The best skeleton; greedy match at temperature 0, else recursive rejection."""
-    temperature = parameters["temperature"]
-    shape = skeleton(best(parameters)[0], temperature)
-    return simplest(drafted(DRAFT_MODEL, shape), temperature)
+def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
+    """A skeleton; greedy match at temperature 0, else the chosen verifier. What they promise does not depend
+    on its form.
+    """
+    return chosen(drafted(DRAFT_MODEL, skeleton(form, parameters["temperature"])), parameters)
 
 
 def fits(parameters: dict) -> str | None:
@@ -60,12 +85,14 @@ def fits(parameters: dict) -> str | None:
             "node_cost", "float", 0.0, "What a further node costs the target, in forwards of one. At 0 the "
             "tree is as large as it may be.", low=0.0, high=10.0,
         ),
-        *SHAPING,
+        replace(VERIFIER, choices=(TOKEN_BY_TOKEN, "traversal")),
+        costs_parameter("draft_cost and node_cost as they stand, or forwards timed when the lane starts."),
+        *GREEDY,
     ),
     papers=("sequoia",),
     views=(*TIMED_VIEWS[:2], "plan", *TIMED_VIEWS[2:]),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
+    badge=lambda parameters: badge(*parts(parameters, {})),
+    parts=lambda parameters: described(*parts(parameters, {})),
     together=fits,
 )  # fmt: skip
 def sequoia(lane: Lane) -> Iterator[None]:
@@ -75,13 +102,15 @@ def sequoia(lane: Lane) -> Iterator[None]:
        the same wherever the node stands.
     2. With these chances the expected number of tokens a round is the sum, over the nodes, of the product of
        the chances on their paths. Dynamic programming finds the form with the largest sum, and the size that
-       is worth its costs.
+       is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when the
+       lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
     3. The form is filled level by level with tokens drawn without putting any back.
     4. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
     """
-    drafter, verifier, _ = parts(lane.parameters)
-    form, tokens, found = best(lane.parameters)
+    costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
+    form, tokens, found = best(lane.parameters, costs)
+    drafter, verifier, _ = parts(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens a round are expected of it.")
     for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level

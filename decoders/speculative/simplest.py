@@ -1,9 +1,24 @@
-"""The simplest exact verifier for a way of drafting. Knows verifiers and how slots are filled, no model."""
+"""The simplest exact verifier for a way of drafting, or one that judges whole paths where it is asked for.
 
+Knows verifiers and how slots are filled, no model.
+"""
+
+from collections.abc import Callable
+
+from decoders.registry import Parameter
+from decoders.speculative.block import BLOCK
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import FIXED, WITH_REPLACEMENT, Drafter, Verifier
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
+from decoders.speculative.traversal import TRAVERSAL
+
+TOKEN_BY_TOKEN = "token by token"
+JOINT = {"block": BLOCK, "traversal": TRAVERSAL}  # verifiers that judge paths as a whole
+VERIFIER = Parameter(
+    "verifier", "choice", TOKEN_BY_TOKEN, "Whether drawn guesses are tested one by one or as whole paths.",
+    choices=(TOKEN_BY_TOKEN, *JOINT),
+)  # fmt: skip
 
 
 def simplest_verifier(fill: str, temperature: float) -> Verifier:
@@ -20,3 +35,27 @@ def simplest_verifier(fill: str, temperature: float) -> Verifier:
 def simplest(drafter: Drafter, temperature: float) -> tuple[Drafter, Verifier, float]:
     """What most strategies are made of: a drafter, its simplest exact verifier, and the temperature."""
     return drafter, simplest_verifier(drafter.fill, temperature), temperature
+
+
+def chosen(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """As `simplest`, with the verifier that VERIFIER asks for where something is drawn."""
+    temperature = parameters["temperature"]
+    if temperature == 0.0 or parameters["verifier"] == TOKEN_BY_TOKEN:
+        return simplest(drafter, temperature)
+    return drafter, JOINT[parameters["verifier"]], temperature
+
+
+def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
+    """The `together` of a strategy that has VERIFIER: a sentence if that would bend the target's law."""
+
+    def fits(parameters: dict) -> str | None:
+        drafter, verifier, temperature = parts(parameters)
+        if temperature == 0.0 or drafter.fill in verifier.exact_for:
+            return None
+        good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
+        return (
+            f"{verifier.name.capitalize()} would bend the target's law where guesses are {drafter.fill}; "
+            f"choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
+        )
+
+    return fits

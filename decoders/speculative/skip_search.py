@@ -1,13 +1,13 @@
 """SWIFT's search for the blocks that a draft can do without: random sets, judged on text already written.
 
-Xia et al. (2024), SWIFT, section 4. Every 25th set is not random but the most promising neighbour of the best
-one, by the upper confidence bound of a Gaussian process over the sets tried so far. Knows blocks by number:
-first the attentions, then the MLPs of all layers but the first and the last.
+Xia et al. (2024), SWIFT, section 4. Every 25th set is not random: of many points of the whole space, from 0
+to 1 for each block, the one with the largest upper confidence bound of a Gaussian process over the sets
+tried so far is rounded to a set, as in the authors' code. Knows blocks by number: first the attentions, then
+the MLPs of all layers but the first and the last.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from itertools import product
 
 import torch
 
@@ -15,6 +15,7 @@ from decoders.chooser import Chooser
 from decoders.thin import Layers
 
 PLANNED_EVERY = 25
+POINTS = 1000  # at which the bound is looked at, beside the neighbours of the best set
 KAPPA, NOISE = 2.5, 1e-2
 ENOUGH = 0.95  # a score above which there is no need to go on
 MOST_FRUITLESS, MOST_TRIES = 300, 1000
@@ -60,7 +61,7 @@ class Search:
         if not self.tried:
             return self.best
         if len(self.tried) % PLANNED_EVERY == 0:
-            return self.planned()
+            return self.planned(chooser)
         left, found = torch.ones(self.blocks), set()
         for place in range(self.size):
             block = chooser.categorical(left, ("plan", len(self.tried), place)).value
@@ -68,25 +69,36 @@ class Search:
             found.add(block)
         return frozenset(found)
 
-    def planned(self) -> frozenset[int]:
-        """Of the sets that differ from the best one in one block, the one with the largest upper confidence
-        bound.
+    def planned(self, chooser: Chooser) -> frozenset[int]:
+        """The set to which the point with the largest upper confidence bound is rounded: its `size` largest
+        coordinates. Points are drawn all over the space, and around the best set, each coordinate of which is
+        exchanged for another.
         """
+        drawn = chooser.uniforms(POINTS * self.blocks, ("plan", len(self.tried), "points"))
         out = [b for b in range(self.blocks) if b not in self.best]
-        near = [self.best - {a} | {b} for a, b in product(sorted(self.best), out)]
+        near = [self.best - {a} | {b} for a in sorted(self.best) for b in out]
+        points = torch.cat([drawn.reshape(POINTS, self.blocks).float(), self.vectors(near)])
+        best = int(self.bound(points).argmax())
+        if best >= POINTS:
+            return near[best - POINTS]
+        return frozenset(points[best].topk(self.size).indices.tolist())
+
+    def bound(self, points: torch.Tensor) -> torch.Tensor:
+        """The upper confidence bound [n] of the score at points [n, blocks], by the sets tried so far."""
         seen, scores = self.vectors([s for s, _ in self.tried]), torch.tensor([x for _, x in self.tried])
-        across, among = self.kernel(self.vectors(near), seen), self.kernel(seen, seen)
-        solved = torch.linalg.solve(among + NOISE * torch.eye(len(seen)), across.t())  # [tried, near]
+        across, among = self.kernel(points, seen), self.kernel(seen, seen)
+        solved = torch.linalg.solve(among + NOISE * torch.eye(len(seen)), across.t())  # [tried, n]
         mean = scores.mean() + solved.t() @ (scores - scores.mean())
         spread = (1.0 - (across * solved.t()).sum(-1)).clamp(min=0.0).sqrt()
-        return near[int((mean + KAPPA * scores.std().clamp(min=1e-6) * spread).argmax())]
+        return mean + KAPPA * scores.std().clamp(min=1e-6) * spread
 
     def vectors(self, sets: list[frozenset[int]]) -> torch.Tensor:
         """Sets as rows of zeros and ones [n, blocks]."""
-        return torch.tensor([[float(b in s) for b in range(self.blocks)] for s in sets])
+        rows = [[float(b in s) for b in range(self.blocks)] for s in sets]
+        return torch.tensor(rows).reshape(-1, self.blocks)
 
     def kernel(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """How alike sets are [n, m]: exp(-d / (blocks / 2)), d the number of blocks in which two differ."""
+        """How alike points are [n, m]: exp(-d / (blocks / 2)), d the number of blocks in which two differ."""
         return torch.exp(-2.0 * torch.cdist(a, b, p=1) / self.blocks)
 
     def learn(self, skipped: frozenset[int], score: float) -> bool:

@@ -1,8 +1,8 @@
 """SmartSpec: the draft length with the most accepted tokens a second, by a model of what forwards cost.
 
 Liu et al. (2024), Optimizing Speculative Decoding for Serving Large Language Models Using Goodput. Times come
-from a linear model with fixed numbers, in arbitrary units, and not from this machine's clock, so that a run
-can be repeated.
+from a linear model. Its numbers are fixed, in arbitrary units, so that a run can be repeated, unless the lane
+is asked to fit them to this machine's clock, which the paper does beforehand.
 """
 
 import math
@@ -12,6 +12,7 @@ from statistics import fmean
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.batch import (
     PROMPTS,
     VIEWS,
@@ -19,13 +20,14 @@ from decoders.speculative.batch import (
     batch_rounds,
     chains,
     draft_chains,
+    lines,
     too_long,
     too_many,
 )
+from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
 from decoders.speculative.lengths import Length
 from decoders.speculative.parts import Draft, Drafter, Verifier, Walk, badge, described
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.theory import expected_tokens
 
@@ -37,7 +39,9 @@ SLACK = 1.1  # of the cache that stays free
 
 @dataclass(frozen=True)
 class CostModel:
-    """Time of a round with k guesses for B texts of some length, linear in what is computed."""
+    """Time of a round with k guesses for B texts of some length, linear in what is computed; its unit does
+    not matter.
+    """
 
     fixed: float = 10.0  # a target forward
     per_cached: float = 0.002  # for each token in the caches
@@ -49,6 +53,29 @@ class CostModel:
         """Of drafting k tokens for each text and verifying them."""
         target = self.fixed + self.per_cached * texts * length + self.per_token * texts * (k + 1)
         return target + k * (self.draft + self.draft_per_text * texts)
+
+
+def line(found: dict[int, float]) -> tuple[float, float]:
+    """(at no token, for each token) of the line through times of two sizes; it never falls."""
+    (small, first), (large, second) = sorted(found.items())
+    slope = max(0.0, (second - first) / (large - small))
+    return max(first - slope * small, 1e-9), slope
+
+
+def measured_costs(lane: Lane, texts: int, most: int) -> CostModel:
+    """Lines through forwards of this machine: the target over one token and over as many as a round of these
+    texts verifies at most, the draft over one token and over one of each text. What the cache costs is part
+    of the fixed time: all are measured behind the lane's prompt.
+    """
+    sizes = {"target": [1, texts * (most + 1)], "draft": [1, max(2, texts)]}
+    found = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}
+    told = (
+        f"a {role} forward takes {' and '.join(f'{shown(s)} over {n}' for n, s in by_size.items())} tokens"
+        for role, by_size in found.items()
+    )
+    lane.note(f"Measured here: {', '.join(told)}.")
+    (fixed, per_token), (draft, per_text) = line(found["target"]), line(found["draft"])
+    return CostModel(fixed, 0.0, per_token, draft, per_text)
 
 
 def goodput(k: int, alpha: float, texts: int, length: int, costs: CostModel) -> float:
@@ -132,8 +159,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             low=0, high=1024,
         ),
         Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
+        costs_parameter("A fixed model of what forwards cost, or one fitted to forwards timed at the start."),
         Parameter("capacity", "int", 0, "Tokens that all caches hold together; 0: no limit.", low=0),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
     views=VIEWS,
@@ -152,11 +180,15 @@ def smartspec(lane: Lane) -> Iterator[None]:
     4. One target forward checks the chains of all texts, and each keeps what it accepts.
 
     The lane's prompt is the first text. `load` says how many more are assumed beside those that are decoded.
-    The times are those of a fixed linear model, not of this machine. Each text is the target's whatever the
-    length.
+    The times are those of a fixed linear model, not of this machine, unless costs is measured: then the model
+    is fitted to forwards timed when the lane starts, and lengths, and above temperature 0 drawn texts, may
+    differ from run to run. Each text is the target's whatever the length.
     """
     _, verifier, _ = parts(lane.parameters)
-    policy = Goodput(lane.parameters["num_assistant_tokens"], lane.parameters["capacity"])
+    most = lane.parameters["num_assistant_tokens"]
+    policy = Goodput(most, lane.parameters["capacity"])
+    if lane.parameters["costs"] == MEASURED:
+        policy.costs = measured_costs(lane, 1 + len(lines(lane.parameters)), most)
 
     def propose(texts: list[Text]) -> list[Draft]:
         length = math.ceil(fmean(text.length for text in texts))

@@ -12,18 +12,18 @@ from decoders.heads import Outlook
 from decoders.heads.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.forks import best_chances, ended, endless_forks, fork, grow
 from decoders.speculative.parts import Draft, badge, described
 from decoders.speculative.pearl import CONCURRENT, schedule
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.windows import overlapped
 
 HEAD, OWN = "trained predictor", "draft's confidence"
 FATES = {NONE: "nothing", SOME: "a part", ALL: "all"}
 MISSING = (
     "No predictor comes with the project for the target {!r} and the draft {!r}: the draft's confidence "
-    "alone says where to branch."
+    "alone says where to branch. docs/heads.md says how to train one."
 )
 
 
@@ -88,7 +88,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
         ),
         Parameter("predictor", "choice", HEAD, "What says where a window is cut.", choices=(HEAD, OWN)),
         CONCURRENT,
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
     views=("timeline", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
@@ -109,7 +109,7 @@ def specbranch(lane: Lane) -> Iterator[None]:
     4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
        starts anew: a rollback.
 
-    One branch, and windows that are never cut, make it PEARL. Where no predictor comes with the project for
+    One branch, and windows that are never cut, make it PEARL. Where no predictor was trained for
     the two models, the draft's confidence alone says where to cut. Where that is, is known before the target
     speaks, and nothing is drawn by the draft, so the text is the target's.
     """

@@ -12,6 +12,7 @@ import torch
 from decoders.lane import Lane
 from decoders.masked import Masked
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import (
     FIXED,
     TIMED_VIEWS,
@@ -27,7 +28,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import OWN, go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest_verifier
 from decoders.trace import Forward
 
@@ -119,7 +119,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
                   low=1, high=64),
         Parameter("tau", "float", 1.0, "Nats that a guess may lie behind the best; 0 is lossless.", low=0.0,
                   high=100.0),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("speculative-decoding",),
     views=("shortlist", *TIMED_VIEWS),

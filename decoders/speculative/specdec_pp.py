@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from decoders.heads import Acceptance
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_STATES
 from decoders.speculative.lengths import Length, chain
 from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 HEAD, OWN = "acceptance head", "draft's own probability"
@@ -26,7 +26,7 @@ PREDICTORS = {
 }
 MISSING = (
     "No acceptance head comes with the project for the draft {!r} before the target {!r}: the draft's own "
-    "probabilities take its place."
+    "probabilities take its place. docs/heads.md says how to train one."
 )
 # How likely the target is to accept a drafted node that the draft has read.
 Predict = Callable[[Lane, Draft, int], float]
@@ -112,7 +112,7 @@ def predictor(parameters: dict) -> Part:
         ),
         Parameter("min_assistant_tokens", "int", 2, "Tokens that are drafted in any case.", low=1, high=32),
         Parameter("num_assistant_tokens", "int", 20, "Tokens of a draft at most.", low=1, high=64),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("specdec-plus-plus",),
     views=TIMED_VIEWS,
@@ -130,7 +130,7 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     3. The target checks the chain, as in speculative decoding.
 
     The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn; a
-    refusal counted six times, for which its answers are put right. Where no head comes with the project for
+    refusal counted six times, for which its answers are put right. Where no head was trained for
     the two models, the draft's own probability of a token takes its place, and the lane says so.
     """
     if lane.parameters["predictor"] == HEAD and head_of(lane) is None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.recursive_rejection import WITH_REPLACEMENT_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "expansion", "ints", [1, 1, 3, 1, 1], "Draws below each node, level by level.", low=1, high=16
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

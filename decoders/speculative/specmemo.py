@@ -11,11 +11,11 @@ from decoders.engine import Engine, slot_bytes
 from decoders.footprint import bytes_of
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.lengths import Length, chain
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
@@ -146,7 +146,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
         Parameter("acceptance", "float", 0.7, "Share of guesses that is hoped for.", low=0.0, high=1.0),
         Parameter("margin", "float", 0.1, "What a draft must gain in speed to be made.", low=0.0, high=10.0),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("specmemo",),
     views=TIMED_VIEWS,

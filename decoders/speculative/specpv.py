@@ -18,12 +18,12 @@ from decoders.engine import Scorer
 from decoders.kv_view import SELECTORS, Budget, View, view
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Question, Verifier, badge, described
 from decoders.speculative.rounds import law, rounds
 from decoders.speculative.sentences import number
 from decoders.speculative.shapes import open_ends
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.windows import BEHIND, written
 
@@ -230,7 +230,7 @@ def refreshing(parameters: dict) -> Part:
             choices=tuple(SELECTORS),
         ),
         Parameter("strict", "bool", False, "Commit only what all keys have checked: lossless."),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("specpv",),
     views=TIMED_VIEWS,

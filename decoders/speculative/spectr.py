@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.kseq import KSEQ
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -30,7 +30,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         Parameter("num_chains", "int", 4, "Chains that the draft writes in a round.", low=1, high=16),
         Parameter("num_assistant_tokens", "int", 3, "Tokens of each chain.", low=1, high=32),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("spectr",),
     views=TIMED_VIEWS,
@@ -48,7 +48,8 @@ def spectr(lane: Lane) -> Iterator[None]:
     4. If none passes, the token is drawn from what the draws have left of p.
 
     Choosing one of several draws so that the law stays p is a problem of optimal transport; this rule
-    reaches at least 1 - 1/e of the best plan. At temperature 0 all chains are the same one.
+    reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first place.
+    At temperature 0 all chains are the same one.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative import lengths
 from decoders.speculative.block import BLOCK
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
@@ -26,7 +27,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest_verifier
 from decoders.speculative.smartspec import by_goodput
 from decoders.speculative.specdec_pp import until_doubtful
@@ -143,8 +143,8 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         Parameter("width", "int", 2, "Children of a node, or the number of chains.", low=1, high=16),
         Parameter("budget", "int", 8, "Nodes of a draft that grows.", low=1, high=LARGEST),
         DRAFT_TEMPERATURE,
-        Parameter("temperature", "float", 1.0, SHAPING[0].help, low=0.0, high=100.0),
-        *SHAPING[1:],
+        Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
+        *GREEDY[1:],
     ),
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -26,7 +26,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "num_assistant_tokens", "int", 3, "Tokens that the draft guesses in a round.", low=1, high=64
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
     views=TIMED_VIEWS,

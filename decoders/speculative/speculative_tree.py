@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -27,7 +27,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "widths", "ints", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

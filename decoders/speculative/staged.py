@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Shape, Verifier, badge, described, drafted
 from decoders.speculative.prompt_lookup import look_up
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import Guess, skeleton
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import names, texts
 
@@ -146,7 +146,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             "widths", "ints", [3, 2, 2, 1, 1], "Children of the spine's nodes, level by level.", low=1, high=8
         ),
         Parameter("store", "choice", "stories", "Where the table is counted.", choices=names()),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
     views=TIMED_VIEWS,
@@ -164,6 +164,9 @@ def staged_decoding(lane: Lane) -> Iterator[None]:
        are leaves, which no draft forward reads.
     4. One target forward checks the tree, as in any tree of guesses.
 
+    The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes
+    no widths. Here they are counted in stored texts and only their likeliest successor is guessed, so the
+    guesses have no law of their own; the tree is a spine with leaves.
     The draft chooses the same tokens as without the table, from the same law, only in fewer forwards; so the
     text is the target's in either case.
     """

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from decoders.gumbel import perturbed
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import (
     FIXED,
@@ -24,7 +25,6 @@ from decoders.speculative.parts import (
 )
 from decoders.speculative.rounds import law, rounds
 from decoders.speculative.shapes import Guess, open_ends
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 
@@ -84,7 +84,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         Parameter("beam_width", "int", 4, "Nodes on each level of the draft at most.", low=1, high=16),
         Parameter("num_assistant_tokens", "int", 4, "Levels of the draft.", low=1, high=32),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("recursive-speculative-decoding",),
     views=TIMED_VIEWS,

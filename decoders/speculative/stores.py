@@ -1,9 +1,11 @@
 """Texts that drafts are looked up in: runs of tokens, found by their beginning with a suffix array.
 
-Knows tokens and the text files in assets/stores, nothing of lanes or drafts. The look-up and the choice of
+Knows tokens and text files, those in assets/stores and those that the environment variable EXPLORER_STORES
+names; nothing of lanes or drafts. The look-up and the choice of
 prefixes are those of REST (He et al. 2024), section 3.
 """
 
+import os
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +15,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "assets" / "stores"
+OWN = "EXPLORER_STORES"  # the environment variable with stores of one's own
 BETWEEN = "<|endoftext|>\n"  # between two texts of a file
 END = -1  # between two texts of a store; no token of any model
 LONGEST, MOST = 16, 5000  # tokens that are looked for, and places that are looked at, at most
@@ -20,14 +23,33 @@ Prefix = tuple[int, ...]
 _ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tokenizer -> store -> tokens
 
 
+def files() -> dict[str, Path]:
+    """Name -> file of every store: the shipped ones, then those of the environment variable EXPLORER_STORES,
+    which holds text files or folders of such, separated as in PATH. Raises ValueError with one sentence if
+    one of these is not there, or is called as another store is.
+    """
+    found = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
+    for given in filter(None, os.environ.get(OWN, "").split(os.pathsep)):
+        place = Path(given).expanduser()
+        own = sorted(place.glob("*.txt")) if place.is_dir() else [place]
+        if not own or not own[0].is_file():
+            raise ValueError(f"{OWN} names {given}, which is neither a text file nor a folder of .txt files.")
+        for path in own:
+            if path.stem in found:
+                raise ValueError(f"{OWN}: there is a store called {path.stem} already; rename {path.name}.")
+            found[path.stem] = path
+    return found
+
+
 def names() -> tuple[str, ...]:
-    """The stores that come with the project; a text file in the folder is one."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
+    """The stores that can be chosen."""
+    return tuple(files())
 
 
 def texts(name: str) -> list[str]:
     """The texts of a store."""
-    return [text.strip() for text in (FOLDER / f"{name}.txt").read_text().split(BETWEEN)]
+    said = files()[name].read_text(encoding="utf-8", errors="replace")
+    return [text.strip() for text in said.split(BETWEEN)]
 
 
 def encoded(name: str, model: Any) -> Prefix:

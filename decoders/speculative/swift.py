@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.parts import LAYER_VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
-from decoders.speculative.shaping import SHAPING
-from decoders.speculative.simplest import simplest
+from decoders.speculative.simplest import VERIFIER, chosen, chosen_fits
 from decoders.speculative.skip_search import Search, layers_of
 from decoders.speculative.sure_chain import sure_chain
 from decoders.thin import Layers
@@ -68,8 +68,8 @@ def searching(parameters: dict) -> Drafter:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A sure chain from the thinner target; greedy match at temperature 0, else token rejection."""
-    return simplest(searching(parameters), parameters["temperature"])
+    """A sure chain from the thinner target; greedy match at temperature 0, else the chosen verifier."""
+    return chosen(searching(parameters), parameters)
 
 
 @strategy(
@@ -78,14 +78,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     family="speculative",
     parameters=(
         Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
-        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most.", low=1, high=32),
-        Parameter("threshold", "float", 0.6, "Drafting ends where it is less sure.", low=0.0, high=1.0),
+        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most (authors: 25).", 1, 32),
+        Parameter("threshold", "float", 0.8, "Drafting ends where it is less sure.", low=0.0, high=1.0),
         Parameter("runners_up", "bool", True, "Also drafts the next best tokens of each place."),
-        Parameter("context", "int", 16, "Tokens of the text on which sets are judged.", low=1, high=256),
-        *SHAPING,
+        Parameter("context", "int", 16, "Tokens on which sets are judged (authors: 32).", 1, 256),
+        VERIFIER,
+        *GREEDY,
     ),
     papers=("swift",),
     views=LAYER_VIEWS,
+    together=chosen_fits(parts),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,
@@ -100,10 +102,12 @@ def swift(lane: Lane) -> Iterator[None]:
     3. The whole target checks the draft in one forward, so the text is exactly its own.
     4. Once context + 1 tokens are written, each round tries another set of skip_ratio of the blocks: how
        many of the first tokens would it have written as well? It is adopted if that is more than ever before.
-       Every 25th set is chosen with a model of the earlier scores, the others by chance.
+       Every 25th set is where a model of the earlier scores, a Gaussian process over all sets, expects the
+       most; the others are drawn by chance.
 
-    The search ends when almost all tokens match, or after 300 sets without gain. Its passes are counted as
-    target forwards too.
+    Drafts end below 0.8, as published. The search ends when more than 0.95 of the tokens match, after 300
+    sets without gain, or after 1,000 sets. It begins anew with each text, where the authors carry it from
+    one to the next. Its passes are counted as target forwards too.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

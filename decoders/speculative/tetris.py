@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.batch import (
     PROMPTS,
     VIEWS,
@@ -18,7 +19,6 @@ from decoders.speculative.batch import (
     too_many,
 )
 from decoders.speculative.parts import Draft, Drafter, Verifier, badge, described
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 
 DRAWN, LIKELIEST = "drawn tokens", "likeliest tokens"
@@ -68,7 +68,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("extra_tokens", "int", 3, "Guesses for each text that are drafted beyond that.",
                   low=0, high=16),
         Parameter("scores", "choice", DRAWN, "What a guess is ranked by.", choices=(DRAWN, LIKELIEST)),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("tetris",),
     views=VIEWS,

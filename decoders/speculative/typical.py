@@ -12,6 +12,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
+from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import (
     FIXED,
@@ -28,7 +29,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import OWN, own_token, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.shaping import SHAPING
 
 
 def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
@@ -111,7 +111,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter(
             "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
         ),
-        *SHAPING,
+        *GREEDY,
     ),
     views=RELAXED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),

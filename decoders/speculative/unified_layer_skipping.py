@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from decoders.distributions import probabilities
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.shaping import PROCESSORS
+from decoders.sampling.shaping import GREEDY, PROCESSORS
 from decoders.speculative import parts as speculation
 from decoders.speculative.parts import Drafter, Verifier
 from decoders.speculative.rounds import rounds
 from decoders.speculative.self_draft import depth_of, parts_problem, self_drafted
 from decoders.speculative.shapes import widths
-from decoders.speculative.shaping import SHAPING
 from decoders.speculative.simplest import simplest
 from decoders.thin import Layers
 
@@ -74,7 +73,7 @@ def described(parameters: dict) -> list[Part]:
         Parameter("speedup", "float", 2.0, "One in so many layers is kept.", low=1.0, high=100.0),
         Parameter("checked", "bool", False, "All layers check what the kept ones draft: exact."),
         Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted in a round.", low=1, high=32),
-        *SHAPING,
+        *GREEDY,
     ),
     papers=("accelerating-inference-in-large-language-models-with",),
     views=("layers", "entropy", "draft_round", "draft_tree", "dependencies", "text"),

@@ -1,0 +1,105 @@
+"""The processors that a model's own `generation_config.json` asks for, and which of them a lane uses.
+
+`generate` starts from them, so a strategy that promises the text of `generate` does too. Knows the names of
+processors and plain values, no tensors.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from decoders.stages import NEUTRAL, WARPERS, title
+
+if TYPE_CHECKING:
+    from decoders.registry import Strategy
+
+# Processors of `generate` that no strategy takes from the model; see docs/generation_config.md.
+NOT_TAKEN = {
+    "guidance_scale": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "encoder_no_repeat_ngram_size": 0,
+    "watermarking_config": None,
+}
+
+
+def settings_of(config: Any) -> dict[str, Any]:
+    """The processors that a `GenerationConfig` switches on: name -> value, in plain data."""
+    found = {}
+    for name, neutral in {**NEUTRAL, **NOT_TAKEN}.items():
+        value = plain(getattr(config, name, None))
+        if value is not None and value != neutral and value != []:
+            found[name] = value
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A value of a `GenerationConfig` as JSON has it."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, dict):  # a sequence bias, as older files hold it
+        return [[list(tokens), bias] for tokens, bias in value.items()]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def used(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Which of the model's settings a lane with these parameters takes: those of processors that it leaves
+    off itself, and none with `model_defaults` off. Truncations and the temperature only where it draws.
+    """
+    if not parameters.get("model_defaults"):
+        return {}
+    return {name: value for name, value in within(parameters, settings).items() if name not in NOT_TAKEN}
+
+
+def within(parameters: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that `generate` would use in place of what these parameters leave off."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if (name not in WARPERS or draws(parameters))
+        and parameters.get(name, NEUTRAL.get(name)) == NEUTRAL.get(name)
+    }
+
+
+def draws(parameters: dict[str, Any]) -> bool:
+    """Whether a lane draws its tokens, so that temperature and truncations are processors of it."""
+    return bool(parameters.get("temperature", 0.0)) and parameters.get("do_sample", True)
+
+
+def shaping(parameters: dict[str, Any], taken: dict[str, Any]) -> dict[str, Any]:
+    """The processors of a lane: its parameters with the model's settings that it takes. Of a lane without a
+    temperature `top_k` and the like are no processors, whatever else they mean to it.
+    """
+    merged = {**parameters, **taken}
+    return merged if draws(parameters) else {k: v for k, v in merged.items() if k not in WARPERS}
+
+
+def sentences(parameters: dict[str, Any], settings: dict[str, Any]) -> list[str]:
+    """What a lane says of the model's settings; nothing if there are none that matter to it."""
+    matter, taken = within(parameters, settings), used(parameters, settings)
+    left = {name: value for name, value in matter.items() if name not in taken}
+    said = []
+    if taken:
+        said.append(
+            f"The model's own generation settings apply, as in generate: {listed(taken)}. "
+            "Switch model_defaults off for the raw model."
+        )
+    if left and parameters.get("model_defaults"):
+        said.append(f"generate would also use the model's {listed(left)}, which this lane does not.")
+    elif left:
+        said.append(
+            f"The model's own generation settings are not used: {listed(left)}. "
+            "This lane reads the raw model, and generate would write another text unless they are reset."
+        )
+    return said
+
+
+def badge(strategy: "Strategy", parameters: dict[str, Any], settings: dict[str, Any]) -> str:
+    """What a lane may promise on this model: not to equal `generate` if that would use settings that it
+    leaves out.
+    """
+    promised = strategy.badge(parameters)
+    left = within(parameters, settings).keys() - used(parameters, settings).keys()
+    return "deterministic" if promised == "equal to generate" and left else promised
+
+
+def listed(settings: dict[str, Any]) -> str:
+    """`repetition_penalty 1.1, top_k 20`."""
+    return ", ".join(title(name, settings) for name in settings)

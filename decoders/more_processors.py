@@ -1,0 +1,93 @@
+"""Processors that other engines have and transformers has not: DRY, top-n-sigma and XTC.
+
+Each maps the tokens so far and a row of scores [1, V] to scores [1, V]. Knows tensors, no lanes.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+LONGEST_MATCH = 50  # tokens of a repetition that count; the penalty grows exponentially
+BREAKERS = ("\n", ":", '"', "*")  # no repetition reaches across these: the default of text-generation-webui
+
+Coin = Callable[[float, tuple], bool]  # probability and tag -> whether it came true
+
+
+@dataclass(frozen=True)
+class Dry:
+    """Don't repeat yourself: a token that would prolong a repetition to more than `allowed` tokens loses
+    `multiplier * base ** (length - allowed)`, where `length` tokens at the end of the text stood before an
+    earlier occurrence of it. `breakers`: tokens across which nothing counts as a repetition.
+
+    p-e-w, text-generation-webui, pull request 5677.
+    """
+
+    multiplier: float
+    base: float
+    allowed: int
+    breakers: frozenset[int] = frozenset()
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        text, left = ids[0].tolist(), scores.clone()
+        for token, length in self.matches(text).items():
+            if length >= self.allowed:
+                left[0, token] -= self.multiplier * self.base ** (length - self.allowed)
+        return left
+
+    def matches(self, text: list[int]) -> dict[int, int]:
+        """Token -> how many tokens before one of its occurrences, at most, equal the end of the text."""
+        found: dict[int, int] = {}
+        for i in range(len(text) - 1):
+            token, length = text[i + 1], 0
+            while (
+                length < min(LONGEST_MATCH, i + 1)
+                and text[i - length] == text[-1 - length]
+                and text[-1 - length] not in self.breakers
+            ):
+                length += 1
+            if length and token not in self.breakers:
+                found[token] = max(length, found.get(token, 0))
+        return found
+
+
+@dataclass(frozen=True)
+class TopNSigma:
+    """Keeps the tokens whose score is at most n standard deviations below the highest; those that other
+    processors removed do not count. Tang et al. (2024), "Top-nσ: Not All Logits Are You Need".
+    """
+
+    n: float
+
+    def __call__(self, ids: torch.Tensor | None, scores: torch.Tensor) -> torch.Tensor:
+        left = scores.isfinite()
+        count = left.sum(-1, keepdim=True)
+        mean = scores.masked_fill(~left, 0.0).sum(-1, keepdim=True) / count
+        spread = (scores - mean).masked_fill(~left, 0.0).square().sum(-1, keepdim=True)
+        sigma = (spread / (count - 1).clamp(min=1)).sqrt()
+        return scores.masked_fill(scores < scores.amax(-1, keepdim=True) - self.n * sigma, -math.inf)
+
+
+@dataclass(frozen=True)
+class Xtc:
+    """Exclude top choices: with `probability`, of the tokens with at least `threshold` all but the least
+    likely are removed; nothing if the end of the text were among them. `coin` decides, once for each text.
+
+    p-e-w, text-generation-webui, pull request 6335, which also spares the line break.
+    """
+
+    probability: float
+    threshold: float
+    eos: tuple[int, ...]
+    coin: Coin
+
+    def __call__(self, ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        if not self.coin(self.probability, ("xtc", *ids[0].tolist())):
+            return scores
+        order = scores[0].argsort(descending=True, stable=True)
+        above = int((scores[0].softmax(-1) >= self.threshold).sum())
+        gone = order[: max(0, above - 1)]
+        if set(gone.tolist()) & set(self.eos):
+            return scores
+        return scores.index_fill(-1, gone, -math.inf)

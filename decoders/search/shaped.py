@@ -1,0 +1,28 @@
+"""What a search takes for likely where processors are asked for: the model as they leave it."""
+
+import math
+
+import torch
+
+from decoders.distributions import log_softmax
+from decoders.lane import Lane
+
+
+def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities [N, V] of the model after each of `nodes`, and those that its processors leave, which
+    are the same if there are none. Both are told. A row of which nothing is left is -inf throughout.
+    """
+    logprobs = lane.distribution(nodes, logits)
+    scores = lane.process(logits, nodes)
+    if scores is logits:
+        return logprobs, logprobs
+    tell(lane, nodes, scores)
+    gone = ~scores.isfinite().any(-1, keepdim=True)
+    return logprobs, log_softmax(scores.masked_fill(gone, 0.0)).masked_fill(gone, -math.inf)
+
+
+def tell(lane: Lane, nodes: list[int], scores: torch.Tensor) -> None:
+    """Records what the processors left [N, V] after those nodes after which they left something."""
+    left = scores.isfinite().any(-1).tolist()
+    rows = [i for i, any_left in enumerate(left) if any_left]
+    lane.distribution([nodes[i] for i in rows], scores[rows], view="processed")

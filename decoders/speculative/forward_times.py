@@ -1,0 +1,79 @@
+"""How long the forwards of a lane's models take on this machine, measured when the lane starts.
+
+For methods whose tree, window or draft length follows from the ratio of these times. Nothing is measured
+unless a parameter asks for it: a clock differs from run to run. Knows models by their roles.
+"""
+
+import time
+
+import torch
+
+from decoders.lane import Lane
+from decoders.pieces import in_pieces
+from decoders.registry import Parameter
+from decoders.trace import Forward
+from decoders.tree import Tree
+
+ASSUMED, MEASURED = "assumed", "measured"
+REPEATS = 3
+clock = time.perf_counter  # seconds
+
+
+def costs_parameter(help: str) -> Parameter:
+    """The choice between assumed costs and those of this machine."""
+    return Parameter("costs", "choice", ASSUMED, help, choices=(ASSUMED, MEASURED))
+
+
+def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]:
+    """Seconds of a forward of a role's model over n new tokens, by n: the fastest of REPEATS.
+
+    The tokens stand side by side behind the lane's prompt, each a child of its last token, and are dropped
+    again. These forwards are recorded as `lens`: they are not part of decoding.
+    """
+    tree = Tree(lane.tree.tokens[: lane.tree.trunk])
+    scorer, last = lane.models[role].engine.attach(tree), tree.trunk - 1
+    vocabulary = lane.models[role].engine.vocabulary
+
+    def timed(nodes: list[int]) -> float:
+        start, began = lane._clock(), clock()
+        logits, work = in_pieces(scorer, nodes, False, lane.breathe)
+        if logits.is_cuda:
+            torch.cuda.current_stream(logits.device).synchronize()
+        took, count = clock() - began, work.tokens + work.shared
+        lane.tell_forward(Forward(role, "lens", count, work.rows, start, took, shared=work.shared))
+        return took
+
+    def repeated(size: int) -> float:
+        found = []
+        for _ in range(REPEATS):
+            lane.breathe()
+            nodes = [tree.add(last, token % vocabulary) for token in range(size)]
+            found.append(timed(nodes))
+            scorer.release(nodes)
+        return min(found)
+
+    try:
+        timed([last])  # reads the prompt
+        return {size: repeated(size) for size in sizes}
+    finally:
+        scorer.close()
+
+
+def pair_seconds(lane: Lane) -> tuple[float, float]:
+    """(draft, target): seconds of a forward of each over one token; a note says them."""
+    draft, target = (forward_seconds(lane, role, [1])[1] for role in ("draft", "target"))
+    lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {shown(target)}.")
+    return draft, target
+
+
+def tokens_per_target_forward(lane: Lane, most: int) -> int:
+    """How many tokens the draft writes, one after the other, in the time of one target forward: 1 to
+    `most`.
+    """
+    draft, target = pair_seconds(lane)
+    return min(most, max(1, round(target / max(draft, 1e-9))))
+
+
+def shown(seconds: float) -> str:
+    """`3.1 ms`."""
+    return f"{1000 * seconds:.3g} ms"

@@ -1,0 +1,74 @@
+"""What ends a text besides the model's end-of-text token: other tokens, stop strings and a whole length.
+
+Knows parameters, tokens and their bytes.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from decoders import typed
+
+if TYPE_CHECKING:
+    from decoders.lane import Lane
+
+
+def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
+    """The tokens that end a text: those of the parameter eos_token_id, else the model's own."""
+    wanted = parameters.get("eos_token_id", "")
+    if not wanted:
+        return model.eos
+    return frozenset(
+        typed.tokens("eos_token_id", wanted, getattr(model, "cut", None), model.engine.vocabulary)
+    )
+
+
+def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
+    r"""The stop strings of the parameter of that name; quotes keep spaces and commas, \n is a line break."""
+    wanted = parameters.get("stop_strings", "")
+    if not wanted:
+        return ()
+    found = []
+    for piece in typed.pieces("stop_strings", wanted):
+        exact = len(piece) > 2 and piece[0] == piece[-1] == '"'
+        found.append((piece[1:-1] if exact else piece).replace("\\n", "\n").encode())
+    return tuple(found)
+
+
+def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
+    """How many tokens fit behind a prompt of so many: at most `room`, and by the parameter max_length.
+
+    Raises ValueError with one sentence if that leaves none.
+    """
+    whole = parameters.get("max_length", 0)
+    if whole and whole <= prompt:
+        raise ValueError(
+            f"max_length is {whole}, but the prompt has {prompt:,} tokens; allow at least {prompt + 1:,}."
+        )
+    return min(room, whole - prompt) if whole else room
+
+
+def stopped(tree: Any, bytes_of: Any, stops: tuple[bytes, ...], node: int) -> bool:
+    """Whether a stop string ends in the token of this node: at its end or inside it, as in `generate`."""
+    if not stops:
+        return False
+    last = bytes_of(tree.tokens[node])
+    text, wanted = last, len(last) + max(map(len, stops))
+    above = tree.parents[node]
+    while above >= 0 and len(text) < wanted:
+        text, above = bytes_of(tree.tokens[above]) + text, tree.parents[above]
+    before = len(text) - len(last)
+    return any(text.find(stop, max(0, before - len(stop) + 1)) >= 0 for stop in stops)
+
+
+def reason(lane: "Lane") -> str:
+    """Why a lane whose strategy has come to its end is over: one sentence."""
+    whole = lane.tree.trunk + lane.budget
+    if lane.text_ended and not lane.written:
+        return "The text was ended by hand."
+    if lane.text_ended:
+        own = lane.tree.tokens[lane.tip] in lane.eos
+        return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
+    if lane.budget + lane.given == lane.limits.max_new_tokens:
+        return f"Reached max_new_tokens = {lane.limits.max_new_tokens}."
+    if whole == lane.parameters.get("max_length"):
+        return f"Reached max_length = {whole}, prompt and text together."
+    return f"The model's context of {whole:,} tokens is full."
