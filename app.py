@@ -25,6 +25,10 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--draft", default=DRAFT, help="draft model, the same kinds of name; none for no draft"
     )
+    parser.add_argument(
+        "--heads", action="append", default=[], metavar="FOLDER",
+        help="trained heads for these two models, see docs/heads.md (may be given several times)",
+    )  # fmt: skip
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
         "--models",
@@ -90,7 +94,7 @@ def make(options: argparse.Namespace):
     if options.run_code:
         sandbox.allow_unsealed()
     draft = None if options.draft == "none" else options.draft
-    loader = Loader(options.model, draft, options.device, options.allowed)
+    loader = Loader(options.model, draft, options.device, options.allowed, options.heads)
     demo, launch = build(Runs(lane_maker(loader)), loader, options.access)
     return demo, launch, loader
 

@@ -8,6 +8,7 @@ import asyncio
 
 from decoders import begin as beginnings
 from decoders.trace import Trace
+from explorer.lanes import CALLBACKS
 from explorer.loading import Loader
 from explorer.page_requests import Branch
 from explorer.requests import MAX_NEW_TOKENS, new_tokens, said
@@ -48,7 +49,7 @@ def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
         from decoders.lane import Lane, Limits  # torch is there by now
 
         same = (trace.strategy, trace.prompt, models, trace.parameters, trace.seed)
-        lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin)
+        lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin, callbacks=CALLBACKS)
         chosen.lanes.add(lane)
         return lane
 

@@ -6,6 +6,7 @@ Exit status 0 on success; 2 on unusable arguments, with one line that says what 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from decoders import registry
@@ -13,7 +14,7 @@ from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import experiments, papers, sandbox, shipped
 from explorer.requests import MAX_LANES
-from explorer.summary import summary
+from explorer.summary import sequences, summary
 from visualizers.costs import strip
 
 PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
@@ -39,15 +40,29 @@ def parser() -> Parser:
 
     run = commands.add_parser("run", help="decode one prompt with one strategy")
     decoding_options(run)
+    run.add_argument("--figure", metavar="VIEW", help="write a figure to --out: beam_tree, entropy ...")
+    run.add_argument("--graph", metavar="KIND", help="write a graph to --out: tokens, drafts, lattice ...")
     compare = commands.add_parser("compare", help="decode one prompt with several strategies, side by side")
     decoding_options(compare)
 
     models = commands.add_parser("models", help="list the models that come with the project and their facts")
     models.add_argument("--json", action="store_true", help="as one JSON list")
 
-    train = commands.add_parser("train", help="train one of these models anew; goes on where it was cut off")
-    train.add_argument("recipe", metavar="RECIPE", help="name of the model, for example llama-tiny-draft")
-    train.add_argument("--corpus", type=Path, required=True, metavar="FOLDER", help="with stories/*.txt")
+    train = commands.add_parser(
+        "train",
+        help="train one of these models, or a head for your own; goes on where it was cut off",
+    )
+    train.add_argument(
+        "recipe", metavar="RECIPE",
+        help=f"name of the model, for example llama-tiny-draft; or a head: {', '.join(shipped.OWN_HEADS)}",
+    )  # fmt: skip
+    train.add_argument("--corpus", type=Path, metavar="FOLDER", help="with stories/*.txt, for a model")
+    train.add_argument("--model", metavar="M", help="the target that a head is for: a folder or Hub id")
+    train.add_argument("--draft", metavar="M", help="the draft model before it, where the head needs one")
+    train.add_argument(
+        "--texts", type=Path, metavar="PATH", help="a text file or a folder of them, for a head"
+    )
+    train.add_argument("--out", type=Path, metavar="FOLDER", help="where a head is written")
     train.add_argument(
         "--work", type=Path, default=Path("training"), metavar="FOLDER",
         help="for tokenizer and checkpoints, which are not shipped (default: training)",
@@ -107,6 +122,10 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
         "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
     command.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DRAFT})")
+    command.add_argument(
+        "--heads", action="append", default=[], metavar="FOLDER",
+        help="trained heads for these models (see train); may be given several times",
+    )  # fmt: skip
     command.add_argument(
         "--set", dest="lanes", action=InOrder, metavar="KEY=VALUE",
         help="a parameter of the strategy before it",
@@ -174,7 +193,9 @@ def run(options: argparse.Namespace) -> None:
     if len(lanes) != 1:
         raise ValueError("run takes one --strategy; to see several side by side, use compare.")
     prompt, (trace,) = decode(options, lanes)
-    if options.out:
+    if options.figure or options.graph:
+        save_other(trace, options)
+    elif options.out:
         save(options.out, prompt, options, [trace])
     if options.json:
         print(json.dumps(summary(trace)))
@@ -225,21 +246,16 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
         raise ValueError("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
-    from decoders.search.constraints import give_syntax
-    from decoders.search.values import give_tests
-    from explorer.lanes import check_tests
-    from explorer.tasks.own_syntax import allowed
-    from explorer.tasks.own_tests import pass_rate
+    from explorer.lanes import CALLBACKS, check_tests
 
-    give_tests(pass_rate)
-    give_syntax(allowed)
     for lane in lanes:
         check_tests(registry.get(lane["strategy"]), lane["parameters"], prompt)
     needs = {role for lane in lanes for role in registry.get(lane["strategy"]).needs}
-    models = load_models(options.model, options.draft, tuple(needs), options.device)
+    models = load_models(options.model, options.draft, tuple(needs), options.device, options.heads)
     ids, limits = models["target"].encode(prompt), Limits(max_new_tokens=options.max_new_tokens)
     return prompt, [
-        Lane(lane["strategy"], ids, models, lane["parameters"], lane["seed"], limits).run() for lane in lanes
+        Lane(one["strategy"], ids, models, one["parameters"], one["seed"], limits, callbacks=CALLBACKS).run()
+        for one in lanes
     ]
 
 
@@ -257,18 +273,40 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
         out.write_bytes(pack(container(traces, setup), compressed=out.suffix == ".gz"))
 
 
+def save_other(trace: Trace, options: argparse.Namespace) -> None:
+    """Writes a figure or a graph of the trace. Raises ValueError with one sentence for what cannot be."""
+    from visualizers import figures, graphs
+
+    if options.out is None:
+        raise ValueError("--figure and --graph write a file; name one with --out, such as beams.html.")
+    if options.figure:
+        figures.save(trace.figure(options.figure), options.out)
+    else:
+        graphs.save(trace.graph(options.graph), options.out)
+
+
 def tell(prompt: str, trace: Trace) -> None:
-    """Prints the text, what it cost, and why it ended."""
-    print(prompt + trace.text())
+    """Prints the text, or all texts that were asked for, what it cost, and why it ended."""
+    texts = sequences(trace)
+    if len(texts) == 1:
+        print(prompt + trace.text())
+    else:
+        for place, one in enumerate(texts, 1):
+            score = "" if one["score"] is None else f" ({one['score']:.4f})"
+            print(f"{place}.{score} {prompt}{one['text']}")
     print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
     print(trace.ended)
 
 
-def load_models(model: str, draft: str | None, needs: tuple[str, ...], device: str) -> dict:
-    """The models by role that a strategy needs. Raises ValueError with one sentence."""
+def load_models(
+    model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
+) -> dict:
+    """The models by role that a strategy needs, with heads of one's own. Raises ValueError with one
+    sentence.
+    """
     from transformers.utils import logging
 
-    from decoders.models import check_pair, load
+    from decoders.models import add_heads, check_pair, load
 
     logging.disable_progress_bar()
     models = {"target": load(model, device)}
@@ -277,6 +315,7 @@ def load_models(model: str, draft: str | None, needs: tuple[str, ...], device: s
             raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
         models["draft"] = load(draft or DRAFT, device)
         check_pair(models["target"], models["draft"])
+    add_heads(models, heads)
     return models
 
 

@@ -235,7 +235,7 @@ class Facts:
         removed = offers.removed(before, offer) if before is not None and offer.view == "processed" else None
         return {
             "view": offer.view,
-            "title": offers.title(offer, self.trace.parameters, each),
+            "title": offers.title(offer, self.trace.shaping, each),
             "entropy": offer.entropy / math.log(2),
             "rows": rows,
             "rest": max(0.0, 1.0 - math.fsum(p for _, p in kept)),

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+from decoders.callbacks import Callbacks
 from explorer import sandbox
 from explorer.loading import Loader, share_cores
 from explorer.slices import between
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
+
+CALLBACKS = Callbacks(pass_rate, allowed, between)  # of lanes of the app, the CLI and the experiments
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:
@@ -16,13 +19,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         chosen = loader.find(request.get("models"))
         models = chosen.wait()
         from decoders.lane import Lane, Limits  # torch is there by now
-        from decoders.limits import give_way
-        from decoders.search.constraints import give_syntax
-        from decoders.search.values import give_tests
 
-        give_tests(pass_rate)
-        give_syntax(allowed)
-        give_way(between)
         share_cores(models)
         prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
         limits = Limits(max_new_tokens=request["max_new_tokens"])
@@ -30,7 +27,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
         for lane in request["lanes"]:
             try:
                 wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
-                lanes.append(Lane(*wanted, begin=lane.get("begin")))
+                lanes.append(Lane(*wanted, begin=lane.get("begin"), callbacks=CALLBACKS))
                 check_tests(lanes[-1].strategy, lanes[-1].parameters, said_before(lanes[-1]))
             except ValueError as error:
                 for made in lanes:

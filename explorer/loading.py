@@ -13,6 +13,7 @@ import queue
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 
 from decoders.names import locate
 from explorer.requests import Choice
@@ -75,13 +76,20 @@ class ModelSet:
 class Loader(ModelSet):
     """The set that the app was started with, and the others by what was chosen.
 
-    allowed: the names that people may choose; None for any folder and any Hub id.
+    allowed: the names that people may choose; None for any folder and any Hub id. heads: folders of trained
+    heads for the models that the app was started with.
     """
 
     def __init__(
-        self, target: str, draft: str | None, device: str = "auto", allowed: frozenset[str] | None = None
+        self,
+        target: str,
+        draft: str | None,
+        device: str = "auto",
+        allowed: frozenset[str] | None = None,
+        heads: Sequence[str] = (),
     ):
         super().__init__(Choice(target, draft, "auto", device))
+        self.heads = heads
         self.allowed = None if allowed is None else allowed | frozenset(self.names.values())
         self.sets: dict[Choice, ModelSet] = {self.choice: self}
         self.queue: queue.Queue[ModelSet] = queue.Queue()
@@ -172,7 +180,7 @@ class Loader(ModelSet):
         """Loads one set; never raises."""
         began = time.monotonic()
         try:
-            from decoders.models import check_pair, load
+            from decoders.models import add_heads, check_pair, load
             from decoders.registry import strategies
 
             strategies()
@@ -185,6 +193,8 @@ class Loader(ModelSet):
                 models[role].facts()  # tries its engine out
             if "draft" in models:
                 check_pair(models["target"], models["draft"])
+            if wanted is self:
+                add_heads(models, self.heads)
             wanted.models = {role: models[role] for role in choice.names}
             took = f"in {time.monotonic() - began:.1f} s" if missing else "already"
             wanted.settle("ready", f"Models loaded {took}.")

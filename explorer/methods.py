@@ -298,7 +298,7 @@ def picture(name: str) -> dict:
     if not file_of(name).exists():
         raise ValueError(f"No run is stored for {strategy.title}; python -m explorer.stored records one.")
     trace: Trace = load(file_of(name))
-    header = Header(trace.prompt, trace.vocabulary, trace.parameters, trace.title)
+    header = Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title)
     head, steps = deltas(strategy.views[0], header, trace.steps)
     return {"head": head, "deltas": steps}
 

@@ -13,7 +13,8 @@ from typing import Any
 _soon = ThreadPoolExecutor(4, thread_name_prefix="answers")
 _any = json.JSONEncoder(separators=(",", ":")).encode
 _finite = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-DEPTH = 6  # levels that are taken apart: down to a mark of an answer, or to an event of a trace
+DEPTH = 5  # levels that are taken apart: down to a step's marks in an answer, or to its events in a trace
+PIECE = 64  # of those, as many as one call of the C encoder takes
 
 
 async def soon(work: Callable, *arguments: Any) -> Any:
@@ -27,9 +28,12 @@ def encoded(value: Any, finite: bool = False, depth: int = DEPTH) -> str:
     It lets other threads run in between: one call for the whole would hold Python's lock until its end.
     """
     text = _finite if finite else _any
-    if depth and isinstance(value, list | tuple):
+    if depth == 1 and isinstance(value, list | tuple):
+        pieces = [text(value[at : at + PIECE])[1:-1] for at in range(0, len(value), PIECE)]
+        return "[" + ",".join(pieces) + "]"
+    if depth > 1 and isinstance(value, list | tuple):
         return "[" + ",".join([encoded(one, finite, depth - 1) for one in value]) + "]"
-    if depth and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+    if depth > 1 and isinstance(value, dict) and all(isinstance(key, str) for key in value):
         pairs = [f"{text(key)}:{encoded(one, finite, depth - 1)}" for key, one in value.items()]
         return "{" + ",".join(pairs) + "}"
     return text(value)

@@ -107,9 +107,13 @@ class Inspect(OfLane):
 
 
 class Save(OfRun):
-    """`lane`: None for the whole run; `views`: what each lane of the page shows."""
+    """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
+    figure.
+    """
 
-    form: Literal["trace", "run", "page", "costs"]
+    form: Literal["trace", "run", "page", "costs", "figure"]
+    step: Whole | None = None
+    look: Literal["light", "dark"] = "light"
     lane: Whole | None = None
     views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
 

@@ -8,6 +8,7 @@ import asyncio
 import secrets
 
 from explorer.branching import models_of
+from explorer.lanes import CALLBACKS
 from explorer.loading import Loader
 from explorer.page_requests import CountOn, Prove
 from explorer.requests import said
@@ -62,9 +63,9 @@ def begin(runs: Runs, loader: Loader, request: Prove):
     for what, value, (low, high) in (("seeds", samples, SAMPLES), ("tokens", length, LENGTHS)):
         if not low <= value <= high:
             raise ValueError(f"A proof takes {low:,} to {high:,} {what}, not {value:,}.")
-    if "temperature" not in trace.parameters:
+    if "temperature" not in trace.parameters or "do_sample" in trace.parameters:
         raise ValueError(
-            f"{trace.title} has no temperature: it does not draw its text from the target's law."
+            f"{trace.title} does not draw its text from the target's law, so nothing is to be proved."
         )
     models = models_of(trace, loader.find(run.models).wait())
     parameters = {**trace.parameters, "temperature": request.temperature}
@@ -73,6 +74,7 @@ def begin(runs: Runs, loader: Loader, request: Prove):
     def make():
         from decoders.proof import Proof  # torch is there by now
 
-        return Proof(trace.strategy, trace.prompt, models, parameters, length, samples, with_broken)
+        same = (trace.strategy, trace.prompt, models, parameters)
+        return Proof(*same, length, samples, with_broken, CALLBACKS)
 
     return runs.on_worker(make).result()

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
+from decoders.model_defaults import listed
 from decoders.trace import Step, Trace
 from explorer.folds import Fold
 from explorer.kept import step_bytes
@@ -115,6 +116,8 @@ def answer(run: Run, cursors: list[dict], most: int | None = None, known: str = 
             "ended": trace.ended if record.lane is None else None,
             "problem": record.problem or fold.problem,
         }
+        if trace.model_defaults:
+            lane["model_defaults"] = listed(trace.model_defaults)
         if cursor["ops"] <= 0:
             lane["head"] = fold.head
         if cursor["rows"] <= 0:

@@ -6,6 +6,7 @@ Knows runs and the forms of files; nothing of how the page offers them.
 import asyncio
 import base64
 
+from decoders.trace import Trace
 from explorer.container import container, named, pack, settings, unpack
 from explorer.loading import Loader
 from explorer.page_requests import Open, Save
@@ -18,18 +19,19 @@ from visualizers.cost_table import cost_table
 
 MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
 FORMS = {"trace": ("trace.json.gz", "application/gzip"), "run": ("run.json.gz", "application/gzip"),
-         "page": ("page.html", "text/html"), "costs": ("costs.csv", "text/csv")}  # fmt: skip
+         "page": ("page.html", "text/html"), "costs": ("costs.csv", "text/csv"),
+         "figure": ("figure.html", "text/html")}  # fmt: skip
 
 
 def functions(runs: Runs, loader: Loader) -> list:
     """The server functions, see `explorer.page.server_functions`."""
 
     async def explorer_save(request: Save) -> str:
-        """`{run, form, lane, views}` gives `{name, type, data}`, data in base64: see `saved`."""
+        """`{run, form, lane, views, step, look}` gives `{name, type, data}`, data in base64: see `saved`."""
 
         async def save() -> dict:
             run = runs.find(request.run)
-            return await asyncio.to_thread(saved, runs, run, request.form, request.lane, request.views)
+            return await asyncio.to_thread(saved, runs, run, request)
 
         return await said(save())
 
@@ -40,16 +42,13 @@ def functions(runs: Runs, loader: Loader) -> list:
     return [explorer_save, explorer_open]
 
 
-def saved(
-    runs: Runs, run: Run, form: str, lane: int | None, views: list[str | None] | None = None
-) -> dict:
+def saved(runs: Runs, run: Run, request: Save) -> dict:
     """A file of the whole run, or of one lane of it, as far as it has come: `{name, type, data}`.
 
-    `form`: trace (of one lane), run, page or costs; `views`: what each lane of the page shows. Raises
-    ValueError with one sentence.
+    A trace and a figure are of one lane. Raises ValueError with one sentence.
     """
-    traces = runs.snapshot(run)
-    if lane is not None and lane >= len(traces) or form == "trace" and lane is None:
+    traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
+    if lane is not None and lane >= len(traces) or form in ("trace", "figure") and lane is None:
         raise ValueError("There is no such lane in this run; choose one that was decoded.")
     shows = views if views is not None and len(views) == len(traces) else [None] * len(traces)
     numbers = range(len(traces)) if lane is None else [lane]
@@ -62,6 +61,7 @@ def saved(
         "trace": lambda: pack(chosen[0].to_json()),
         "run": lambda: pack(container(chosen, setup)),
         "page": lambda: replay_html(chosen, setup).encode(),
+        "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
@@ -70,6 +70,14 @@ def saved(
         "type": kind,
         "data": base64.b64encode(made[form]()).decode(),
     }
+
+
+def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
+    """A view of a lane as one HTML file that draws itself with Plotly."""
+    from visualizers import figures  # only where one is asked for: plotly takes its time to load
+
+    at = None if step is None else min(step, len(trace.steps))
+    return figures.page(trace.figure(view, at, look)).encode()
 
 
 def filename(prompt: str, lane: int | None, ending: str) -> str:

@@ -11,10 +11,18 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from decoders.names import SHIPPED, kind
+from decoders.names import SHIPPED, kind, locate
 
 RECIPES = SHIPPED.parent / "recipes"
+WORDS = {"model": "target", "draft": "draft model", "texts": "texts", "out": "folder"}  # of options
 FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
+# heads that can be trained on one's own models, and what each needs besides the target: own_heads.py there
+OWN_HEADS = {
+    "acceptance": ("draft", "texts"),
+    "judge": ("draft",),
+    "outlook": ("draft", "texts"),
+    "kangaroo": ("texts",),
+}
 
 
 def recipes() -> list[str]:
@@ -73,16 +81,36 @@ def list_models(options: argparse.Namespace) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
-    """Runs one recipe, `options.recipe`: its `main` gets corpus, work and million_tokens. Raises ValueError
-    with one sentence if there is no such recipe or no such corpus.
+    """Runs one recipe, `options.recipe`: its `main` gets corpus, work and million_tokens; or trains one of
+    OWN_HEADS on one's own models. Raises ValueError with one sentence if there is no such recipe or what it
+    needs was not named.
     """
     name = options.recipe.replace("_", "-")
-    if name not in recipes():
-        raise ValueError(f"There is no recipe {options.recipe!r}; choose one of: {', '.join(recipes())}.")
-    check_corpus(options.corpus)
     if options.million_tokens is not None and not options.million_tokens > 0:
         raise ValueError(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
+    if name in OWN_HEADS:
+        check_own_head(name, options)
+        script("own_heads").main(options)
+        return
+    if name not in recipes():
+        raise ValueError(
+            f"There is no recipe {options.recipe!r}, and no such head for your own models "
+            f"({', '.join(OWN_HEADS)}); choose one of: {', '.join(recipes())}."
+        )
+    if options.corpus is None:
+        raise ValueError(f"The recipe {name} reads a corpus; name its folder with --corpus.")
+    check_corpus(options.corpus)
     script(name.replace("-", "_")).main(options)
+
+
+def check_own_head(name: str, options: argparse.Namespace) -> None:
+    """Raises ValueError with one sentence unless all is named that training this head needs."""
+    for needed in ("model", *OWN_HEADS[name], "out"):
+        if getattr(options, needed) is None:
+            raise ValueError(f"To train the head {name}, name its {WORDS[needed]} with --{needed}.")
+    for model in (options.model, options.draft):
+        if model is not None:
+            locate(model)
 
 
 def measure(options: argparse.Namespace) -> None:

@@ -3,11 +3,17 @@
 Knows traces only.
 """
 
+from decoders.search.hypotheses import returned
 from decoders.trace import Trace
 
 
 def summary(trace: Trace) -> dict:
-    """`{strategy, parameters, prompt_tokens, output_tokens, text, totals, metrics, badge, ended}`."""
+    """`{strategy, parameters, prompt_tokens, output_tokens, text, totals, metrics, badge, ended, sequences}`.
+
+    sequences: `{output_tokens, text, score}` of each text that a strategy with num_return_sequences returns,
+    best first; the output alone, without a score, for all others. `model_defaults`, if there are any: the
+    processors that came from the model.
+    """
     return {
         "strategy": trace.strategy,
         "parameters": trace.parameters,
@@ -18,4 +24,15 @@ def summary(trace: Trace) -> dict:
         "metrics": trace.costs.metrics(),
         "badge": trace.badge,
         "ended": trace.ended,
+        "sequences": sequences(trace),
+        **({"model_defaults": trace.model_defaults} if trace.model_defaults else {}),
     }
+
+
+def sequences(trace: Trace) -> list[dict]:
+    """The texts that a lane returns, best first."""
+    found = returned(trace) if "num_return_sequences" in trace.parameters else []
+    return [
+        {"output_tokens": tokens, "text": trace.text(tokens), "score": score}
+        for tokens, score in found or [(trace.output(), None)]
+    ]

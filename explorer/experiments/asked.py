@@ -9,6 +9,7 @@ from decoders.registry import strategies
 from decoders.trace import Trace
 from explorer.benchmarks import PROMPTS
 from explorer.experiments import Models
+from explorer.lanes import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, problems
 from visualizers.lane_facts import LaneFacts
 
@@ -48,7 +49,7 @@ def lossless() -> list[str]:
 def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int = 0, **parameters) -> Trace:
     """The trace of one lane, up to `tokens` new tokens."""
     ids = models["target"].encode(prompt)
-    return Lane(strategy, ids, models, parameters, seed, Limits(tokens)).run()
+    return Lane(strategy, ids, models, parameters, seed, Limits(tokens), callbacks=CALLBACKS).run()
 
 
 def said(models: Models, tokens: Sequence[int]) -> str:

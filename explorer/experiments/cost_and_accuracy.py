@@ -10,13 +10,11 @@ test on these.
 from dataclasses import dataclass
 from statistics import fmean
 
-from decoders.lane import Lane, Limits
-from decoders.search.values import give_tests, unscored
+from decoders.search.values import unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.asked import said
+from explorer.experiments.asked import decoded, said
 from explorer.experiments.figures import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from explorer.tasks.own_tests import pass_rate
 from visualizers.reliability import wilson
 
 PAPERS = ()
@@ -64,9 +62,7 @@ class Answer:
 
 def answer(models: Models, strategy: str, parameters: dict, problem: Problem) -> Answer:
     """One lane on one problem."""
-    target = models["target"]
-    lane = Lane(strategy, target.encode(problem.prompt), models, parameters, 0, Limits(TOKENS))
-    trace = lane.run()
+    trace = decoded(models, strategy, problem.prompt, TOKENS, **parameters)
     told = trace.costs.totals()
     right = TASKS[problem.task].check(problem, said(models, trace.output())).right
     return Answer(right, told["target_forwards"], told["target_tokens"])
@@ -98,7 +94,6 @@ def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]
 
 def run(models: Models) -> Result:
     """A row a setting, over all tasks; a curve for each family with several settings, and greedy."""
-    give_tests(pass_rate)
     plain: dict[str, list[Answer]] = {}
     rows, lines = [], []
     columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]

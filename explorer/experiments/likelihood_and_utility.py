@@ -11,15 +11,14 @@ beam search, which asks nobody?
 from collections.abc import Callable
 from statistics import fmean
 
+from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
-from decoders.search import values
 from decoders.search.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import own_logprob, prompts, said
 from explorer.experiments.figures import spearman
 from explorer.experiments.pictures import Cloud, Clouds, fitted
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from explorer.tasks.own_tests import pass_rate
 
 PAPERS = ("language-model-decoding-as-likelihood-utility-alignment",)
 COUNT, EACH, TOKENS = 20, 6, 48  # problems of a task, candidates of each way
@@ -70,8 +69,9 @@ def aligned(
 
 def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool:
     """Whether one lane answers a problem, its scorer asking an oracle."""
-    values.give_tests(lambda prompt, written: float(problem.answer.strip().startswith(written.strip())))
-    trace = Lane(strategy, models["target"].encode(problem.prompt), models, given, 0, Limits(TOKENS)).run()
+    oracle = Callbacks(lambda _, written: float(problem.answer.strip().startswith(written.strip())))
+    prompt = models["target"].encode(problem.prompt)
+    trace = Lane(strategy, prompt, models, given, 0, Limits(TOKENS), callbacks=oracle).run()
     return TASKS[problem.task].check(problem, said(models, trace.output())).right
 
 
@@ -103,7 +103,6 @@ def run(models: Models) -> Result:
             for noise in NOISE
         ]
         lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
-    values.give_tests(pass_rate)
     says = [*summed_up(rows), *(crossing(line, plain) for line in lines[1:])]
     columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)

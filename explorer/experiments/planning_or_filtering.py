@@ -10,7 +10,6 @@ draw while it reads no more tokens than planning did on the same problem, with s
 import math
 from statistics import fmean, stdev
 
-from decoders.search.values import give_tests
 from decoders.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
@@ -77,7 +76,6 @@ def row(way: str, rollouts: int, found: list[Graded], drawn: list[list[Graded]])
 
 def run(models: Models) -> Result:
     """A row for each way and number of rollouts, and curves over the tokens read."""
-    give_tests(pass_rate)
     asked = problems(TASK, COUNT, HELD_OUT_SEED)
     drawn = [filtered(models, problem) for problem in asked]
     rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]

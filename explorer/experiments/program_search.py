@@ -12,15 +12,11 @@ import random
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from decoders.search.constraints import give_syntax
 from decoders.search.treecoder import DECODERS
-from decoders.search.values import give_tests
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
 from explorer.experiments.pictures import Board
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from explorer.tasks.own_syntax import allowed
-from explorer.tasks.own_tests import pass_rate
 from visualizers.reliability import wilson
 
 PAPERS = ("treecoder",)
@@ -116,8 +112,6 @@ def staircase(points: list[list[float]]) -> list[list[float]]:
 
 def run(models: Models) -> Result:
     """A row a configuration, best first; every configuration's cost and accuracy as a picture."""
-    give_tests(pass_rate)
-    give_syntax(allowed)
     asked = problems(TASK, VALIDATION + TEST, HELD_OUT_SEED)
     tried = optimised(models, asked[:VALIDATION])
     reported = {}

@@ -8,7 +8,7 @@ one guess alone would allow, yet each rule stops short of what optimal transport
 import torch
 
 from decoders.distributions import probabilities, residual
-from decoders.speculative.kseq import division
+from decoders.speculative.kseq import ceiling, division
 from decoders.speculative.recursive_rejection import without
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
@@ -39,18 +39,6 @@ def kseq(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
     """The same of K-SEQ with its best rho."""
     _, beta = division(p, q, count)
     return 1.0 - (1.0 - beta) ** count
-
-
-def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The most that any rule reaches that keeps the law p [V], given `count` independent draws from q [V].
-
-    By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
-    x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
-    """
-    order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
-    zero = p.new_zeros(1)
-    kept, drawn = (torch.cat([zero, law[order].cumsum(0)]) for law in (p, q))
-    return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
 
 
 def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: torch.Generator) -> float:
