@@ -45,6 +45,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         button.focus();
         button.click();
       });
+      this.bar.sections.hidden = this.sections.size < 2; // a saved page has one
       this.showSection("decode");
       this.arrange();
       this.status();

@@ -114,6 +114,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   }
 
   page.addPart((app) => {
+    if (app.data.saved) return; // what is stored lies with the app
     const experiments = new Experiments(app);
     app.addSection("experiments", "Experiments", experiments.element, () => experiments.shown());
   });

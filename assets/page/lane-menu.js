@@ -26,6 +26,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const entries = [
       ["Save trace", "The lane's record as data (.json.gz), to be opened again here", decoded("trace")],
       app.data.saved ? null : ["Save page", "One HTML file that replays this lane from the disk", decoded("page")],
+      app.data.saved ? null : ["Save figure", "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera", decoded("figure")],
       ["Picture (PNG)", "What is on the screen of this lane", () => page.savePicture(lane, "png")],
       ["Picture (SVG)", "The same as lines and letters, for print", () => page.savePicture(lane, "svg")],
     ].filter(Boolean);
@@ -38,7 +39,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     });
     const list = h("div", { class: "lane-menu", role: "menu", "aria-label": "Save this lane", hidden: true }, ...items);
     const button = h("button", { type: "button", class: "dots", "aria-label": "Save this lane", "aria-haspopup": "menu",
-      "aria-expanded": "false", title: "Save this lane: trace, page, picture", onclick: () => open(list.hidden) }, "⋯");
+      "aria-expanded": "false", title: "Save this lane: trace, page, figure, picture", onclick: () => open(list.hidden) }, "⋯");
 
     function open(shown) {
       if (shown === !list.hidden) return;

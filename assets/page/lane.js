@@ -275,7 +275,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.chips.feed(rows.map((row, i) => ({ step: this.rows.length + i, ops: row.chips })));
       this.dirty = this.dirty || rows.length > 0;
       for (const row of rows) this.rows.push({ cost: row.cost, t: row.t, target_tokens: row.target_tokens, seconds: row.seconds, wall: row.wall });
-      this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem };
+      this.answerState = { badge: answer.badge, ended: answer.ended, problem: answer.problem, own: answer.model_defaults };
     }
 
     // Draws the lane after its first `count` steps.
@@ -288,11 +288,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       }
       this.shown = count;
       this.dirty = false;
-      const { badge, ended, problem } = this.answerState;
+      const { badge, ended, problem, own } = this.answerState;
       this.badge.hidden = !badge;
       const after = this.setup.begin ? " after ⚑" : ""; // what stands before was given and promises nothing
-      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + badge + after : "";
-      this.badge.title = (this.app.data.badges || {})[badge] || "";
+      this.badge.textContent = badge ? (badge === "relaxed" ? "≈ " : "✓ ") + badge + (own ? ", " + own : "") + after : "";
+      this.badge.title = ((this.app.data.badges || {})[badge] || "") + (own ? ". The model's own generation settings apply: " + own + "." : "");
       this.ended.textContent = problem || (count === this.rows.length && ended) || "";
       this.ended.title = this.ended.textContent;
       this.ended.classList.toggle("wrong", Boolean(problem));

@@ -9,7 +9,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const MARKS = { resampled: "◆", bonus: "★", forced: "⚑", tolerated: "≈" };
   const WORDS = { chosen: "chosen", live: "not final yet", prompt: "prompt", tolerated: "accepted though not the target's best" };
 
-  const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before" };
+  const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before",
+    green: "green: the watermark's key prefers this token here", red: "red: not among the tokens that the watermark's key prefers here" };
 
   let made = 0; // lists on this page, so that every token has an id of its own
 
@@ -191,6 +192,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
       element.classList.toggle("dp-copied", mark.span === "copied");
       element.classList.toggle("dp-matched", mark.span === "matched");
+      element.classList.toggle("dp-green", mark.span === "green");
+      element.classList.toggle("dp-red", mark.span === "red");
       element.title = SPANS[mark.span] || "";
       element.setAttribute("aria-label", spoken(mark));
       element.replaceChildren();

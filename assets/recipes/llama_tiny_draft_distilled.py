@@ -10,6 +10,7 @@ import torch
 import training
 from causal import finish, stage
 from corpus import ROW, Texts, prepare, story_rows, task_rows
+from modules import write_rows
 from training import compiled, trained
 from transformers import LlamaForCausalLM
 
@@ -21,32 +22,20 @@ TEMPERATURES = (0.0, 0.5, 1.0)  # it is asked for guesses at all of them
 BATCH, PROMPT = 64, 24
 
 
-@torch.no_grad()
 def own_text(
     target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
 ) -> np.ndarray:
     """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
     kept in `work`, by its weights, from where a run that was cut off, or another recipe, goes on.
     """
-    chance = {"do_sample": True, "top_k": 0, "temperature": temperature}
-    drawn = chance if temperature else {"do_sample": False}
     path = work / f"own-text-{temperature:g}-{weights_sha256(training.MODELS / TARGET)[:8]}.npy"
-    target.eval()
-    rows = [np.load(path)] if path.exists() else []
-    while (written := sum(map(len, rows))) * ROW < tokens:
-        torch.manual_seed(written)
-        stories = story_rows(texts.stories, written * ROW, batch * 3 // 4)
-        tasks, _ = task_rows(texts.tokenizer, f"own {written * ROW}", batch // 4)
-        begun = torch.cat([stories, tasks])[:, :PROMPT].to(target.device)
-        wrote = target.generate(
-            input_ids=begun, attention_mask=torch.ones_like(begun), eos_token_id=None, **drawn,
-            max_new_tokens=ROW - PROMPT, min_new_tokens=ROW - PROMPT,
-            cache_implementation="static", disable_compile=True,  # twice as fast: nothing grows
-        )  # fmt: skip
-        rows.append(wrote.cpu().numpy().astype(np.int16))
-        np.save(path, np.concatenate(rows))
-        print(f"{sum(map(len, rows)) * ROW / 1e6:.2f} M tokens of the target's own", flush=True)
-    return np.concatenate(rows)
+
+    def begin(written: int) -> torch.Tensor:
+        stories = story_rows(texts.stories, written, batch * 3 // 4)
+        tasks, _ = task_rows(texts.tokenizer, f"own {written}", batch // 4)
+        return torch.cat([stories, tasks])[:, :PROMPT]
+
+    return write_rows(target, begin, path, tokens, temperature)
 
 
 def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):

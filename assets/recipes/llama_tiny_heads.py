@@ -44,25 +44,22 @@ def check_tokenizer(texts: Texts, source: Path) -> None:
         )
 
 
-def ship(
-    name: str,
+def write_training(
+    folder: Path,
     modules: dict[str, DraftModule],
     model: torch.nn.Module,
-    texts: Texts,
+    held: torch.Tensor,
     curve: training.Curve,
-    source: Path,
 ) -> None:
-    """Writes the modules, their loss curves with pictures, and facts: sizes, losses of all held-out rows."""
-    folder = training.MODELS / name
+    """Writes the modules' loss curves with pictures, and facts: sizes, losses of all held-out rows."""
     layers = tuple({layer for module in modules.values() for layer in module.reads})
-    taps = (take_taps(model, rows.to(model.device), layers) for rows in texts.held.split(BATCH))
+    taps = (take_taps(model, rows.to(model.device), layers) for rows in held.split(BATCH))
     losses = held_out_losses(modules, taps)
-    files.save(folder, modules, TARGET, source, texts.tokenizer)
     columns = [f"{name}_{part}_loss" for part in ("training", "held_out") for name in modules]
     saved = training.save_curve(folder, ["million_tokens", *columns], curve)
     for at, kind in enumerate(modules, 1):
         own = [(row[0], row[at], row[at + len(modules)]) for row in saved]
-        (folder / f"loss-{kind}.svg").write_text(loss_picture(own, f"{name}: loss of {kind}"), "utf-8")
+        (folder / f"loss-{kind}.svg").write_text(loss_picture(own, f"{folder.name}: loss of {kind}"), "utf-8")
     parts = {kind: sum(p.numel() for p in module.parameters()) for kind, module in modules.items()}
     facts = {
         "parameters": sum(parts.values()),
@@ -71,7 +68,6 @@ def ship(
         "held_out_losses": {name: round(loss, 4) for name, loss in zip(modules, losses, strict=True)},
     }
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
-    check.write(folder)
 
 
 def train(
@@ -89,7 +85,10 @@ def train(
     modules = {module.kind: module.to(model.device) for module in made(Target.of(model))}
     held = texts.held[:VALIDATION_ROWS]
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
-    ship(name, modules, model, texts, curve, source)
+    folder = training.MODELS / name
+    files.save(folder, modules, TARGET, source, texts.tokenizer)
+    write_training(folder, modules, model, texts.held, curve)
+    check.write(folder)
 
 
 def main(args: Namespace) -> None:

@@ -5,15 +5,17 @@ text.
 
 import random
 from argparse import Namespace
+from pathlib import Path
 
 import torch
 import training
 from corpus import read_stories
-from modules import ship_scorer, train_scorer, work_of
-from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
+from modules import frozen, ship_scorer, train_scorer, work_of
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from decoders.heads import Outlook, Taps, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME, UNASKED
+from decoders.models import LoadedModel
 from explorer.tasks import TASKS
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-outlook"
@@ -23,21 +25,22 @@ TEXTS, PROMPT, WRITTEN, WRITERS = 256, 16, 96, 64  # WRITERS: texts that are wri
 BATCH, HELD_OUT = 64, 8
 
 
-@torch.no_grad()
-def greedy_texts(
-    target: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, stories: list[str]
-) -> torch.Tensor:
-    """Texts [TEXTS, PROMPT + WRITTEN]: what the target writes greedily after beginnings of stories and
-    problems.
-    """
+def beginnings(tokenizer: PreTrainedTokenizerFast, stories: list[str]) -> list[list[int]]:
+    """Beginnings of stories and problems, PROMPT tokens of each, shuffled."""
     rng = random.Random(0)
     problems = [TASKS[rng.choice(list(TASKS))].make(rng) for _ in range(8 * TEXTS)]
     asked = [p.prompt + p.answer for p in problems]
     cut = (tokenizer(text)["input_ids"][:PROMPT] for text in (*stories[: 3 * TEXTS], *asked))
     begun = [ids for ids in cut if len(ids) == PROMPT]
     rng.shuffle(begun)
+    return begun
+
+
+@torch.no_grad()
+def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tensor:
+    """Texts [TEXTS, PROMPT + WRITTEN], fewer if not as many are begun: what the target writes greedily."""
     found = []
-    for at in range(0, TEXTS, WRITERS):
+    for at in range(0, min(TEXTS, len(begun)), WRITERS):
         ids = torch.tensor(begun[at : min(at + WRITERS, TEXTS)], device=target.device)
         wrote = target.generate(
             input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False,
@@ -62,7 +65,7 @@ def fates(guessed: torch.Tensor) -> torch.Tensor:
 
 @torch.no_grad()
 def asked_places(
-    head: Outlook, target: LlamaForCausalLM, draft: LlamaForCausalLM, texts: torch.Tensor
+    head: Outlook, target: PreTrainedModel, draft: PreTrainedModel, texts: torch.Tensor
 ) -> training.Rows:
     """What the head reads [N, D] at all places of greedy texts that are asked about, and the truth [N]."""
     read, truths = [], []
@@ -77,25 +80,23 @@ def asked_places(
     return torch.cat(read), torch.cat(truths)
 
 
-def main(args: Namespace) -> None:
-    """Trains and ships it."""
-    target, draft = (training.trained(name).eval().requires_grad_(False) for name in (TARGET, DRAFT))
-    tokenizer = PreTrainedTokenizerFast.from_pretrained(training.MODELS / TARGET)
-    stories, _ = read_stories(args.corpus)
-    texts = greedy_texts(target, tokenizer, stories)
+def fit(
+    target: LoadedModel, draft: LoadedModel, texts: torch.Tensor, budget: float, work: Path
+) -> tuple[Outlook, training.Curve, dict]:
+    """The head of a pair, trained along greedy texts [R, PROMPT + WRITTEN] of the target, its losses, and
+    facts. budget: in millions of places.
+    """
     torch.manual_seed(0)
-    head = Outlook(Target.of(target), of=DRAFT, window=WINDOW)
+    head = Outlook(Target.of(target.model), of=draft.name, window=WINDOW)
     apart = torch.arange(len(texts)) % HELD_OUT == 0
-    told, held = (asked_places(head, target, draft, texts[part]) for part in (~apart, apart))
+    told, held = (asked_places(head, target.model, draft.model, texts[part]) for part in (~apart, apart))
     read, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(head(read[some]).float(), wanted)
 
-    work = work_of(args.work, NAME, TARGET, DRAFT)
     places = torch.arange(len(read)).split([len(told[1]), len(held[1])])
     told, held = ((at, truth[at]) for at in places)
-    budget = args.million_tokens or MILLION_TOKENS
     curve = train_scorer(head, loss, told, held, budget, work, BATCH)
     said = head.eval()(read[held[0]]).argmax(-1)
     facts = {
@@ -103,7 +104,17 @@ def main(args: Namespace) -> None:
         "tokens_of": "of greedy text, each several times",
         "shares": [round(float((truth == fate).float().mean()), 3) for fate in (NONE, SOME, ALL)],
         "held_out_right": round(float((said == held[1]).float().mean()), 3),
-        "note": f"It reads `{TARGET}` and foretells how {WINDOW} tokens of `{DRAFT}` will fare. The loss is "
-        "cross-entropy in nats; `shares`: how often none, some, all of them pass.",
+        "note": f"It reads `{target.name}` and foretells how {WINDOW} tokens of `{draft.name}` will fare. "
+        "The loss is cross-entropy in nats; `shares`: how often none, some, all of them pass.",
     }
-    ship_scorer(NAME, head, TARGET, tokenizer, curve, "window", facts)
+    return head, curve, facts
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    target, work = frozen(TARGET), work_of(args.work, NAME, TARGET, DRAFT)
+    stories, _ = read_stories(args.corpus)
+    texts = greedy_texts(target.model, beginnings(target.tokenizer, stories))
+    budget = args.million_tokens or MILLION_TOKENS
+    head, curve, facts = fit(target, frozen(DRAFT), texts, budget, work)
+    ship_scorer(NAME, head, TARGET, target.tokenizer, curve, "window", facts, partner=DRAFT)

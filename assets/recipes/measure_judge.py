@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import torch
-from llama_tiny_judge import DRAFT, TARGET, judged_row
+from llama_tiny_judge import DRAFT, ROW, TARGET, judged_row
 from measure_reward import auc
 from measure_tasks import answers
 
@@ -29,7 +29,7 @@ def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
     wrote = answers(draft.model, draft.tokenizer, [p.prompt for p in asked], temperature=1.0)
     scores, truths = [], []
     for problem, answer in zip(asked + asked, [p.answer for p in asked] + wrote, strict=True):
-        row = judged_row(target.tokenizer, problem, answer)
+        row = judged_row(target, problem, answer, ROW)
         if row is None:
             continue
         tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])

@@ -37,8 +37,9 @@ def answers(
         )
         inputs = {name: some[name].to(model.device) for name in ("input_ids", "attention_mask")}
         rows = model.generate(
-            **inputs, max_new_tokens=limit or NEW_TOKENS, pad_token_id=1, eos_token_id=0, **sampling
-        )
+            **inputs, max_new_tokens=limit or NEW_TOKENS, pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id, **sampling,
+        )  # fmt: skip
         found += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return found
 

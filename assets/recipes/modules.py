@@ -1,6 +1,9 @@
 """What the recipes of heads share. Of draft modules the trainer: a step reads one batch, asks the frozen
 target once, and gives every module its own loss and its own optimisers. Of heads that score, how they are
 trained on rows with truths, and shipped. Knows training and `decoders.heads`, no head by name.
+
+A recipe's `fit` is the same for the shipped pair and for one's own (own_heads.py): it takes models as
+`decoders.models` loads them.
 """
 
 import json
@@ -8,21 +11,64 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import check
+import numpy as np
 import torch
 import training
+from corpus import ROW
 from loss_picture import loss_picture
 from training import Curve, go_on, optimizers
 from transformers import PreTrainedTokenizerFast
 
 from decoders.heads import DraftModule, Taps, files, take_taps
+from decoders.models import LoadedModel
 
 
-def work_of(work: Path, name: str, *models: str) -> Path:
-    """The folder in `work` for what is trained on just these weights of shipped models; it is made."""
+def frozen(name: str) -> LoadedModel:
+    """A shipped model in float32, whose weights stay as they are. ValueError if it is not trained yet."""
+    model = training.trained(name).eval().requires_grad_(False)
+    return LoadedModel(name, model, PreTrainedTokenizerFast.from_pretrained(training.MODELS / name))
+
+
+def work_of(work: Path, name: str, *models: str | Path) -> Path:
+    """The folder in `work` for what is trained on just these weights, of shipped models or of folders (whole
+    paths); it is made.
+    """
     digest = "-".join(files.weights_sha256(training.MODELS / model)[:8] for model in models)
     folder = work / f"{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@torch.no_grad()
+def write_rows(
+    model: torch.nn.Module,
+    begin: Callable[[int], torch.Tensor],
+    path: Path,
+    tokens: float,
+    temperature: float = 1.0,
+    row: int = ROW,
+) -> np.ndarray:
+    """Rows [R, row] that `model` wrote, at least `tokens` tokens, after the beginnings [B, P] that
+    `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off goes on.
+    """
+    chance = {"do_sample": True, "top_k": 0, "temperature": temperature}
+    drawn = chance if temperature else {"do_sample": False}
+    small = model.config.get_text_config().vocab_size <= np.iinfo(np.int16).max
+    model.eval()
+    rows = [np.load(path)] if path.exists() else []
+    while (written := sum(map(len, rows))) * row < tokens:
+        torch.manual_seed(written)
+        begun = begin(written * row).to(model.device)
+        new = row - begun.shape[1]
+        wrote = model.generate(
+            input_ids=begun, attention_mask=torch.ones_like(begun), eos_token_id=None, **drawn,
+            max_new_tokens=new, min_new_tokens=new,
+            cache_implementation="static", disable_compile=True,  # twice as fast: nothing grows
+        )  # fmt: skip
+        rows.append(wrote.cpu().numpy().astype(np.int16 if small else np.int32))
+        np.save(path, np.concatenate(rows))
+        print(f"{sum(map(len, rows)) * row / 1e6:.2f} M tokens of the model's own", flush=True)
+    return np.concatenate(rows)
 
 
 def train_modules(
@@ -121,14 +167,22 @@ def ship_scorer(
     curve: Curve,
     unit: str,
     facts: dict,
+    partner: str | None = None,
 ) -> None:
     """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats a
-    `unit`) and facts.
+    `unit`) and facts. partner: the shipped model that it speaks of besides.
     """
     folder = training.MODELS / name
-    files.save(folder, {head.kind: head}, model, training.MODELS / model, tokenizer)
+    other = None if partner is None else (partner, training.MODELS / partner)
+    files.save(folder, {head.kind: head}, model, training.MODELS / model, tokenizer, partner=other)
+    write_training(folder, head, curve, unit, facts)
+    check.write(folder)
+
+
+def write_training(folder: Path, head: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
+    """Writes a head's loss curve, its picture (in nats a `unit`) and facts."""
     saved = training.save_curve(folder, training.CURVE, curve)
-    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a {unit}"), "utf-8")
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats a {unit}"), "utf-8")
     facts = {
         "parameters": sum(p.numel() for p in head.parameters()),
         "million_tokens": round(curve[-1][0], 2),
@@ -136,4 +190,3 @@ def ship_scorer(
         **facts,
     }
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
-    check.write(folder)

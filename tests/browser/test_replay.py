@@ -167,3 +167,11 @@ def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes, wi
             page.get_by_role("navigation", name="Lanes").get_by_role("button").nth(lane).click()
         painted(page, lane)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_saved_page_offers_no_tab_that_it_cannot_fill(opened, saved):
+    page = opened(saved)
+    ready(page)
+    expect(page.locator("#explorer-section-decode")).to_be_visible()
+    for name in ("Decode", "Experiments", "Lessons", "Methods", "Microscope"):
+        expect(page.get_by_role("tab", name=name, exact=True)).to_have_count(0)

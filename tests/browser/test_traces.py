@@ -79,6 +79,14 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     assert len(traced["steps"]) == page.evaluate("decodingExplorer.lanes[1].count") > 5
     name, data = entry("Save page")
     assert name.endswith(".lane-2.page.html") and container.unpack(data)[1][0].strategy == "speculative"
+    page.get_by_role("slider", name="Step position").fill("3")
+    name, figure = entry("Save figure")
+    assert name.endswith(".lane-2.figure.html") and b"after 3 of " in figure
+    opened = page.context.new_page()
+    opened.set_content(figure.decode())
+    opened.wait_for_selector(".plotly .main-svg .scatterlayer .trace")
+    opened.close()
+    page.get_by_role("slider", name="Step position").fill("40")
     name, png = entry("Picture (PNG)")
     assert name == "lane-2-speculative-draft_tree.png".replace("_", "-") and png[:8] == b"\x89PNG\r\n\x1a\n"
     _, svg = entry("Picture (SVG)")

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from decoders import models
+from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.search.hypotheses import returned
 from decoders.tables import TableModel
@@ -225,3 +226,40 @@ def test_a_stopped_search_returns_nothing(tiny_model):
     lane.advance()
     lane.close()
     assert returned(lane.trace) == []
+
+
+def test_beam_sampling_has_the_law_of_generate(tiny_model):
+    """The exact law of ours, by walking all draws, against how often `generate` writes each text."""
+    model, prompt = tiny_model("llama"), [40, 41, 42]
+    parameters = {"num_beams": 2, "top_k": 4, "temperature": 2.0, "do_sample": True}
+
+    def text(chooser):
+        lane = Lane("beam", prompt, {"target": model}, parameters, limits=Limits(1), chooser=chooser)
+        return lane.run().output()[0]
+
+    law = Exhaustive().law(text)
+    ids = torch.tensor([prompt])
+    torch.manual_seed(0)
+    drawn = [
+        int(
+            model.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=1, **parameters)[
+                0, 3
+            ]
+        )
+        for _ in range(400)
+    ]
+    assert set(drawn) <= law.keys() and len(law) >= 3
+    assert sum(abs(drawn.count(token) / 400 - p) for token, p in law.items()) / 2 < 0.07
+
+
+def test_beam_sampling_follows_its_seed_and_needs_a_temperature(tiny_model):
+    def texts(seed, **more):
+        asked = {"num_beams": 3, "num_return_sequences": 3, "do_sample": True, "temperature": 2.0} | more
+        lane = Lane("beam", [7, 8], {"target": tiny_model()}, asked, seed, Limits(8))
+        lane.run()
+        return lane.trace.badge, returned(lane.trace)
+
+    assert texts(1) == texts(1) and texts(1)[0] == "sampled"
+    assert len({str(texts(seed)) for seed in range(6)}) > 3
+    with pytest.raises(ValueError, match="At temperature 0 nothing is drawn"):
+        texts(1, temperature=0.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from decoders import distributions
 from decoders.distributions import Around, log_softmax, one_hot, probabilities, residual, summarise
 from decoders.speculative.theory import acceptance
-from decoders.stages import NEUTRAL, WARPERS
+from decoders.stages import NEUTRAL, OTHER_ENGINES, WARPERS
 
 VOCABULARY = 37
 ENDS, PROMPT = (8, 30), 3
@@ -31,6 +31,11 @@ VALUES = {
     "exponential_decay_length_penalty": [[0.0, 1.0], [2.0, 1.5], [0.0, 0.5]],
     "bad_words_ids": ["", "#3", "#3, #30, cd"],
     "sequence_bias": ["", "#1: 2.5", "#4: -1, ab: 3"],
+    "min_length": [0, 4, 9],
+    "forced_bos_token_id": ["", "#7"],
+    "forced_eos_token_id": ["", "#8"],
+    "remove_invalid_values": [False, True],
+    "renormalize_logits": [False, True],
     "suppress_tokens": ["", "#2, #9"],
     "begin_suppress_tokens": ["", "#5"],
 }
@@ -41,7 +46,10 @@ TYPED = {  # what the typed texts stand for, as `generate` takes it
     "#4: -1, ab: 3": [[[4], -1.0], [[0, 1], 3.0]],
     "#2, #9": [2, 9],
     "#5": [5],
+    "#7": 7,
+    "#8": 8,
 }
+LENGTH = 9  # of prompt and text, where the end is forced
 
 
 def letters(text: str) -> list[int]:
@@ -49,7 +57,7 @@ def letters(text: str) -> list[int]:
     return [ord(letter) - 97 for letter in text.strip()]
 
 
-AROUND = Around(VOCABULARY, ENDS, PROMPT, letters)
+AROUND = Around(VOCABULARY, ENDS, PROMPT, letters, length=LENGTH)
 
 
 def transformers_stack(parameters: dict) -> transformers.LogitsProcessorList:
@@ -61,7 +69,9 @@ def transformers_stack(parameters: dict) -> transformers.LogitsProcessorList:
     given = {k: TYPED[v] if isinstance(v, str) else v for k, v in parameters.items() if v not in ("", [0, 1])}
     if given.get("top_h") == 0.0:
         del given["top_h"]
-    config = transformers.GenerationConfig(do_sample=True, eos_token_id=list(ENDS), **given)
+    config = transformers.GenerationConfig(
+        do_sample=True, eos_token_id=list(ENDS), max_length=LENGTH, **given
+    )
     config._eos_token_tensor = torch.tensor(ENDS)
     return transformers.GenerationMixin._get_logits_processor(
         host, config, input_ids_seq_length=PROMPT, device="cpu", model_kwargs={}
@@ -98,7 +108,13 @@ def test_processed_logits_equal_transformers_stack_row_by_row(parameters, seed, 
 
 
 def test_identity_settings_change_nothing():
-    assert {name: values[0] for name, values in VALUES.items()} == NEUTRAL
+    ours = {
+        *OTHER_ENGINES,
+        "logits_processor",
+        "prefix_allowed_tokens_fn",
+        "watermark_bias",
+    }  # not in a GenerationConfig
+    assert {n: values[0] for n, values in VALUES.items()} == {n: NEUTRAL[n] for n in NEUTRAL if n not in ours}
     assert distributions.processors({name: values[0] for name, values in VALUES.items()}, 9) is None
     assert distributions.processors({}, 9) is None
     row = torch.randn(1, 9)
@@ -137,7 +153,7 @@ def test_eta_and_epsilon_thresholds():
     assert kept([0.3, 0.3, 0.4], eta_cutoff=0.9) >= {2}
 
 
-@pytest.mark.parametrize("name", WARPERS)
+@pytest.mark.parametrize("name", [name for name in WARPERS if name not in OTHER_ENGINES])
 def test_truncated_rows_sum_to_1_and_keep_a_token(name):
     generator = torch.Generator().manual_seed(1)
     for value in VALUES[name][1:]:
@@ -145,6 +161,14 @@ def test_truncated_rows_sum_to_1_and_keep_a_token(name):
         left = shaped((row / row.sum()).tolist(), **{name: value})
         assert sum(left) == pytest.approx(1.0, abs=1e-6)
         assert max(left) > 0
+
+
+@pytest.mark.parametrize("given", [{"eta_cutoff": 0.02}, {"top_h": 0.7}], ids=str)
+def test_a_row_of_which_nothing_is_left_passes_and_the_others_are_cut(given):
+    rows = torch.stack([torch.full((5,), -torch.inf), torch.arange(5.0)])
+    found = distributions.processors(given, 5)(rows, [[0], [0]])
+    assert torch.equal(found[0], rows[0])
+    assert torch.equal(found[1:], distributions.processors(given, 5)(rows[1:], [[0]]))
 
 
 def test_repetition_penalty_and_ngrams_look_at_each_rows_own_prefix():
@@ -197,3 +221,10 @@ def test_acceptance_never_divides_by_zero():
     assert acceptance(0.2, 0.0) == 1.0
     assert acceptance(0.1, 0.4) == pytest.approx(0.25)
     assert residual(torch.tensor([0.5, 0.5]), torch.tensor([0.5, 0.5])) is None
+
+
+@pytest.mark.parametrize("name", ["min_new_tokens", "suppress_tokens", "begin_suppress_tokens", "top_k"])
+def test_processors_work_on_the_device_of_the_logits(name):
+    """A device without data stands in for a GPU: tensors of two devices in one operation raise there too."""
+    stack = distributions.processors({name: VALUES[name][-1]}, VOCABULARY, AROUND)
+    assert stack(torch.empty(1, VOCABULARY, device="meta"), [[1, 2, 3, 4]]).device.type == "meta"

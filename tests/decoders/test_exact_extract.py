@@ -8,7 +8,7 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.tables import TableModel
-from decoders.trace import Forward, Note, Propose, Score
+from decoders.trace import Forward, Note, Propose, Score, Verdict
 from tests.visualizers.folding import fold
 from visualizers.span_map import SpanMap
 
@@ -79,6 +79,15 @@ def test_equal_to_brute_force_on_random_passages(penalty):
         lane = run(model, prompt, length_penalty=penalty)
         assert spans(lane) == pytest.approx(scores)
         assert tuple(lane.trace.output()) == (*max(scores, key=scores.get), 4)
+
+
+def test_where_every_span_is_impossible_there_is_no_answer():
+    """The model only ever says the line break."""
+    model = TableModel(lambda text: (0.0, 0.0, 0.0, 1.0), 4, frozenset({END}), words=["a", "b", "<e>", "\n"])
+    lane = run(model, [A, B, A, BREAK])
+    assert lane.trace.output() == [] and lane.trace.ended.startswith("The model gives every span")
+    judged = {e.node for s in lane.trace.steps for e in s.of(Verdict) if e.status == "pruned"}
+    assert judged == {e.node for s in lane.trace.steps for e in s.of(Propose)}
 
 
 def test_the_number_of_starts_in_a_forward_changes_nothing():

@@ -112,3 +112,16 @@ def test_what_makes_no_sense_is_refused(model, prompt):
 
 def test_at_temperature_0_it_is_greedy_s_text(model, prompt):
     assert run(model, prompt, temperature=0.0).output() == run(model, prompt, strategy="greedy").output()
+
+
+@pytest.mark.parametrize("also", [{}, {"eta_cutoff": 0.01}], ids=str)
+def test_where_no_token_is_left_to_any_sample_a_sentence_says_so(also):
+    model = TableModel(lambda past: [0.5, 0.3, 0.2], 3)
+    limits, given = Limits(max_new_tokens=9), {"no_repeat_ngram_size": 1, **also}
+    trace = Lane("first_finish", [0], {"target": model}, given, limits=limits).run()
+    assert sorted(trace.output()) == [1, 2] and trace.ended.startswith("The processors left no token")
+    trace = Lane("first_finish", [0, 1, 2], {"target": model}, given, limits=limits).run()
+    assert trace.output() == [] and trace.ended.startswith("The processors left no token")
+    for strategy, more in (("sample", {"num_return_sequences": 3}), ("mbr", {"num_samples": 3})):
+        trace = Lane(strategy, [0], {"target": model}, {**given, **more}, limits=limits).run()
+        assert sorted(trace.output()) == [1, 2] and trace.ended.startswith("The processors left no token")

@@ -167,6 +167,15 @@ def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
         assert math.isclose(*chances, abs_tol=1e-12)
 
 
+def test_kseq_says_how_near_it_comes_to_the_best_plan():
+    """Two draws: .84 of at most .89; one draw is as good as any plan, and nothing is said."""
+    two, _ = position(P, [1, 2], Q, Script([0, 0, 0]), kseq.walk)
+    assert two.note == (
+        "K-SEQ keeps one of 2 such draws with .84 here; the best plan of optimal transport would with .89."
+    )
+    assert position(P, [1], Q, Script([0, 0]), kseq.walk)[0].note is None
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_kseq_accepts_more_with_every_draw_and_never_more_than_the_best_plan_could(seed):
     """One draw: 1 - TV. The best plan accepts at most the sum of min(p, 1 - (1 - q)^k), since a token can be

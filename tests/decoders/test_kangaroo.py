@@ -81,9 +81,10 @@ def test_guesses_are_the_adapters_own_at_their_places(model):
             assert guess.logprob == pytest.approx(float(said.log_softmax(-1).max()), abs=1e-4)
 
 
-def test_the_law_is_the_targets():
+@pytest.mark.parametrize("verifier", ["token by token", "block", "traversal"])
+def test_the_law_is_the_targets(verifier):
     model, shape = with_adapter(vocabulary=3), {"temperature": 1.0}
-    given = {"num_assistant_tokens": 2, "eta": 0.4, **shape}
+    given = {"num_assistant_tokens": 2, "eta": 0.4, "verifier": verifier, **shape}
     law = law_of_rounds(Exhaustive(), "kangaroo", {"target": model}, given, length=3)
     plain = law_of_rounds(Exhaustive(), "sample", {"target": model}, shape, length=3)
     assert distance(law, plain) < 1e-9

@@ -52,12 +52,13 @@ def test_nothing_is_computed_twice(models):
 
 @pytest.mark.parametrize("exit", [1, 3])
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_p": 0.8}])
-def test_the_law_is_the_targets(exit, shape):
+@pytest.mark.parametrize("verifier", ["token by token", "block", "traversal"])
+def test_the_law_is_the_targets(exit, shape, verifier):
     """Every outcome of every draw of three tokens of a model with four."""
     model = deep(vocabulary=4, layers=4)
     law = law_of_rounds(
         Exhaustive(), "layerskip", {"target": model},
-        {"exit_layer": exit, "num_assistant_tokens": 2, **shape}, length=3,
+        {"exit_layer": exit, "num_assistant_tokens": 2, "verifier": verifier, **shape}, length=3,
     )  # fmt: skip
     plain = law_of_rounds(Exhaustive(), "sample", {"target": model}, shape, length=3)
     assert sum(plain.values()) == pytest.approx(1.0, abs=1e-12) and len(plain) > 8

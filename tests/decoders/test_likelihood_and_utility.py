@@ -8,10 +8,12 @@ from itertools import product
 import pytest
 import torch
 
+from decoders.callbacks import Callbacks
 from decoders.chooser import Random
 from decoders.gumbel import perturbed
 from decoders.lane import Lane, Limits
 from decoders.search import values
+from decoders.search.beams import Beams
 from decoders.search.hypotheses import returned
 from decoders.search.value_mcts import Edge, Search, State, gamma
 from decoders.tables import TableModel
@@ -23,9 +25,9 @@ from tests.decoders.test_pg_td import table
 LEAVES = TableModel(lambda past: (0.5, 0.3, 0.2) if len(past) == 1 else (1.0, 0.0, 0.0), 3)
 
 
-def run(model, strategy, prompt=(0,), new_tokens=3, seed=0, **parameters):
-    limits = Limits(max_new_tokens=new_tokens)
-    return Lane(strategy, list(prompt), {"target": model}, parameters, seed, limits).run()
+def run(model, strategy, prompt=(0,), new_tokens=3, seed=0, callbacks=None, **parameters):
+    asked = (strategy, list(prompt), {"target": model}, parameters, seed, Limits(max_new_tokens=new_tokens))
+    return Lane(*asked, callbacks=callbacks).run()
 
 
 def texts(trace) -> list[tuple[int, ...]]:
@@ -100,6 +102,32 @@ def test_likelihood_alone_is_beam_search():
         assert texts(guided) == texts(plain)
 
 
+@pytest.mark.parametrize("combine", ["weighed sum", "product"])
+def test_never_goes_on_while_a_value_may_still_rise(combine):
+    """The empty text finishes first; a later one has the keywords and ranks higher."""
+    words = ["<end>", "a", " c", " d"]
+    rows = {(): (0.55, 0.45, 0, 0), (1,): (0.05, 0, 0.95, 0), (1, 2): (0.05, 0, 0, 0.95)}
+    model = TableModel(lambda past: rows.get(past[1:], (1.0, 0, 0, 0)), 4, frozenset({0}), words=words)
+    given = {"scorer": "keyword", "keywords": "d", "num_beams": 1, "combine": combine, "candidates": 4}
+    for length_penalty in (0.0, 1.0, -1.0):
+        extra = {"early_stopping": "never", "length_penalty": length_penalty}
+        assert run(model, "value_beam", (1,), 6, **given, **extra).output() == [1, 2, 3, 0]
+    assert run(model, "value_beam", (1,), 6, **given, early_stopping="true").output() == [0]
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.7, -0.5])
+def test_never_gives_what_a_search_to_the_last_position_gives(length_penalty, monkeypatch):
+    given = {"scorer": "keyword", "keywords": "b, c", "num_beams": 2, "candidates": 4}
+    given |= {"likelihood_weight": 0.3, "length_penalty": length_penalty, "early_stopping": "never"}
+    models = [table(seed) for seed in range(6)]
+    stopped = [run(model, "value_beam", (1,), 5, **given) for model in models]
+    monkeypatch.setattr(Beams, "_open", lambda beams: bool(beams.live))
+    full = [run(model, "value_beam", (1,), 5, **given) for model in models]
+    assert [returned(trace) for trace in stopped] == [returned(trace) for trace in full]
+    if not length_penalty:  # some had nothing to gain any more
+        assert sum(len(trace.steps) for trace in stopped) < sum(len(trace.steps) for trace in full)
+
+
 def test_only_the_likeliest_candidates_are_looked_at():
     model = TableModel(lambda past: (0.4, 0.35, 0.25), 3, words=[" a", " b", " c"])
     given = {"scorer": "keyword", "keywords": "c", "num_beams": 2, "likelihood_weight": 0.0}
@@ -170,6 +198,34 @@ def test_the_choice_by_hand():
     assert search.choose(State(1, edges)) is edges[1]
 
 
+def test_siblings_are_rescaled_between_the_least_and_the_largest_value():
+    """mctx's qtransform_by_parent_and_siblings by hand: the parent counts too, what was never tried has 0."""
+    given = {"c_base": 0.0, "c": 0.0}
+    edges = [
+        Edge(2, 0.6, 0.0, visits=2, total=0.8),
+        Edge(3, 0.3, 0.0, visits=1, total=0.5),
+        Edge(4, 0.1, 0.0),
+    ]
+    state = State(1, edges, own=0.7)
+    assert state.value == pytest.approx(2.0 / 4)
+    lane = Lane("value_mcts", [1], {"target": table(0)}, given | {"c": 0.1}, 0, Limits(4))
+    # Q .4 and .5 beside the parent's .5: rescaled 0 and 1. N = 4: 0 + .1 * .6 * 2 / 3 and 1 + .1 * .3 * 2 / 2
+    assert Search(lane).choose(state) is edges[1]
+    # as scored the difference is .1, and a larger bonus outweighs it; rescaled it does not
+    for q_values, chosen in (("between siblings", 1), ("as scored", 0)):
+        more = given | {"c": 1.0, "q_values": q_values}
+        lane = Lane("value_mcts", [1], {"target": table(0)}, more, 0, Limits(4))
+        state = State(1, [Edge(2, 0.8, 0.0, visits=2, total=0.8), *edges[1:]], own=0.7)
+        assert Search(lane).choose(state) is state.edges[chosen]
+
+
+def test_equal_values_are_not_blown_up():
+    """The likeliest is taken where all values are the same, as if there were none."""
+    lane = Lane("value_mcts", [1], {"target": table(0)}, {"c": 1.0}, 0, Limits(4))
+    edges = [Edge(2, 0.5, 0.0, visits=1, total=0.3), Edge(3, 0.4, 0.0, visits=1, total=0.3)]
+    assert Search(lane).choose(State(1, edges, own=0.3)) is edges[0]
+
+
 def test_the_noise_is_dirichlets():
     lane = Lane("value_mcts", [1], {"target": table(0)}, {}, 0, Limits(4))
     for shape in (0.3, 2.0):
@@ -199,7 +255,7 @@ def test_a_value_that_is_always_the_same_leaves_beam_search():
         assert texts(found) == texts(plain)
 
 
-def test_the_mode_given_an_attribute_is_another_text(monkeypatch):
+def test_the_mode_given_an_attribute_is_another_text():
     """p / chance of the attribute: empty .30/.02, aaaa .25/.05, the cat sat .04/.90, a dog ran .03/.95."""
     words = ["<end>", "aaaa", "the cat sat", "a dog ran", "other"]
     first, chance = (0.30, 0.25, 0.04, 0.03, 0.38), (0.02, 0.05, 0.90, 0.95, 0.001)
@@ -207,9 +263,9 @@ def test_the_mode_given_an_attribute_is_another_text(monkeypatch):
         lambda past: first if len(past) == 1 else (1.0, 0, 0, 0, 0), 5, frozenset({0}), words=words
     )
     known = {"": chance[0]} | dict(zip(words[1:], chance[1:], strict=True))
-    monkeypatch.setattr(values, "_given", [lambda prompt, written: known.get(written, 0.001)])
+    tests = Callbacks(lambda prompt, written: known.get(written, 0.001))
     given = {"scorer": "tests", "num_beams": 4, "candidates": 5}
-    found = run(model, "value_beam", (1,), 3, combine="product", **given)
+    found = run(model, "value_beam", (1,), 3, combine="product", callbacks=tests, **given)
     products = {texts(found)[at]: math.exp(returned(found)[at][1]) for at in range(4)}
     wanted = {(0,): 0.0060, (1, 0): 0.0125, (2, 0): 0.0360, (3, 0): 0.0285}
     assert products == pytest.approx(wanted)

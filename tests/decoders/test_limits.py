@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from decoders import limits, pieces, trace
+from decoders import pieces, trace
+from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
 from decoders.trace import Forward
 from explorer.slices import Sliced
@@ -25,12 +26,12 @@ def models(target_for, tiny_model):
 
 @pytest.fixture
 def turns():
-    """A list that gets an entry for each turn that others get; what is given way to ends with the test."""
-    found = []
-    before = list(limits._given)
-    limits.give_way(lambda: found.append(1))
-    yield found
-    limits._given[:] = before
+    """A list that gets an entry for each turn that others get from a lane with `counting(turns)`."""
+    return []
+
+
+def counting(turns: list) -> Callbacks:
+    return Callbacks(between=lambda: turns.append(1))
 
 
 def alike(one: object, other: object) -> bool:
@@ -54,11 +55,11 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
     models = {"target": target_for(name), "draft": tiny_model("llama", 1)}
 
     def lane(seed: int) -> Lane:
-        return Lane(name, PROMPT, models, {}, seed, Limits(max_new_tokens=10))
+        callbacks = Callbacks(between=slices.between)
+        return Lane(name, PROMPT, models, {}, seed, Limits(max_new_tokens=10), callbacks=callbacks)
 
     alone = [lane(seed).run() for seed in (1, 2)]
-    before, slices.SLICE_SECONDS = (list(limits._given), slices.SLICE_SECONDS), 0.0
-    limits.give_way(slices.between)
+    before, slices.SLICE_SECONDS = slices.SLICE_SECONDS, 0.0
     try:
         lanes = [lane(seed) for seed in (1, 2)]
         waiting, slice_count = [Sliced(one.run) for one in lanes], 0
@@ -66,7 +67,7 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
             waiting = [work for work in waiting if not work.go_on()]
             slice_count += 1
     finally:
-        limits._given[:], slices.SLICE_SECONDS = before
+        slices.SLICE_SECONDS = before
     assert slice_count > 2 * max(len(found.steps) for found in alone)
     for mine, theirs in zip(lanes, alone, strict=True):
         assert alike([told(s) for s in mine.trace.steps], [told(s) for s in theirs.steps])
@@ -77,8 +78,8 @@ def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, tar
 def test_others_time_is_not_the_lanes(models, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: now[0])
-    monkeypatch.setattr(limits, "_given", [lambda: now.__setitem__(0, now[0] + 100.0)])
-    found = Lane("beam", PROMPT, models, {}, 0, Limits(max_new_tokens=4, max_seconds=50.0)).run()
+    others = Callbacks(between=lambda: now.__setitem__(0, now[0] + 100.0))
+    found = Lane("beam", PROMPT, models, {}, 0, Limits(4, max_seconds=50.0), callbacks=others).run()
     assert found.costs.seconds == 0.0 and not found.ended.startswith("Stopped")
     assert all(f.seconds == 0.0 for s in found.steps for f in s.of(Forward))
 
@@ -94,22 +95,23 @@ def test_a_limit_ends_a_lane_inside_its_first_step_and_keeps_what_was_told(model
 
 def test_time_is_looked_at_inside_a_step(models, turns, monkeypatch):
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: float(len(turns)))
-    lane = Lane("value_mcts", PROMPT, models, {"simulations": 512}, 0, Limits(max_seconds=30.0))
+    asked = ("value_mcts", PROMPT, models, {"simulations": 512}, 0)
+    lane = Lane(*asked, Limits(max_seconds=30.0), callbacks=counting(turns))
     assert lane.advance() is not None and lane.trace.ended is None  # the others' time, not the lane's
     lane.close()
     ticks = iter(range(10**9))
     monkeypatch.setattr("decoders.lane.time.perf_counter", lambda: float(next(ticks)))
-    found = Lane("value_mcts", PROMPT, models, {"simulations": 512}, 0, Limits(max_seconds=300.0)).run()
+    found = Lane(*asked, Limits(max_seconds=300.0)).run()
     assert found.ended == "Stopped at the limit of 300 seconds of computing; the text is kept."
     assert len(found.steps) == 1 and found.steps[0].events
 
 
 def test_a_forward_over_many_rows_runs_in_pieces_and_counts_as_one(models, turns, monkeypatch):
-    given, most = {"widths": [6, 4, 2]}, Limits(max_new_tokens=8)
-    whole = Lane("speculative_tree", PROMPT, models, given, 0, most).run()
+    asked = ("speculative_tree", PROMPT, models, {"widths": [6, 4, 2]}, 0, Limits(max_new_tokens=8))
+    whole = Lane(*asked, callbacks=counting(turns)).run()
     few = len(turns)
     monkeypatch.setattr(pieces, "ROWS", 5)
-    cut = Lane("speculative_tree", PROMPT, models, given, 0, most).run()
+    cut = Lane(*asked, callbacks=counting(turns)).run()
     assert len(turns) - few > few and cut.output() == whole.output()
 
     def counts(found) -> list[tuple]:

@@ -34,6 +34,7 @@ class Remembering:
     eos: frozenset[int] = frozenset()
     context: int = 512
     note: str | None = None
+    generation: dict = field(default_factory=dict)
     rows: dict[tuple[int, ...], torch.Tensor] = field(default_factory=dict)
 
     @property

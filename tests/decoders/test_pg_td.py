@@ -1,11 +1,12 @@
 """PG-TD: the dossier's numbers, one rollout is greedy, more are never worse, caches change only the cost."""
 
+import math
 import random
 
 import pytest
 
+from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
-from decoders.search import values
 from decoders.search.pg_td import Edge, bonus
 from decoders.tables import TableModel
 from decoders.trace import Note, Propose, Score
@@ -16,9 +17,9 @@ from tests import tiny
 LEAD = {"scorer": "keyword", "keywords": "b c, c b, a a"}
 
 
-def run(model, prompt=(1,), new_tokens=5, seed=0, strategy="pg_td", **parameters):
-    limits = Limits(max_new_tokens=new_tokens)
-    return Lane(strategy, list(prompt), {"target": model}, parameters, seed, limits).run()
+def run(model, prompt=(1,), new_tokens=5, seed=0, strategy="pg_td", callbacks=None, **parameters):
+    asked = (strategy, list(prompt), {"target": model}, parameters, seed, Limits(max_new_tokens=new_tokens))
+    return Lane(*asked, callbacks=callbacks).run()
 
 
 def table(seed: int) -> TableModel:
@@ -54,6 +55,16 @@ def test_the_dossiers_numbers():
     assert scores(3) == pytest.approx((1.1091, 1.3636, 0.4545), abs=1e-4)
 
 
+def test_uct_is_the_authors_and_ucb1_the_classic_one():
+    """c sqrt(ln N) / (1 + n) without the prior; c sqrt(ln N / n), every child first."""
+    edge = Edge(0, 0.6)
+    assert bonus("uct", 8, edge, 4.0, 10.0) == pytest.approx(4 * math.sqrt(math.log(8)))
+    assert bonus("ucb1", 8, edge, 4.0, 10.0) == math.inf
+    edge.returns = 3
+    assert bonus("uct", 8, edge, 4.0, 10.0) == pytest.approx(math.sqrt(math.log(8)))
+    assert bonus("ucb1", 8, edge, 4.0, 10.0) == pytest.approx(4 * math.sqrt(math.log(8) / 3))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_one_rollout_is_greedy(seed, prompt):
     for model, start in ((table(seed), (1,)), (tiny.make(endings=0.5), prompt)):
@@ -61,8 +72,9 @@ def test_one_rollout_is_greedy(seed, prompt):
         assert found.output() == run(model, start, 8, strategy="greedy").output()
 
 
-@pytest.mark.parametrize("given", [{}, {"selection": "uct"}, {"selection": "constant"}, {"num_beams": 2},
-                                   {"num_beams": 2, "test_all_beams": True}, {"temperature": 1.0}],
+@pytest.mark.parametrize("given", [{}, {"selection": "uct"}, {"selection": "ucb1"}, {"selection": "constant"},
+                                   {"num_beams": 2}, {"num_beams": 2, "test_all_beams": True},
+                                   {"temperature": 1.0}],
                          ids=str)  # fmt: skip
 def test_more_rollouts_are_never_worse_and_find_more(given):
     gained = 0.0
@@ -130,17 +142,16 @@ def lines_table(seed: int, answer: list[str]) -> TableModel:
     return TableModel(row, len(words), frozenset({0}), words=words)
 
 
-def test_programs_are_planned_by_the_tests_in_their_prompts(monkeypatch):
+def test_programs_are_planned_by_the_tests_in_their_prompts():
     """The rate of the best program is what its prompt's examples say; greedy's is among those compared."""
-    monkeypatch.setattr(values, "_given", [])
     model = lines_table(0, ["sort"])
     with pytest.raises(ValueError, match="could run tests"):
         run(model, scorer="tests")
     gained = 0.0
     for seed, problem in enumerate(problems("list_program", 8, 3)):
-        values.give_tests(lambda _, written, prompt=problem.prompt: pass_rate(prompt, written))
+        tests = Callbacks(lambda _, written, prompt=problem.prompt: pass_rate(prompt, written))
         model = lines_table(seed, problem.answer.split("\n"))
-        trace = run(model, (0,), 4, rollouts=8, scorer="tests")
+        trace = run(model, (0,), 4, rollouts=8, scorer="tests", callbacks=tests)
         greedy = run(model, (0,), 4, strategy="greedy")
         rates = [pass_rate(problem.prompt, t.text().replace("<end>", "")) for t in (trace, greedy)]
         assert best(trace) == rates[0] >= rates[1]

@@ -57,6 +57,7 @@ def test_clusters_hold_what_says_alike():
 @pytest.mark.parametrize("seed", range(4))
 def test_one_beam_with_one_rollout_is_plain_sampling(table, model, prompt, seed):
     given = {"num_beams": 1, "num_rollouts": 1, "temperature": 0.8, "delta": 1.0, "max_steps": 3}
+    given["foresight_temperature"] = 0.8
     for target, start in ((table, (2,)), (model, prompt)):
         alone = run(target, start, 20, seed, **given)
         assert alone.output() == run(target, start, 20, seed, strategy="sample", temperature=0.8).output()
@@ -99,10 +100,24 @@ def test_the_code_drops_everything_in_its_first_step(table):
         assert scores and all((e.level is None) == (form == "code") for e in scores)
 
 
+def test_steps_are_drawn_cooler_than_foresights():
+    """The rarest token has .15 at temperature 1, as in foresights; steps draw at 0.6."""
+    model = TableModel(lambda past: [0.0, 0.25, 0.6, 0.15], 4, frozenset({END}), words=WORDS)
+    given = {"delta": 1.0, "min_steps": 4, "foresight_tokens": 12, "sigma": 10.0}
+    drawn = {"target": [], "lookahead": []}
+    for seed in range(3):
+        for event in of(run(model, new_tokens=40, seed=seed, **given), Propose):
+            drawn[event.source].append(event.token)
+    count, shares = len(drawn["lookahead"]), {s: tokens.count(3) / len(tokens) for s, tokens in drawn.items()}
+    assert shares["lookahead"] == pytest.approx(0.15, abs=4 * (0.15 * 0.85 / count) ** 0.5)
+    assert shares["target"] < 0.11  # 0.076, and the ends of texts, which are drawn as foresights are
+
+
 def test_foresights_that_agree_end_the_search_at_the_least_step(table):
     """At temperature 0 all foresights are one."""
     for least in (1, 3):
-        trace = run(table, new_tokens=30, temperature=0.0, min_steps=least, max_steps=5)
+        given = {"temperature": 0.0, "foresight_temperature": 0.0, "min_steps": least, "max_steps": 5}
+        trace = run(table, new_tokens=30, **given)
         said = [note.text for note in of(trace, Note)]
         assert len(trace.steps) == least + 1 and "agree" in said[-1]
     assert trace.output() == run(table, new_tokens=30, strategy="greedy").output()

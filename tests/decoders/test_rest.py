@@ -1,6 +1,7 @@
 """REST's worked example and law, its store against a plain search, and RASD with one source or both."""
 
 import math
+import os
 import random
 
 import pytest
@@ -200,3 +201,35 @@ def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
         return lossless.first_token((NODE_SAMPLING.walk(Question(draft, tree.tokens, p, chooser, 0)), tree))
 
     assert Exhaustive().law(run)[1] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_files_and_folders_of_ones_own_are_stores(monkeypatch, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "cats.txt").write_text("a cat sat\n<|endoftext|>\na cat ran")
+    (tmp_path / "dogs.txt").write_text("a dog")
+    shipped = stores.names()
+    monkeypatch.setenv("EXPLORER_STORES", f"{tmp_path / 'notes'}{os.pathsep}{tmp_path / 'dogs.txt'}")
+    assert stores.names() == (*shipped, "cats", "dogs")
+    assert stores.texts("cats") == ["a cat sat", "a cat ran"] and stores.texts("dogs") == ["a dog"]
+    for store, said in (("cats", "cat"), ("dogs", "dog")):
+        mine = sorted_store(stores.encoded(store, Letters()))
+        found, runs = retrieve(mine, [ord("a"), ord(" ")], 2, 2, 3)
+        assert found == 2 and {"".join(map(chr, run)) for run in runs} == {said}
+
+
+def test_a_store_that_is_not_there_is_named_in_a_sentence(monkeypatch, tmp_path):
+    (tmp_path / "stories.txt").write_text("mine")
+    for place, said in (
+        (tmp_path / "none.txt", "none.txt, which is neither a text file nor a folder"),
+        (tmp_path / "stories.txt", "there is a store called stories already; rename stories.txt"),
+    ):
+        monkeypatch.setenv("EXPLORER_STORES", str(place))
+        with pytest.raises(ValueError, match=said):
+            stores.names()
+
+
+class Letters:
+    """A model whose tokens are letters."""
+
+    def encode(self, text: str) -> list[int]:
+        return [ord(letter) for letter in text]

@@ -132,8 +132,9 @@ def test_a_script_forces_the_tokens():
     assert not [s for step in trace.steps for s in step.of(Score)]  # nothing was drawn
 
 
-def test_when_nothing_may_come_any_more_a_sentence_says_so():
-    trace = run(TableModel(forgetful, 3), [0], 9, no_repeat_ngram_size=1)
+@pytest.mark.parametrize("also", [{}, {"eta_cutoff": 0.01}, {"top_h": 0.9}], ids=str)
+def test_when_nothing_may_come_any_more_a_sentence_says_so(also):
+    trace = run(TableModel(forgetful, 3), [0], 9, no_repeat_ngram_size=1, **also)
     assert len(trace.output()) == 2  # the two letters that had not occurred
     assert trace.ended.startswith("The processors left no token to choose from; loosen no_repeat_ngram_size")
 

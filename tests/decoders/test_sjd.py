@@ -1,4 +1,4 @@
-"""Speculative Jacobi: exactly the model's law, Jacobi at temperature 0, and what a test by p/q gains."""
+"""Speculative Jacobi: exactly the model's law, Jacobi's text at temperature 0, what a test by p/q gains."""
 
 import pytest
 
@@ -53,12 +53,21 @@ def test_drawn_tokens_that_are_kept_with_an_old_law_would_bend_it(monkeypatch):
 
 
 @pytest.mark.parametrize("tokens", [1, 9, 20])
-def test_temperature_0_is_jacobi(tiny_model, prompt, tokens):
+def test_temperature_0_in_one_window_is_jacobi(tiny_model, prompt, tokens):
     models = {"target": tiny_model("llama")}
     parameters = {"block_size": 64, "first_guess": "repeat", "temperature": 0.0}
     drawn = Lane("sjd", prompt, models, parameters, limits=Limits(tokens)).run()
     jacobi = Lane("jacobi", prompt, models, {"block_size": 64}, limits=Limits(tokens)).run()
     assert committed(drawn) == committed(jacobi)
+
+
+def test_temperature_0_with_short_windows_is_jacobis_text_in_other_rounds():
+    """Three windows: jacobi solves a block before it begins the next, sjd fills its window up each round."""
+    models = {"target": TableModel(random_table(3, vocabulary=4), 4)}
+    given = {"block_size": 4, "first_guess": "repeat"}
+    jacobi = Lane("jacobi", [0], models, given, limits=Limits(16)).run()
+    drawn = Lane("sjd", [0], models, given | {"temperature": 0.0}, limits=Limits(16)).run()
+    assert drawn.output() == jacobi.output() and committed(drawn) != committed(jacobi)
 
 
 @pytest.mark.parametrize("first_guess", GUESSES)

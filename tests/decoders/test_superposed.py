@@ -82,17 +82,22 @@ def test_the_shared_row_is_sharpened_and_cut():
 # ---- the loop ----------------------------------------------------------------------------------------------
 
 
-def naive(target, k, alpha, temperature=0.5, top_k=6, weights=(0.2, 0.5)):
-    """The best k texts, with transformers run on the embeddings of the whole text each time."""
+def naive(target, k, alpha, temperature=0.5, top_k=6, weights=(0.2, 0.5), plain_first=False):
+    """The best k texts, with transformers run on the embeddings of the whole text each time. plain_first: the
+    first tokens by their log-probability, as in the paper; else scored as all others, as in the release.
+    """
     model, embed = target.model, target.model.get_input_embeddings()
     known = followers(joined([target.encode(t) for t in texts("stories")]), len(weights))
     read = embed(torch.tensor([PROMPT]))
-    first = model(inputs_embeds=read).logits[0, -1].log_softmax(-1).topk(k)
-    drafts = [(d, [v]) for d, v in zip(first.values.tolist(), first.indices.tolist(), strict=True)]
-    for _ in range(TOKENS - 1):
+    drafts = [(0.0, [])]
+    if plain_first:
+        first = model(inputs_embeds=read).logits[0, -1].log_softmax(-1).topk(k)
+        drafts = [(d, [v]) for d, v in zip(first.values.tolist(), first.indices.tolist(), strict=True)]
+    for position in range(plain_first, TOKENS):
         w = torch.tensor([d for d, _ in drafts]).softmax(-1).double()
-        e = sum(share * embed.weight[text[-1]] for share, (_, text) in zip(w, drafts, strict=True))
-        read = torch.cat([read, e[None, None]], dim=1)
+        if position:
+            e = sum(share * embed.weight[text[-1]] for share, (_, text) in zip(w, drafts, strict=True))
+            read = torch.cat([read, e[None, None]], dim=1)
         row = (model(inputs_embeds=read).logits[0, -1] / temperature).log_softmax(-1)
         kept = row.topk(top_k)
         p = kept.values.log_softmax(-1).tolist()
@@ -110,10 +115,11 @@ def naive(target, k, alpha, temperature=0.5, top_k=6, weights=(0.2, 0.5)):
 
 
 @pytest.mark.parametrize("k, alpha", [(1, 0.0), (3, 0.0), (3, 0.4), (5, 0.7)])
-def test_it_is_a_naive_loop(target, k, alpha):
+@pytest.mark.parametrize("first", ["as all others", "model alone"])
+def test_it_is_a_naive_loop(target, k, alpha, first):
     given = {"num_beams": k, "alpha": alpha, "temperature": 0.5, "top_k": 6, "ngram_weights": [0.2, 0.5]}
-    found = trace(target, **given)
-    want = naive(target, k, alpha)
+    found = trace(target, **given, first_token=first)
+    want = naive(target, k, alpha, plain_first=first == "model alone")
     texts_of = [(tokens, score * TOKENS) for tokens, score in returned(found)]
     best = texts_of[0]
     assert best[0] == found.output() == want[0][1] and best[1] == pytest.approx(want[0][0])

@@ -73,15 +73,25 @@ def test_the_search_never_adopts_a_worse_set_and_finds_the_best_of_all():
     assert search.fruitless == 300
 
 
-def test_every_25th_set_is_a_neighbour_that_the_scores_speak_for():
-    search, chooser = Search(6, 0.4), Random(3)
-    for _ in range(25):
-        candidate = search.candidate(chooser)
-        search.learn(
-            candidate, 0.5 - 0.1 * (7 in candidate) - 0.1 * (5 in candidate) + 0.001 * len(search.tried)
-        )
-    planned = search.candidate(chooser)
-    assert len(planned) == len(planned | search.best) - 1 == 3
+def test_every_25th_set_is_where_the_scores_speak_for_also_far_from_the_best():
+    """Blocks 0 to 3 can be spared, the others less and less."""
+
+    def score(skipped: frozenset[int]) -> float:
+        return 1.0 - sum(max(0, block - 3) for block in skipped) / 30
+
+    planned, drawn, far = [], [], 0
+    for seed in range(8):
+        search, luck = Search(8, 0.25), Random(seed)
+        while len(search.tried) < 25:
+            candidate = search.candidate(luck)
+            search.learn(candidate, score(candidate))
+        found = search.candidate(luck)
+        assert len(found) == search.size == 3
+        planned.append(score(found))
+        drawn += [worth for _, worth in search.tried[1:]]
+        far += len(found - search.best) > 1
+    assert sum(planned) / len(planned) > sum(drawn) / len(drawn) + 0.1
+    assert far  # more than one block from the best set
 
 
 def test_what_is_skipped_by_number():
@@ -98,15 +108,24 @@ def test_a_chain_ends_behind_the_first_unsure_token(model):
     assert all(s.of(Commit) for s in long.steps)
 
 
-@pytest.mark.parametrize("runners_up", [True, False])
+@pytest.mark.parametrize(("runners_up", "verifier"), [
+    (True, "token by token"), (True, "traversal"), (False, "token by token"), (False, "block"),
+])  # fmt: skip
 @pytest.mark.parametrize("shape", [{"temperature": 0.7}, {"temperature": 1.3, "top_k": 2}])
-def test_the_law_is_the_targets(runners_up, shape):
+def test_the_law_is_the_targets(runners_up, verifier, shape):
     model = deep(vocabulary=3, layers=4)
     parameters = {"num_assistant_tokens": 2, "threshold": 0.5, "runners_up": runners_up, **shape}
+    parameters["verifier"] = verifier
     law = law_of_rounds(Exhaustive(), "swift", {"target": model}, parameters, length=3)
     plain = law_of_rounds(Exhaustive(), "sample", {"target": model}, shape, length=3)
     assert sum(law.values()) == pytest.approx(1.0, abs=1e-12) and len(plain) > 7
     assert distance(law, plain) < 1e-9
+
+
+def test_block_verification_of_runners_up_is_refused_with_a_sentence(model):
+    said = "Block verification would bend the target's law .*; choose token by token or traversal"
+    with pytest.raises(ValueError, match=said):
+        run("swift", model, {"verifier": "block", "temperature": 1.0})
 
 
 def test_the_shape_says_what_it_is():

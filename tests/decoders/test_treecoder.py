@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 
+from decoders.callbacks import Callbacks
 from decoders.chooser import Exhaustive, Random
 from decoders.lane import Lane, Limits
-from decoders.search import constraints
 from decoders.search.asap import Asap
 from decoders.search.constraints import Gate, named
+from decoders.search.pg_td import Edge
 from decoders.search.programs import Programs
-from decoders.search.treecoder import DECODERS
-from decoders.search.values import give_tests
+from decoders.search.treecoder import DECODERS, GatedSearch
 from decoders.tables import TableModel
 from decoders.trace import Forward, Note, Propose, Verdict
 from explorer.tasks import problems
@@ -28,23 +28,19 @@ TOY = TableModel(
 )
 
 
-@pytest.fixture(autouse=True)
-def language():
-    """Programs have their own syntax again after each test."""
-    constraints.give_syntax(allowed)
-    give_tests(pass_rate)
-    yield
-    constraints.give_syntax(allowed)
+OWN = Callbacks(pass_rate, allowed)
 
 
-def grammar(*words: str) -> None:
+def grammar(*words: str) -> Callbacks:
     """Only these texts are allowed."""
-    constraints.give_syntax(lambda prompt, said, whole: said in words if whole else None)
+    return Callbacks(allowed=lambda prompt, said, whole: said in words if whole else None)
 
 
-def run(model, new_tokens, seed=0, strategy="treecoder", chooser=None, prompt=(0,), **parameters):
-    limits = Limits(max_new_tokens=new_tokens)
-    return Lane(strategy, list(prompt), {"target": model}, parameters, seed, limits, chooser).run()
+def run(
+    model, new_tokens, seed=0, strategy="treecoder", chooser=None, prompt=(0,), callbacks=OWN, **parameters
+):
+    asked = (strategy, list(prompt), {"target": model}, parameters, seed, Limits(max_new_tokens=new_tokens))
+    return Lane(*asked, chooser, callbacks=callbacks).run()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -89,12 +85,12 @@ def test_what_a_constraint_ends_is_never_gone_on_with(decoder):
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_every_decoder_finds_what_only_a_few_texts_are(decoder):
     """Of sixteen texts two pass; where chance finds none, greedy writes one and a note says so."""
-    grammar("abba", "baab")
+    only = grammar("abba", "baab")
     model = TableModel(lambda past: [0.6, 0.4], 2, words=["a", "b"])
     right = 0
     for seed in range(6):
         given = {"constraints": "syntax", "decoder": decoder, "rollouts": 64, "population": 8}
-        trace = run(model, 4, seed, **given)
+        trace = run(model, 4, seed, callbacks=only, **given)
         said = [e.text for s in trace.steps for e in s.of(Note)]
         passes = trace.text() in ("abba", "baab")
         right += passes
@@ -118,11 +114,46 @@ def test_phi_is_the_product_and_the_best_is_taken():
     assert sorted(trace.output()) == [2, 3]
 
 
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_the_answer_has_the_highest_phi_of_all_complete_texts(decoder):
+    """Also where a text with a lower Phi is likelier, or was drawn last."""
+    given = {"constraints": "keyword", "keywords": "b, c", "decoder": decoder, "population": 2, "rollouts": 8}
+    various = 0
+    for seed in range(65, 77):
+        model = TableModel(random_table(seed, 4, 1.0), 4, frozenset({0}), words=["<end>", " a", " b", " c"])
+        trace = run(model, 6, seed, **given)
+        nodes, ended = trace.nodes(), []
+        for event in (e for s in trace.steps for e in s.of(Verdict) if e.status == "finished"):
+            node, words = event.node, set()
+            while node in nodes and node >= len(trace.prompt):
+                node, token = nodes[node]
+                words.add(token)
+            ended.append(((2 in words) + (3 in words)) / 2)
+        answer = set(trace.output())
+        assert not ended or ((2 in answer) + (3 in answer)) / 2 == max(ended)
+        various += len(set(ended)) > 1
+    assert various
+
+
+def test_a_tree_search_backs_up_the_win_rate_or_the_best():
+    model = TableModel(lambda past: [0.6, 0.4], 2, words=["a", "b"])
+    lane = Lane("treecoder", [0], {"target": model}, {"decoder": "mcts"}, limits=Limits(2))
+    search, edge = GatedSearch(Programs(lane, Gate(lane))), Edge(0, 0.5)
+    for edge.returns, value in enumerate((1.0, 0.0, 0.5), 1):
+        search.back_up(edge, value)
+    assert edge.value == pytest.approx(0.5)
+    lane.parameters["backup"] = "maximum"
+    for value in (1.0, 0.0):
+        search.back_up(edge, value)
+    assert edge.value == 1.0
+    lane.close()
+
+
 def test_particles_are_drawn_again_from_the_living():
     """Half of all first tokens die; as many texts go on as before, and copies of one draw for themselves."""
-    constraints.give_syntax(lambda prompt, said, whole: not said.startswith("b"))
+    no_b = Callbacks(allowed=lambda prompt, said, whole: not said.startswith("b"))
     model = TableModel(lambda past: [0.5, 0.5], 2, words=["a", "b"])
-    trace = run(model, 3, 5, decoder="smc", constraints="syntax", population=8)
+    trace = run(model, 3, 5, decoder="smc", constraints="syntax", population=8, callbacks=no_b)
     texts = trace.steps[1].of(Propose)
     dead = [e for e in trace.steps[0].of(Verdict) if e.status == "rejected"]
     assert dead and len(texts) == 8 and trace.steps[1].of(Forward)[0].rows <= 8 - len(dead)
@@ -130,10 +161,10 @@ def test_particles_are_drawn_again_from_the_living():
 
 
 def test_naive_masking_bends_the_law_and_asap_mends_it():
-    grammar("00", "11")
+    only = grammar("00", "11")
 
     def law(samples: int, dead_end: str) -> dict:
-        given = {"constraints": "syntax", "samples": samples, "dead_end": dead_end}
+        given = {"constraints": "syntax", "samples": samples, "dead_end": dead_end, "callbacks": only}
         return Exhaustive().law(lambda chooser: tuple(run(TOY, 2, 0, "asap", chooser, **given).output()))
 
     assert law(1, "go back") == pytest.approx({(0, 0): 0.9, (1, 1): 0.1})
@@ -145,8 +176,9 @@ def test_naive_masking_bends_the_law_and_asap_mends_it():
 
 def test_asap_converges_to_the_grammatical_law():
     """5,000 texts after what can be learned is learned: total variation below .03."""
-    grammar("00", "11")
-    lane = Lane("asap", [0], {"target": TOY}, {"constraints": "syntax"}, limits=Limits(2), chooser=Random(3))
+    only = grammar("00", "11")
+    asked = ("asap", [0], {"target": TOY}, {"constraints": "syntax"}, 0, Limits(2), Random(3))
+    lane = Lane(*asked, callbacks=only)
     programs = Programs(lane, Gate(lane))
     decoder = Asap(programs, 5200, False)
     texts = []
@@ -165,12 +197,13 @@ def test_asap_converges_to_the_grammatical_law():
 def test_programs_pass_the_tests_that_their_prompt_brings(decoder):
     """Of all programs of two operations, one that gives what the examples say."""
     prompt = "program for\n3 1 2 -> 3 2 1\n5 9 -> 9 5\n0 4 1 -> 4 1 0\nis\n"
-    constraints.give_syntax(lambda _, said, whole: allowed(prompt, said, whole))
-    give_tests(lambda _, said: pass_rate(prompt, said))
+    callbacks = Callbacks(
+        lambda _, said: pass_rate(prompt, said), lambda _, said, whole: allowed(prompt, said, whole)
+    )
     words = ["<end>", "\n", "sort", "reverse", "double", "fly", "add ", "1"]
     model = TableModel(lambda past: [1 / 8] * 8, 8, frozenset({0}), words=words)
     given = {"constraints": "syntax, tests", "decoder": decoder, "population": 16, "rollouts": 200}
-    trace = run(model, 5, 3, **given)
+    trace = run(model, 5, 3, callbacks=callbacks, **given)
     text = trace.text().removesuffix("<end>")
     assert pass_rate(prompt, text) == 1.0 and allowed(prompt, text, True)
     reasons = {e.reason for s in trace.steps for e in s.of(Verdict) if e.status == "rejected"}
@@ -201,6 +234,5 @@ def test_what_cannot_be_is_said(monkeypatch):
     ):
         with pytest.raises(ValueError, match=said):
             run(TOY, 2, **given)
-    monkeypatch.setattr(constraints, "_given", [])
     with pytest.raises(ValueError, match="Nothing is there that knows a syntax"):
-        run(TOY, 2, constraints="syntax")
+        run(TOY, 2, callbacks=None, constraints="syntax")

@@ -1,7 +1,8 @@
 """A lane whose steps are long: each is made of many pieces, and lets others compute between two of them."""
 
-from decoders.limits import AtLimit, others_turn
+from decoders.limits import AtLimit
 from decoders.trace import Note, Step, Trace
+from explorer.slices import between
 
 
 class LongLane:
@@ -21,7 +22,7 @@ class LongLane:
         events, ending = [], None
         try:
             for _ in range(self.pieces):
-                others_turn()
+                between()
                 self.done += 1
                 events.append(Note(f"Piece {self.done}."))
         except AtLimit as error:

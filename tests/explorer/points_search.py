@@ -156,13 +156,14 @@ def an_amateur_opens_the_loop(greedy, *contrasted):
         assert totals["draft_forwards"] == totals["target_forwards"] == len(trace.output())
 
 
-def early_layers_differ_more(low, high, greedy):
+def the_code_is_not_the_paper(code, paper, greedy):
     def apart(trace):
         scores = [e.total for step in trace.steps for e in step.of(Score) if e.name == "divergence"]
         return sum(scores) / len(scores)
 
-    assert apart(low) > apart(high) > 0
-    assert forwards(low) == len(low.output()) and low.output() != greedy.output()
+    assert apart(code) > math.log(2) > apart(paper) > 0  # a Jensen-Shannon divergence ends at ln 2
+    assert forwards(code) == len(code.output()) == forwards(paper) == len(paper.output())
+    assert code.output() != paper.output() != greedy.output() != code.output()
 
 
 def groups_part_earlier(beam, diverse):
@@ -211,6 +212,12 @@ def a_value_finds_its_word(guided, spoiled, plain):
 def trying_finds_the_word(tried, greedy):
     visits = [e for step in tried.steps for e in step.of(Score) if e.name == "visits"]
     assert max(e.total for e in visits) >= 24 and "ran" in tried.text() and "ran" not in greedy.text()
+
+
+def the_text_that_others_agree_with(mbr: Trace, sample: Trace) -> None:
+    utilities = {s.node: s.total for s in mbr.steps[-1].of(Score) if s.name == "expected_utility"}
+    assert len(utilities) == 12 and mbr.output() != sample.output()
+    assert max(utilities.values()) == returned(mbr)[0][1] > list(utilities.values())[-1]
 
 
 def the_shortest_of_many(alone, race):
@@ -299,6 +306,7 @@ SHOWS = {
     "Programs that pass their tests": tests_are_passed,
     "JSON without a bent law": is_json_and_learned,
     "A word between the lines": letters_are_read,
+    "Most like all of them": the_text_that_others_agree_with,
     "Whoever ends first": the_shortest_of_many,
     "Steps that are checked": false_steps_are_not_gone_on_with,
     "Pieces that must be good enough": pieces_are_drawn_again,
@@ -322,7 +330,7 @@ SHOWS = {
     "Not without the instruction": a_stronger_contrast_gains_more,
     "Expert against amateur": an_amateur_opens_the_loop,
     "Experts that were not chosen": the_mixture_is_sent_elsewhere,
-    "Late layers against early ones": early_layers_differ_more,
+    "Late layers against early ones": the_code_is_not_the_paper,
     "Beams that keep apart": groups_part_earlier,
     "The likeliest text of all": proven_likelier,
     "An answer out of the text": answers_with_a_span,

@@ -79,6 +79,24 @@ def test_train_runs_the_recipe_of_that_name(capsys, monkeypatch, tmp_path):
     assert [(o.corpus, o.work, o.million_tokens) for o in got] == [(tmp_path, Path("training"), 0.5)] * 2
 
 
+def test_run_gives_all_sequences_that_were_asked_for(capsys, tmp_path):
+    asked = ["--strategy", "beam", "--set", "num_beams=3", "--set", "num_return_sequences=3"]
+    arguments = [*asked, "--prompt", "Once upon a time", "--max-new-tokens", "6"]
+    printed = json.loads(call(capsys, "run", "--json", *arguments))
+    texts = [one["text"] for one in printed["sequences"]]
+    scores = [one["score"] for one in printed["sequences"]]
+    assert len(set(texts)) == 3 and texts[0] == printed["text"]
+    assert scores == sorted(scores, reverse=True) and scores[0] < 0
+    assert printed["sequences"][0]["output_tokens"] == printed["output_tokens"]
+    said = call(capsys, "run", *arguments)
+    assert all(
+        f"{place}. ({score:.4f}) Once upon a time{text}" in said
+        for place, (score, text) in enumerate(zip(scores, texts, strict=True), 1)
+    )
+    alone = json.loads(call(capsys, "run", "--strategy", "greedy", "--json", *arguments[-4:]))
+    assert [one["text"] for one in alone["sequences"]] == [alone["text"]]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -230,6 +248,24 @@ def test_compare_prints_each_lane_and_saves_data_by_the_name(capsys, tmp_path):
 )
 def test_mistakes_in_a_comparison_get_one_line_and_status_2(capsys, arguments, words):
     assert words in refused(capsys, "compare", *arguments)
+
+
+def test_run_writes_a_graph(capsys, tmp_path):
+    out = tmp_path / "tokens.graphml"
+    asked = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--graph", "tokens")
+    call(capsys, *asked, "--out", str(out))
+    assert out.read_text().count("<node ") > 8
+    assert "name one with --out" in refused(capsys, *asked)
+    assert "saved as .graphml" in refused(capsys, *asked, "--out", str(tmp_path / "a.png"))
+
+
+def test_run_writes_a_figure(capsys, tmp_path):
+    out = tmp_path / "beams.html"
+    asked = ("run", "--strategy", "beam", "--prompt", "Once", "--max-new-tokens", "4", "--figure", "entropy")
+    call(capsys, *asked, "--out", str(out))
+    assert "Entropy" in out.read_text("utf-8")
+    assert "name one with --out" in refused(capsys, *asked)
+    assert "saved as .html" in refused(capsys, *asked, "--out", str(tmp_path / "a.txt"))
 
 
 def test_run_takes_one_strategy(capsys):

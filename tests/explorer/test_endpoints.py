@@ -55,6 +55,7 @@ def expected(models, **parameters):
 
 def test_run_gives_what_the_library_gives(served):
     found = served.client.predict("Once", "speculative", {"num_assistant_tokens": 3}, 12, 5, api_name="/run")
+    assert [one["text"] for one in found["sequences"]] == [found["text"]]
     wanted = expected(served.models, num_assistant_tokens=3)
     assert found["output_tokens"] == wanted.output() and len(found["output_tokens"]) == 12
     assert found["text"] == wanted.text() and found["ended"] == "Reached max_new_tokens = 12."

@@ -212,9 +212,14 @@ def test_long_lists_are_cut_but_keep_the_token_itself_and_all_mass():
 
 @pytest.mark.parametrize("strategy", ["greedy", "beam", "contrastive_search", "prompt_lookup", "speculative"])
 def test_every_node_of_a_trace_can_be_inspected(strategy, models):
-    facts = Facts(decoded(models, strategy))
+    trace = decoded(models, strategy)
+    facts = Facts(trace)
+    assert facts.token.keys() == trace.nodes().keys()
     for node in facts.token:
-        json.dumps(facts.of(node), allow_nan=False)
+        found = json.loads(json.dumps(facts.of(node), allow_nan=False))
+        assert found["id"] == facts.token[node] and found["token"] == facts.word(node)
+        above = [one["node"] for one in found["path"]]
+        assert above[-1:] == ([] if found["parent"] is None else [found["parent"]])
 
 
 def test_a_copied_draft_says_of_what_it_is_a_copy(models):

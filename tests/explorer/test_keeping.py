@@ -6,6 +6,7 @@ import json
 import pytest
 
 from explorer import container, keeping, sharing, stored
+from explorer.page_requests import Save
 from explorer.runs import Runs
 from tests.explorer.asking import ask
 from tests.explorer.scripted import ScriptedLane
@@ -110,7 +111,7 @@ def test_a_run_that_was_stopped_says_so_in_what_is_kept(house):
     runs.control(run.id, "stop")
     kept = Kept(runs, run.id, 1)
     kept.ask()
-    saved = sharing.saved(runs, run, "run", None)
+    saved = sharing.saved(runs, run, Save(run=run.id, form="run"))
     setup, (trace,) = container.unpack(kept.file())
     assert trace.ended == "Stopped by hand."
     assert trace.to_json() == container.unpack(base64.b64decode(saved["data"]))[1][0].to_json()

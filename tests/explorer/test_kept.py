@@ -10,7 +10,6 @@ import tracemalloc
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.limits import give_way
 from explorer import kept, slices
 from explorer import runs as runs_module
 from explorer.folds import Fold
@@ -30,7 +29,6 @@ def house(monkeypatch):
     monkeypatch.setattr(runs_module, "WEIGH_SECONDS", 0.0)
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr(kept, "LATELY_SECONDS", 0.0)
-    give_way(slices.between)
     made = []
 
     def make(maker=lambda: ScriptedLane(words(12))) -> Runs:

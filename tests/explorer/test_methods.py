@@ -47,7 +47,8 @@ def test_a_card_says_how_its_method_works(listing, name):
 def test_a_picture_is_a_real_run_of_the_strategy(name):
     trace, says = load(methods.file_of(name)), methods.picture_says(name)
     assert trace.strategy == name and says["view"] == titles()[strategies()[name].views[0]]
-    assert trace.parameters == strategies()[name].check(says["parameters"])
+    check = strategies()[name].check  # a parameter that is newer than the trace has its default
+    assert check(trace.parameters) == check(says["parameters"])
     assert 0 < len(trace.output()) <= says["tokens"]
     picture = methods.picture(name)
     born = [op for step in picture["deltas"] for op in step["ops"] if op.get("kind")]

@@ -52,7 +52,7 @@ def test_what_cannot_be_proved_is_said(runs, loader, run):
     def said(**other) -> str:
         return answer(prove, **{"run": run.id, **ASKED, **other})["error"]
 
-    assert said(lane=0) == "Greedy has no temperature: it does not draw its text from the target's law."
+    assert said(lane=0) == "Greedy does not draw its text from the target's law, so nothing is to be proved."
     assert "At temperature 0 every seed" in said(temperature=0)
     assert said(samples=10**6) == "A proof takes 1 to 10,000 seeds, not 1,000,000."
     assert said(length=1) == "A proof takes 2 to 6 tokens, not 1."

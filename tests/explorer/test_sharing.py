@@ -105,7 +105,10 @@ def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"run": "example", "form": "film"}, "form must be one of trace, run, page, costs, not 'film'."),
+        (
+            {"run": "example", "form": "film"},
+            "form must be one of trace, run, page, costs, figure, not 'film'.",
+        ),
         ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
     ],
 )

@@ -7,7 +7,7 @@ import time
 import pytest
 import torch
 
-from decoders.limits import AtLimit, give_way, others_turn
+from decoders.limits import AtLimit
 from explorer import slices
 from explorer.runs import Runs
 from explorer.slices import Sliced, between
@@ -22,7 +22,6 @@ ONE = {"prompt": "Once", "max_new_tokens": 8, "lanes": [{"strategy": "scripted"}
 def shortest_slices(monkeypatch):
     """Work is left at every opportunity."""
     monkeypatch.setattr(slices, "SLICE_SECONDS", 0.0)
-    give_way(between)
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_work_is_left_at_each_pause_and_taken_up_again():
 
     def work() -> str:
         for number in range(3):
-            others_turn()
+            between()
             told.append(number)
         return "done"
 
@@ -60,7 +59,7 @@ def test_work_that_is_left_can_be_ended_where_it_stands():
 
     def work() -> str:
         try:
-            others_turn()
+            between()
         except AtLimit as error:
             left.append(str(error))
         return "ended"
@@ -74,17 +73,17 @@ def test_work_that_is_left_can_be_ended_where_it_stands():
 def test_nothing_is_left_where_others_would_be_harmed():
     def work() -> int:
         with torch.inference_mode():  # would be on for all others of this thread
-            others_turn()
+            between()
         with torch.no_grad():
-            others_turn()
-        beside = threading.Thread(target=others_turn)  # has no slice of its own
+            between()
+        beside = threading.Thread(target=between)  # has no slice of its own
         beside.start()
         beside.join()
         return 1
 
     sliced = Sliced(work)
     assert sliced.go_on() and sliced.result == 1
-    others_turn()  # outside of any slice
+    between()  # outside of any slice
 
 
 def test_others_go_on_while_one_step_is_long(house):
@@ -145,7 +144,7 @@ def test_a_long_job_is_left_too(house):
 
     def count() -> int:
         for _ in range(100_000):
-            others_turn()
+            between()
             counted.append(1)
         return len(counted)
 
