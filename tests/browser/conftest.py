@@ -11,7 +11,8 @@ from playwright.sync_api import expect, sync_playwright
 from explorer.browser import FLAGS, find
 from tests.explorer.scripted import ScriptedLane
 
-expect.set_options(timeout=20_000)  # a busy machine may take its time
+WAIT = 60_000  # milliseconds: on a busy machine 40 tokens may take half of it
+expect.set_options(timeout=WAIT)
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
@@ -65,7 +66,7 @@ def visit(app, chromium):
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: outside(request.url, app.address, errors))
         page.goto(app.address, wait_until="domcontentloaded")

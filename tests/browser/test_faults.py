@@ -19,6 +19,7 @@ from playwright.sync_api import expect
 from decoders.lane import Lane
 from explorer import alive, container
 from explorer import runs as runs_module
+from tests.browser.conftest import WAIT
 from tests.browser.test_page import finished, marks, press, ready, seek, start
 from tests.browser.test_traces import choose, saved, section
 
@@ -160,7 +161,7 @@ def test_a_network_that_falls_silent_and_a_closed_laptop(visit, app, slow, monke
     page.unroute_all()
     page.clock.fast_forward("01:40:00")
     page.clock.resume()
-    page.wait_for_function("n => decodingExplorer.lanes[0].count > n", arg=held[0], timeout=5000)
+    page.wait_for_function("n => decodingExplorer.lanes[0].count > n", arg=held[0], timeout=20_000)
     finished(page)
     whole(page, app)
 
@@ -323,7 +324,7 @@ def mortal(app, served, monkeypatch):
 def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     context = chromium.new_context(viewport={"width": 1400, "height": 900})
     page, loaded = context.new_page(), []
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(WAIT)
     page.on("framenavigated", lambda frame: loaded.append(frame.url))
     page.goto(mortal.address, wait_until="domcontentloaded")
     page.wait_for_function("decodingExplorer.app.models.sentence && window.gradio_config")

@@ -7,7 +7,7 @@ from decoders.lane import Lane, Limits
 from decoders.models import load
 from explorer import stored
 from explorer.replay import replay_html, show
-from tests.browser.conftest import HOSTILE, SCRIPT
+from tests.browser.conftest import HOSTILE, SCRIPT, WAIT
 from tests.explorer.scripted import ScriptedLane
 
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
@@ -31,7 +31,7 @@ def opened(chromium):
         context = chromium.new_context(viewport={"width": width, "height": height}, offline=True, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT)
         address = path.as_uri()
         local = (address, "data:", "blob:", "about:srcdoc")
         page.on("request", lambda request: request.url.startswith(local) or wrong.append(request.url))
