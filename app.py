@@ -13,7 +13,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
-    from decoders.names import DRAFT, TARGET, locate
+    from decoders.names import DRAFT, TARGET, by_role, locate
     from explorer.access import LOOPBACK, Access, chosen_token
 
     parser = argparse.ArgumentParser(
@@ -23,8 +23,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--model", default=TARGET, help="target: an embedded name, a Hub id or a folder")
     parser.add_argument(
-        "--draft", default=DRAFT, help="draft model, the same kinds of name; none for no draft"
-    )
+        "--draft", default=DRAFT,
+        help="draft model, the same kinds of name; several with commas, none for no draft",
+    )  # fmt: skip
     parser.add_argument(
         "--heads", action="append", default=[], metavar="FOLDER",
         help="trained heads for these two models, see docs/heads.md (may be given several times)",
@@ -58,7 +59,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     host = options.host or os.environ.get("GRADIO_SERVER_NAME", LOOPBACK[0])
     shares = options.share or os.environ.get("GRADIO_SHARE", "").lower() == "true"
     try:
-        for name in [options.model] + ([] if options.draft == "none" else [options.draft]):
+        for name in by_role(options.model, None if options.draft == "none" else options.draft).values():
             locate(name)
         options.allowed = allowed(options.models, public=shares or host not in LOOPBACK)
         token = chosen_token() if options.allowed is None else None

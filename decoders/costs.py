@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from decoders.names import DRAFT_ROLES
+
 if TYPE_CHECKING:
     from decoders.trace import Step
 
@@ -89,7 +91,7 @@ class Costs:
         if event.kind == "lens":
             self.lens_forwards += 1
             return
-        if event.model == "draft":
+        if event.model in DRAFT_ROLES:
             self.draft_forwards += 1
             self.draft_tokens += event.tokens
         elif event.share == 1.0:

@@ -75,13 +75,15 @@ class Lane:
         for role in self.strategy.needs:
             if models.get(role) is None:
                 raise ValueError(f"{self.strategy.title} needs a {role} model; name one.")
+        roles = (*self.strategy.needs, *self.strategy.may_use)
+        self.models = {role: models[role] for role in roles if role in models}
         target = models["target"]
         self.callbacks, parts = callbacks or Callbacks(), self.strategy.parts(self.parameters)
         if problem := self.strategy.suits(self.parameters, target) or self.callbacks.lacks(parts):
             raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
-        context = min(models[role].context for role in self.strategy.needs)
+        context = min(model.context for model in self.models.values())
         if len(prompt) >= context:
             raise ValueError(
                 f"The prompt has {len(prompt):,} tokens, but the model reads at most {context:,}, and "
@@ -96,7 +98,6 @@ class Lane:
         )
         self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
         self.budget, self.given = room - len(given), len(given)
-        self.models = {role: models[role] for role in self.strategy.needs}
         self.trace = trace.Trace(
             strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
             models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),

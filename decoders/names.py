@@ -7,6 +7,7 @@ from pathlib import Path
 
 SHIPPED = Path(__file__).resolve().parent.parent / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
+DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # of the draft models that a lane may have
 # kinds of heads that lie alone in a folder of their own, which then is of that kind
 ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "planner", "ranker"}
 
@@ -55,6 +56,16 @@ def exits(name: str) -> list[int]:
     """
     facts = SHIPPED / name / "facts.json"
     return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
+
+
+def by_role(target: str, draft: str | None) -> dict[str, str]:
+    """Model name by role; `draft` may name several draft models, with commas between them. Raises ValueError
+    with one sentence if they are too many.
+    """
+    drafts = [name.strip() for name in (draft or "").split(",") if name.strip()]
+    if len(drafts) > len(DRAFT_ROLES):
+        raise ValueError(f"A lane has at most {len(DRAFT_ROLES)} draft models, not {len(drafts)}.")
+    return {"target": target} | dict(zip(DRAFT_ROLES, drafts, strict=False))
 
 
 def folder_of(name: str | Path) -> Path | None:

@@ -169,6 +169,7 @@ class Strategy:
     parameters: tuple[Parameter, ...] = ()
     papers: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("target",)
+    may_use: tuple[str, ...] = ()  # roles of further models, used if they are there
     views: tuple[str, ...] = ("entropy", "dependencies", "text")
     badge: Callable[[dict], str] = lambda parameters: ""
     parts: Callable[[dict], list[Part]] = lambda parameters: []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decoders import registry
-from decoders.names import DRAFT, TARGET
+from decoders.names import DRAFT, TARGET, by_role
 from decoders.trace import Trace
 from explorer import experiments, papers, sandbox, shipped
 from explorer.requests import MAX_LANES
@@ -121,7 +121,10 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
-    command.add_argument("--draft", metavar="M", help=f"for strategies that need one (default: {DRAFT})")
+    command.add_argument(
+        "--draft", metavar="M",
+        help=f"for strategies that need one (default: {DRAFT}); up to four names with commas for SpecInfer",
+    )  # fmt: skip
     command.add_argument(
         "--heads", action="append", default=[], metavar="FOLDER",
         help="trained heads for these models (see train); may be given several times",
@@ -313,8 +316,10 @@ def load_models(
     if "draft" in needs:
         if draft is None and model != TARGET:
             raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
-        models["draft"] = load(draft or DRAFT, device)
-        check_pair(models["target"], models["draft"])
+        for role, name in by_role(model, draft or DRAFT).items():
+            if role != "target":
+                models[role] = load(name, device)
+                check_pair(models["target"], models[role])
     add_heads(models, heads)
     return models
 

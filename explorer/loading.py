@@ -191,8 +191,8 @@ class Loader(ModelSet):
             for role, name in missing.items():
                 models[role] = load(name, choice.device, choice.dtype, wanted.tell)
                 models[role].facts()  # tries its engine out
-            if "draft" in models:
-                check_pair(models["target"], models["draft"])
+            for role in models.keys() - {"target"}:
+                check_pair(models["target"], models[role])
             if wanted is self:
                 add_heads(models, self.heads)
             wanted.models = {role: models[role] for role in choice.names}

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
 
 from decoders import begin as beginnings
+from decoders.names import by_role
 from decoders.registry import shortened
 from explorer.off_loop import encoded, soon
 from explorer.schema import Asked, Malformed, Typed, Value, Whole, read
@@ -37,14 +38,14 @@ class Choice:
     """Which models, in which numbers, on which device."""
 
     target: str
-    draft: str | None = None
+    draft: str | None = None  # or several names, with commas
     dtype: str = "auto"
     device: str = "auto"
 
     @property
     def names(self) -> dict[str, str]:
         """Model name by role."""
-        return {"target": self.target} | ({"draft": self.draft} if self.draft else {})
+        return by_role(self.target, self.draft)
 
 
 def own_home(name: str) -> str:
@@ -146,7 +147,8 @@ def check_models(given: Models | dict | None) -> Choice | None:
     if given is None:
         return None
     models = read(Models, given)
-    for role, name in (("target", models.target), ("draft", models.draft or "none")):
+    drafts = (models.draft or "none").split(",")
+    for role, name in (("target", models.target), *(("draft", draft.strip()) for draft in drafts)):
         if not 0 < len(name) <= MAX_NAME_CHARACTERS or CONTROL.search(name):
             raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
     dtype, device = models.dtype or "auto", models.device or "auto"
@@ -154,7 +156,9 @@ def check_models(given: Models | dict | None) -> Choice | None:
         if name not in allowed:
             raise ValueError(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
     draft = models.draft if models.draft != "none" else None
-    return Choice(models.target, draft or None, dtype, device)
+    choice = Choice(models.target, draft or None, dtype, device)
+    by_role(choice.target, choice.draft)  # not too many
+    return choice
 
 
 def check_chat(given: SystemMessage | None) -> dict | None:

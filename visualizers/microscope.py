@@ -8,6 +8,7 @@ it.
 from collections import Counter
 
 from decoders.imported import UNTOLD
+from decoders.names import DRAFT_ROLES
 from decoders.speculative.theory import expected_tokens
 from decoders.trace import Propose, Trace
 from visualizers.lane_facts import (
@@ -239,5 +240,6 @@ def drafting(trace: Trace, count: int | None) -> dict:
     for step in trace.steps[:count]:
         for event in step.events:
             if type(event).__name__ == "Forward" and event.kind != "lens":
-                seconds["draft" if "draft" in (event.model, event.kind) else "target"] += event.seconds
+                drafts = event.model in DRAFT_ROLES or event.kind == "draft"
+                seconds["draft" if drafts else "target"] += event.seconds
     return {"draft": seconds["draft"], "target": seconds["target"]}

@@ -9,6 +9,7 @@ says. Cache that belongs to side branches is not counted. Knows no strategy: one
 import math
 from dataclasses import dataclass, fields
 
+from decoders.names import DRAFT_ROLES
 from decoders.trace import Commit, Forward, Propose, Step, Trace
 
 
@@ -111,7 +112,7 @@ def step_work(step: Step, device: Device, sizes: dict[str, Size], context: int, 
     rows = {"draft": Work(), "target": Work()}
     for event in step.events:
         if isinstance(event, Forward) and event.kind != "lens":
-            role = "draft" if event.model == "draft" else "target"
+            role = "draft" if event.model in DRAFT_ROLES else "target"
             rows[role].add(forward_work(device, sizes[role], event.tokens, context, event.share))
     draft, target = rows["draft"], rows["target"]
     longer = max((draft, target), key=lambda work: work.seconds)

@@ -95,6 +95,8 @@ SOURCES = {  # of drafted tokens, where it is not a second model
     "store": "a store of texts", "pool": "a pool of n-grams", "recycled": "the target's earlier runners-up",
     "trigrams": "a table of trigrams", "prompt": "the text so far",
     "window": "what the forward before drew here",
+    "draft 2": "the second draft model", "draft 3": "the third draft model",
+    "draft 4": "the fourth draft model",
 }  # fmt: skip
 
 

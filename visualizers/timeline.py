@@ -8,6 +8,7 @@ costs: each round, from where it began, as it would be with a device for each mo
 
 from dataclasses import replace
 
+from decoders.names import DRAFT_ROLES
 from visualizers.scene import STATES, Header, Op, view
 from visualizers.schedule import Bar, Schedule, milliseconds
 
@@ -90,7 +91,8 @@ class Timeline:
         for event in step.events:
             match type(event).__name__:
                 case "Forward" if event.kind != "lens":
-                    row = "draft" if event.model == "draft" or event.kind in ("draft", "plan") else "target"
+                    drafts = event.model in DRAFT_ROLES or event.kind in ("draft", "plan")
+                    row = "draft" if drafts else "target"
                     key = f"{self.count}-{len(found)}"
                     shared = event.shared == event.tokens
                     found.append(Bar(key, row, event.start, event.seconds, event.tokens, event.kind, shared))

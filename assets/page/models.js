@@ -5,13 +5,13 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const { h, choice, labelled } = page;
   const ROLES = ["target", "draft"];
-  const KINDS = [["embedded", "embedded", "Models that come with the app"], ["hub", "Hub id", "owner/model or owner/model@revision"],
+  const KINDS = [["embedded", "embedded", "Models that come with the app"], ["hub", "Hub id", "owner/model or owner/model@revision; several drafts with commas"],
     ["folder", "folder", "A folder with config.json, safetensors weights and tokenizer"]];
   const HELD = { hub: "owner/model or owner/model@revision", folder: "/path/to/model" };
   const NONE = "none";
 
   const same = (a, b) => JSON.stringify(page.completeChoice(a)) === JSON.stringify(page.completeChoice(b));
-  const short = (name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop();
+  const short = (names) => names.split(/\s*,\s*/).map((name) => name.replace(/[/\\]+$/, "").split(/[/\\]/).pop()).join(", ");
 
   // A choice with nothing left out, in one order.
   page.completeChoice = ({ target, draft, dtype, device }) =>
@@ -31,14 +31,17 @@ window.ExplorerPage = window.ExplorerPage || {};
         (kind === "embedded" ? this.list : this.text).focus();
         changed();
       });
-      this.element = h("fieldset", {}, h("legend", {}, role), this.kinds.element, this.list, this.text);
+      this.also = h("select", { "aria-label": "second draft model", title: "A second draft model, for strategies that take several: SpecInfer",
+        onchange: changed });
+      this.more = h("label", { class: "also" }, "and ", this.also);
+      this.element = h("fieldset", {}, h("legend", {}, role), this.kinds.element, this.list, ...(role === "draft" ? [this.more] : []), this.text);
       this.show(this.kind);
     }
 
     show(kind) {
       this.kind = kind;
       this.kinds.select(kind);
-      this.list.hidden = kind !== "embedded";
+      this.list.hidden = this.more.hidden = kind !== "embedded";
       this.text.hidden = kind === "embedded";
       this.text.placeholder = HELD[kind] || "";
     }
@@ -52,19 +55,24 @@ window.ExplorerPage = window.ExplorerPage || {};
         ...(this.role === "draft" ? [h("option", { value: NONE }, "none")] : []),
         ...offered.embedded.map((m) => h("option", { value: m.name, title: more(m) }, facts(m))),
         ...offered.others.map((name) => h("option", { value: name }, name)));
+      this.also.replaceChildren(...[NONE, ...this.names].map((name) => h("option", { value: name }, name)));
       this.kinds.element.hidden = !offered.any;
     }
 
     get value() {
-      const name = this.kind === "embedded" ? this.list.value : this.text.value.trim();
-      return name === NONE ? null : name;
+      const typed = this.text.value.trim();
+      if (this.kind !== "embedded") return typed === NONE ? null : typed;
+      const names = [this.list.value, ...(this.role === "draft" ? [this.also.value] : [])].filter((name) => name && name !== NONE);
+      return names.join(", ") || null;
     }
 
     set value(name) {
-      const listed = !name || this.names.includes(name);
+      const [first, also, ...more] = (name || NONE).split(/\s*,\s*/);
+      const listed = !more.length && [first, also || NONE].every((one) => one === NONE || this.names.includes(one));
       this.show(listed ? "embedded" : /^[.~/\\]|^[A-Za-z]:|\\/.test(name) || name.split("/").length !== 2 ? "folder" : "hub");
-      if (listed) this.list.value = name || NONE;
-      else this.text.value = name;
+      if (!listed) return (this.text.value = name);
+      this.list.value = first;
+      this.also.value = also || NONE;
     }
   }
 

@@ -37,6 +37,7 @@ class Draft:
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
+    laws: dict[int, list[torch.Tensor]] = field(default_factory=dict)  # node -> what each of them came from
     chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
     beside: list[int] = field(default_factory=list)
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
@@ -53,6 +54,10 @@ class Draft:
         if logprob is not None:
             self.chance[node] = math.exp(logprob)
         return node
+
+    def below(self, lane: Lane, parent: int) -> dict[int, int]:
+        """Token -> node of what has been drafted below `parent`."""
+        return {lane.tree.tokens[n]: n for n in self.children.get(parent, [])}
 
     def prune(self, lane: Lane, nodes: list[int], reason: str) -> None:
         """Takes drafted nodes, whole limbs, out again before the target sees them."""
@@ -163,6 +168,10 @@ class Question:
     def offers(self, node: int) -> list[int]:
         """What was drawn below `node`, draw by draw: children drawn with replacement may come up again."""
         return self.draft.draws.get(node) or self.children(node)
+
+    def drawn_from(self, node: int) -> list[torch.Tensor]:
+        """The laws [V] of these draws, if they were made with replacement."""
+        return self.draft.laws.get(node, [])
 
 
 @dataclass

@@ -28,13 +28,16 @@ def walk(question: Question, replacement: bool = False) -> Walk:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
     After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
-    replacement. The own token comes from what is left of R.
+    replacement: then D is the q of the next child's own draft model. The own token comes from what is left
+    of R.
     """
     found, node, depth = Walk(), question.draft.root, question.position + 1
     while node in question.p:
         left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
         match = None
-        for slot, child in enumerate(question.offers(node)):
+        offers, laws = in_order(question, node, depth) if replacement else (question.children(node), [])
+        for slot, child in enumerate(offers):
+            drafted = laws[slot] if laws else drafted
             token = question.tokens[child]
             p, q = float(left[token]), float(drafted[token])
             accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
@@ -52,6 +55,21 @@ def walk(question: Question, replacement: bool = False) -> Walk:
         found.path.append(match)
         node, depth = match, depth + 1
     return found
+
+
+def in_order(question: Question, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
+    """The draws below a node and their laws [V], in the order in which they are tested: by chance, if they
+    came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
+    """
+    offers, laws = list(question.offers(node)), list(question.drawn_from(node))
+    if all(q is laws[0] for q in laws):  # they are alike, and their order decides nothing
+        return offers, laws
+    for place in range(len(offers) - 1):
+        left = torch.ones(len(offers) - place)
+        chosen = place + question.chooser.categorical(left, ("order", depth, place)).value
+        for values in (offers, laws):
+            values[place], values[chosen] = values[chosen], values[place]
+    return offers, laws
 
 
 def without(weights: torch.Tensor, token: int) -> torch.Tensor:

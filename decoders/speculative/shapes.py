@@ -104,10 +104,10 @@ def open_ends(lane: Lane, nodes: list[int]) -> list[int]:
 
 
 def likeliest(
-    lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int]
+    lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> list[int]:
     """The likeliest tokens of each row of scores [level, V] as children, as many as `counts` says; returns
-    the new nodes.
+    their nodes. A token that another draft model (`source`) has put there shares its node.
     """
     logprobs, most = scores.log_softmax(-1), max(counts)
     if most == 1:
@@ -117,10 +117,13 @@ def likeliest(
         values, tokens = largest(logprobs, most)
     born = []
     for parent, count, row, chances in zip(level, counts, tokens.tolist(), values.tolist(), strict=True):
+        node_of = draft.below(lane, parent)
         for token, logprob in zip(row[:count], chances, strict=False):
             if logprob == -math.inf:
                 break
-            born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
+            if token not in node_of:
+                node_of[token] = draft.propose(lane, parent, token, logprob, source=source, fill=FIXED)
+            born.append(node_of[token])
     return born
 
 
@@ -164,20 +167,25 @@ def sampled(
     return born
 
 
-def repeated(lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int]) -> Counter:
-    """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node.
-    Returns how often each new node was drawn.
+def repeated(
+    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], source: str = "draft"
+) -> Counter:
+    """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node,
+    also with those of another draft model (`source`). Returns how often each node was drawn.
     """
     root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, Counter()
+    whose = () if source == "draft" else (source,)
     for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
-        draft.q[parent], node_of = q, {}
+        draft.q.setdefault(parent, q)
+        node_of = draft.below(lane, parent)
         for slot in range(count):
-            token = lane.chooser.categorical(q, ("draft", root, depth, rank, slot)).value
+            token = lane.chooser.categorical(q, ("draft", root, depth, rank, slot, *whose)).value
             if token not in node_of:
                 chance = math.log(float(q[token]))
                 node_of[token] = draft.propose(
-                    lane, parent, token, chance, source="draft", fill=WITH_REPLACEMENT
+                    lane, parent, token, chance, source=source, fill=WITH_REPLACEMENT
                 )
             draft.draws.setdefault(parent, []).append(node_of[token])
+            draft.laws.setdefault(parent, []).append(q)
             born[node_of[token]] += 1
     return born
