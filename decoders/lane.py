@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 
 from decoders import begin as beginnings
-from decoders import model_defaults, registry, stopping, trace
+from decoders import model_defaults, registry, stopping, token_healing, trace
 from decoders.cache import OutOfSlots
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
@@ -44,9 +44,7 @@ class Model(Protocol):
 
 
 class Lane:
-    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds everything so
-    far.
-    """
+    """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds all so far."""
 
     def __init__(
         self,
@@ -83,6 +81,7 @@ class Lane:
             raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
+        prompt, last = token_healing.cut(self.parameters, target, prompt)
         context = min(model.context for model in self.models.values())
         if len(prompt) >= context:
             raise ValueError(
@@ -93,9 +92,8 @@ class Lane:
         self.stop_strings = stopping.stop_strings_of(self.parameters)
         room = min(self.limits.max_new_tokens, context - len(prompt))
         room = stopping.room_of(self.parameters, len(prompt), room)
-        given, forced = (
-            beginnings.check(begin, self.eos, room, target.engine.vocabulary) if begin else ([], [])
-        )
+        vocabulary = target.engine.vocabulary
+        given, forced = beginnings.check(begin, self.eos, room, vocabulary) if begin else ([], [])
         self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
         self.budget, self.given = room - len(given), len(given)
         self.trace = trace.Trace(
@@ -111,17 +109,15 @@ class Lane:
         self._events: list[trace.Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         self._processors: dict[int, Any] = {}
-        own = {
-            "logits_processor": tuple(logits_processor),
-            "prefix_allowed_tokens_fn": prefix_allowed_tokens_fn,
-        }
+        prefix = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
+        own = {"logits_processor": tuple(logits_processor), **prefix}
         self.shaping = model_defaults.shaping(self.parameters, self.trace.model_defaults) | own
         if any(own.values()) and "model_defaults" not in self.parameters:
             raise ValueError(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
-        self._detector = Detector(self, target.engine.vocabulary)
-        self._stack(target.engine.vocabulary)  # or what is typed for a processor would be refused only later
+        self._detector = Detector(self, vocabulary)
+        self._stack(vocabulary)  # or what is typed for a processor would be refused only later
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         try:
@@ -132,13 +128,16 @@ class Lane:
         except OutOfSlots as error:
             self._release()
             raise ValueError(str(error)) from error
-        self._turns = self._take_turns(given, forced)
+        self._turns = self._take_turns(given, forced, last)
 
-    def _take_turns(self, given: list[int], forced: list[int]) -> Iterator[None]:
+    def _take_turns(self, given: list[int], forced: list[int], last: int | None) -> Iterator[None]:
         """The strategy's own turns, after one that tells what the lane begins with."""
         if given:
             offers, chances = beginnings.look(self, given, forced[: beginnings.LOOKED_AT])
             self._events += beginnings.events(given, forced, len(self.trace.prompt), offers, chances)
+            yield
+        elif last is not None:
+            token_healing.heal(self, last)
             yield
         if self.more:
             yield from self.strategy.run(self)

@@ -14,7 +14,7 @@ from decoders.names import DRAFT, TARGET, by_role
 from decoders.trace import Trace
 from explorer import experiments, papers, sandbox, shipped
 from explorer.requests import MAX_LANES
-from explorer.summary import sequences, summary
+from explorer.summary import before_text, sequences, summary
 from visualizers.costs import strip
 
 PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
@@ -290,7 +290,7 @@ def save_other(trace: Trace, options: argparse.Namespace) -> None:
 
 def tell(prompt: str, trace: Trace) -> None:
     """Prints the text, or all texts that were asked for, what it cost, and why it ended."""
-    texts = sequences(trace)
+    texts, prompt = sequences(trace), before_text(prompt, trace)
     if len(texts) == 1:
         print(prompt + trace.text())
     else:

@@ -36,3 +36,10 @@ def sequences(trace: Trace) -> list[dict]:
         {"output_tokens": tokens, "text": trace.text(tokens), "score": score}
         for tokens, score in found or [(trace.output(), None)]
     ]
+
+
+def before_text(prompt: str, trace: Trace) -> str:
+    """What of a prompt stands before the trace's own text: all but a last token that was healed."""
+    read, typed = b"".join(trace.vocabulary[t] for t in trace.prompt), prompt.encode()
+    kept = next(n for n in range(len(typed), -1, -1) if read.endswith(typed[:n]))
+    return typed[:kept].decode("utf-8", "ignore") if trace.parameters.get("token_healing") else prompt

@@ -92,6 +92,8 @@ ENDS = (
     Parameter("eos_token_id", "text", "", "Tokens that end the text in place of the model's own, such as #2.",
               group=TEXT),
     Parameter("stop_strings", "text", "", 'Texts at which it stops, such as The end, "\\n\\n".', group=TEXT),
+    Parameter("token_healing", "bool", False, "Take the prompt's last token back and write one that begins "
+              "with its text: for prompts that stop inside a word.", group=TEXT),
     Parameter("max_length", "int", 0, "So many tokens at most, prompt and text together; 0: no such limit.",
               low=0, group=TEXT),
 )  # fmt: skip
