@@ -223,3 +223,25 @@ def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):
     page.get_by_role("button", name="Open SCMoE in a lane", exact=True).click()
     expect(found.get_by_label("target model", exact=True)).to_have_value("llama-tiny-moe")
     assert chosen(page)["target"] != "llama-tiny-moe"
+
+
+@SIZES
+def test_a_second_draft_model_drafts_in_specinfer(visit, size):
+    page = visit(*size)
+    start(page, "Once upon a time", 12)
+    found = panel(page, "target")
+    names = {"target": "llama-tiny", "draft": "llama-tiny-draft-distilled", "second draft": "llama-tiny-draft"}
+    for label, name in names.items():
+        found.get_by_label(f"{label} model", exact=True).select_option(name)
+    expect(found.get_by_role("button", name="Load")).to_be_enabled()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    found.get_by_role("button", name="Load").click()
+    expect(found).to_be_hidden()
+    assert chosen(page)["draft"] == "llama-tiny-draft-distilled, llama-tiny-draft"
+    page.evaluate("decodingExplorer.app.applySetup({lanes: [{strategy: 'specinfer'}]})")
+    press(page, "Run")
+    finished(page)
+    models = trace(page, 0)["models"]
+    assert models["draft"] == "llama-tiny-draft-distilled" and models["draft 2"] == "llama-tiny-draft"
+    found = panel(page, "draft")
+    expect(found.get_by_label("second draft model", exact=True)).to_have_value("llama-tiny-draft")
