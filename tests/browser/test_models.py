@@ -229,8 +229,8 @@ def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):
 def test_a_second_draft_model_drafts_in_specinfer(visit, size):
     page = visit(*size)
     start(page, "Once upon a time", 12)
-    found = panel(page, "target")
-    names = {"target": "llama-tiny", "draft": "llama-tiny-draft-distilled", "second draft": "llama-tiny-draft"}
+    found, plain = panel(page, "target"), "llama-tiny-draft"
+    names = {"target": "llama-tiny", "draft": "llama-tiny-draft-distilled", "second draft": plain}
     for label, name in names.items():
         found.get_by_label(f"{label} model", exact=True).select_option(name)
     expect(found.get_by_role("button", name="Load")).to_be_enabled()
