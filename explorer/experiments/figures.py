@@ -6,29 +6,25 @@ Knows numbers and tokens only.
 import math
 from collections import Counter
 from collections.abc import Sequence
-from statistics import correlation, fmean, stdev
+from statistics import fmean, stdev
 
 BLEU_ORDER = 4
 
 
 def sign_test(won: int, lost: int) -> float:
     """How often a fair coin would part `won + lost` cases at least so unevenly: the exact two-sided p."""
-    count = won + lost
-    tail = sum(math.comb(count, k) for k in range(max(won, lost), count + 1)) / 2**count
-    return min(1.0, 2 * tail)
+    from scipy.stats import binomtest  # takes two seconds to import, and only experiments need it
 
-
-def ranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value from 1 on; equal ones share the mean of theirs."""
-    order = sorted(values)
-    return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
+    return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
     """Rank correlation (Spearman 1904); None where all values of one kind are equal."""
+    from scipy.stats import spearmanr
+
     if len(set(one)) < 2 or len(set(other)) < 2:
         return None
-    return correlation(ranks(one), ranks(other))
+    return float(spearmanr(one, other).statistic)
 
 
 def grams(tokens: Sequence[int], n: int) -> list[tuple[int, ...]]:

@@ -13,6 +13,7 @@ from decoders.heads import take_taps
 from decoders.models import LoadedModel
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import prompts
+from explorer.experiments.figures import spearman
 
 PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
 HORIZONS, TEXTS, TOKENS = (2, 3, 4, 5, 8), 24, 64  # after each prompt
@@ -93,19 +94,6 @@ def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tenso
     return (best - said(token))[held]
 
 
-def rank_correlation(a: torch.Tensor, b: torch.Tensor) -> float:
-    """Spearman's: the correlation of ranks, ties sharing their mean."""
-
-    def ranks(x: torch.Tensor) -> torch.Tensor:
-        _, at, counts = x.unique(return_inverse=True, return_counts=True)
-        return (counts.cumsum(0) - (counts - 1) / 2)[at].double()
-
-    x, y = (ranks(part.flatten().double()) for part in (a, b))
-    x, y = x - x.mean(), y - y.mean()
-    size = (x.square().sum() * y.square().sum()).sqrt()
-    return float((x * y).sum() / size) if size > 0 else 0.0
-
-
 def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, Hits]:
     """Of what the target wrote, and the token before: its states [B, T, d], the tokens [B, T], and for each
     horizon k whether the Medusa head for it says x_{t+k} right [B, T - k], if there is one.
@@ -131,7 +119,8 @@ def run(models: Models) -> Result:
         error = float(gained.std() / gained.numel() ** 0.5)
         hit = hits.get(k)
         share = None if hit is None else float(hit.float().mean())
-        related = None if hit is None else rank_correlation(gained, hit[parted(len(tokens))[2]])
+        right = None if hit is None else hit[parted(len(tokens))[2]].flatten().tolist()
+        related = None if right is None else spearman(gained.flatten().tolist(), right)
         rows.append([k, float(gained.mean()), error, share, related])
     first, last = rows[0], rows[-1]
     says = [

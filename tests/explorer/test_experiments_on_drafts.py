@@ -101,14 +101,6 @@ def test_states_that_know_where_a_period_stands_have_a_surplus_at_every_horizon(
     assert float(gained.mean()) > 0.2
 
 
-def test_ranks_of_equal_numbers_are_shared():
-    a, b = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([10.0, 30.0, 30.0, 90.0])
-    assert information_surplus.rank_correlation(a, a.exp()) == pytest.approx(1.0)
-    assert information_surplus.rank_correlation(a, -a) == pytest.approx(-1.0)
-    assert information_surplus.rank_correlation(a, b) == pytest.approx(4.5 / (5 * 4.5) ** 0.5)
-    assert information_surplus.rank_correlation(a, torch.ones(4)) == 0.0
-
-
 def test_tokens_a_round_and_acceptance_are_those_of_a_round_by_hand():
     """The draft always says 1; the target says 1 after an even number of tokens: every other guess passes."""
     target = TableModel(lambda tokens: [0, 1, 0] if len(tokens) % 2 else [0, 0, 1], 3)

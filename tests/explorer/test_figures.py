@@ -15,6 +15,7 @@ def test_rank_correlation_by_hand():
     assert spearman([1, 2, 3, 4], [10, 20, 30, 99]) == pytest.approx(1.0)
     assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
     assert spearman([1, 2, 3, 4], [1, 1, 2, 2]) == pytest.approx(2 / 5**0.5)  # ranks 1.5 1.5 3.5 3.5
+    assert spearman([1, 2, 3, 4], [10, 30, 30, 90]) == pytest.approx(4.5 / (5 * 4.5) ** 0.5)
     assert spearman([1, 2], [5, 5]) is None
 
 
