@@ -73,8 +73,8 @@ def round_by_round(found: dict, look: str = "light") -> go.Figure:
         if any(numbers):
             glyph = colours.state[state]["glyph"] if state in OWN else ""
             made.add_bar(
-                x=places, y=numbers, name=names[state], marker=bar_look(state, colours), hoverinfo="skip",
-                textposition="inside", insidetextanchor="middle", textangle=0,
+                x=places, y=[n or None for n in numbers], name=names[state], marker=bar_look(state, colours),
+                hoverinfo="skip", textposition="inside", insidetextanchor="middle", textangle=0,
                 textfont={"color": colours.surface["on_fill"]}, meta={"state": state},
                 text=[glyph if n else "" for n in numbers],
             )  # fmt: skip
@@ -174,8 +174,8 @@ def draft_shape(found: dict, look: str = "light") -> go.Figure:
     )  # fmt: skip
     for state, (name, counts) in parts.items():
         made.add_bar(
-            x=places, y=counts, name=name, marker=bar_look(state, colours), hoverinfo="skip",
-            meta={"state": state},
+            x=places, y=[n or None for n in counts], name=name, marker=bar_look(state, colours),
+            hoverinfo="skip", meta={"state": state},
         )  # fmt: skip
     return reader(made, places, said)
 

@@ -18,8 +18,8 @@ def test_round_by_round():
     figure = microscope.round_by_round(looked_at(chain()))
     bars, colours = by_state(figure), theme("light")
     assert {state: list(one.y) for state, one in bars.items()} == {
-        "accepted": [2, 0, 1], "resampled": [0, 1, 1], "bonus": [1, 0, 0], "rejected": [0, -1, -1],
-        "unreached": [0, -1, 0],
+        "accepted": [2, None, 1], "resampled": [None, 1, 1], "bonus": [1, None, None],
+        "rejected": [None, -1, -1], "unreached": [None, -1, None],
     }  # fmt: skip
     assert bars["resampled"].text == ("", "◆", "◆") and bars["bonus"].text == ("★", "", "")
     for state in ("accepted", "resampled", "bonus", "unreached"):
@@ -59,8 +59,8 @@ def test_acceptance_by_depth():
 def test_the_shape_of_the_drafts():
     figure = microscope.draft_shape(looked_at(tree()))
     bars = by_state(figure)
-    assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, 0]
-    assert list(bars["unreached"].y) == [0, 3]
+    assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, None]
+    assert list(bars["unreached"].y) == [None, 3]
     assert read(figure)[2] == (
         "Depth 2: 4 tokens drafted in 1 round; 1 accepted, 0 rejected, 3 never looked at."
     )
