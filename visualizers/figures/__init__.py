@@ -2,10 +2,15 @@
 
     figure(trace, "beam_tree", step=12).write_html("beams.html")
 
-Knows traces and scenes; starts nothing.
+Charts of analyses lie beside it, one subject a file: `comparison`, `first_differences`, `costs`,
+`microscope`, `calibration`, `what_if`, `losslessness`, `other_machine`, `losses`. `caption` says in words
+what a figure shows.
+
+Knows traces, scenes and analyses; starts nothing.
 """
 
+from visualizers.figures.charts import caption
 from visualizers.figures.export import page, save
 from visualizers.figures.scene_figure import figure
 
-__all__ = ["figure", "page", "save"]
+__all__ = ["caption", "figure", "page", "save"]

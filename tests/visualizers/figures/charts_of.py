@@ -1,0 +1,110 @@
+"""Analyses of seeded lanes over tables, and every chart that can be drawn of them."""
+
+import functools
+
+import plotly.graph_objects as go
+
+from decoders.lane import Lane, Limits
+from decoders.proof import Proof
+from decoders.trace import Trace
+from tests.visualizers.test_what_if import models
+from visualizers.comparison import compare
+from visualizers.figures import (
+    calibration,
+    comparison,
+    costs,
+    first_differences,
+    losses,
+    losslessness,
+    microscope,
+    other_machine,
+    what_if,
+)
+from visualizers.microscope import microscope as looked_at
+from visualizers.other_machine import DEVICES, DRAFT, TARGET, sentence
+from visualizers.other_machine import other_machine as elsewhere
+from visualizers.what_if import what_if as recomputed
+
+LANES = {
+    "greedy": {}, "speculative": {"num_assistant_tokens": 3, "temperature": 1.0},
+    "speculative_tree": {"widths": [3, 2]}, "beam": {"num_beams": 2},
+}  # fmt: skip
+DEVICE = DEVICES["laptop"]
+LOSSES = {
+    "million_tokens": [0.5, 1.0, 1.5], "training_loss": [5.0, 4.0, 3.5], "held_out_loss": [4.5, 3.75, 3.25],
+}  # fmt: skip
+OF_COSTS = ("tokens_reached", "total_log_probability", "mean_log_probability")
+OF_LANES = ("entropies", "log_probabilities", "acceptance_by_depth", "acceptance_by_class")
+OF_DRAFTS = (
+    "round_by_round", "acceptance_by_depth", "draft_shape", "acceptance_by_rank", "accepted_lengths",
+    "acceptance_by_class", "drafts_went", "drafting_time",
+)  # fmt: skip
+OF_BELIEF = ("tokens_a_round", "reliability")
+
+
+@functools.cache
+def traces() -> dict[str, Trace]:
+    """A lane of each strategy of LANES."""
+    return {name: Lane(name, [1], models(), given, 0, Limits(24)).run() for name, given in LANES.items()}
+
+
+@functools.cache
+def analyses() -> dict:
+    """What the charts take, by what it is."""
+    several, drawn = list(traces().values()), traces()["speculative"]
+    greedy = Lane("speculative", [0], models(), {"num_assistant_tokens": 3}, 0, Limits(24)).run()
+    given = {"num_assistant_tokens": 2, "temperature": 1.0}
+    proof = Proof("speculative", [1], models(), given, 2, 50, True)
+    proof.advance(60)
+    there = [
+        {"lane": number} | elsewhere(trace, len(trace.steps), DEVICE, TARGET, DRAFT)
+        for number, trace in enumerate(several, 1)
+    ]
+    return {
+        "comparison": compare(several), "microscope": looked_at(drawn),
+        "tree": looked_at(traces()["speculative_tree"]), "estimated": recomputed(drawn, None, [3, 1]),
+        "exact": recomputed(greedy, None, [2, 2]), "proof": proof.state(),
+        "machine": {"sentence": sentence(DEVICE, TARGET), "lanes": there},
+    }  # fmt: skip
+
+
+def charts(look: str) -> dict[str, go.Figure]:
+    """Every chart in one look, by its name."""
+    known = analyses()
+    found, seen = known["comparison"], known["microscope"]
+    made = {
+        f"{name} by {charge}": getattr(comparison, name)(found, charge, look)
+        for name in OF_COSTS for charge in found["charges"]
+    }  # fmt: skip
+    made |= {f"lanes' {name}": getattr(comparison, name)(found, look) for name in OF_LANES}
+    for lane in ("microscope", "tree"):
+        made |= {f"{lane}: {name}": getattr(microscope, name)(known[lane], look) for name in OF_DRAFTS}
+    made |= {name: getattr(calibration, name)(seen, look) for name in OF_BELIEF}
+    return made | {
+        "cost": costs.cost(found, "target forwards", look),
+        "shared": first_differences.shared_beginnings(found, look),
+        "estimated": what_if.tokens_a_round(known["estimated"], 2, look),
+        "exact": what_if.tokens_a_round(known["exact"], 1, look),
+        "speed": what_if.speed(known["exact"], look),
+        "proof": losslessness.distance_to_target(known["proof"], 1, look),
+        "machine": other_machine.tokens_by_time(known["machine"], {1: "Greedy"}, look),
+        "plain": other_machine.against_plain(known["machine"], look),
+        "roofline": other_machine.roofline(DEVICE, {"target": TARGET, "draft": DRAFT}, look),
+        "losses": losses.losses("llama-toy", LOSSES, look),
+    }
+
+
+def read(figure: go.Figure) -> dict[float, str]:
+    """Place -> the sentence that is read there, in one line."""
+    trace = next(one for one in figure.data if one.meta and one.meta.get("reads"))
+    return dict(zip(trace.x, (unbroken(text) for text in trace.hovertext), strict=True))
+
+
+def lanes(figure: go.Figure) -> dict[int | str, go.Scatter]:
+    """Lane -> its line."""
+    return {one.meta["lane"]: one for one in figure.data if one.meta and "lane" in one.meta}
+
+
+def unbroken(text: str) -> str:
+    """A hover card's text in one line."""
+    return text.replace("<br>", " ")

@@ -1,0 +1,228 @@
+"""What all charts share: one frame, lanes told apart by dash and marker, a sentence a place, a caption.
+
+Every chart keeps in `layout.meta["caption"]` what it shows, in words, for people who do not see it. A chart
+takes the width that it is given, from a phone's on. Knows numbers and the palette, no analysis.
+"""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import SANS, Theme, template, theme
+from visualizers.figures.traces import plain
+
+HEIGHT = 320  # pixels of a chart with a line of legend
+REST, LINE = 50, 42  # characters in a line of a subtitle, of a hover card: what a phone has room for
+NAME, ROW = 30, 19  # characters of a name in the legend, pixels of a row of names
+BAR = 22  # characters in a line of the name of a bar
+LETTER = 8  # pixels of a bold letter, at most
+NEAR = (0.03, 0.07)  # shares of the axes: ends of lines that are nearer than this have one label
+MINUS = "−"
+
+
+def chart(
+    title: str, rest: str, caption: str, look: str, x: dict, y: dict, names: int = 0, **layout: object
+) -> go.Figure:
+    """An empty chart: a bold title with the rest of it in grey, axes, a caption.
+
+    names: how many entries the legend will have; 0 leaves it out. Raises ValueError with one sentence for an
+    unknown look.
+    """
+    soft = theme(look).surface["soft"]
+    above = 46 + 15 * len(textwrap.wrap(rest, REST))
+    shared = {"automargin": True, "title": {"standoff": 8}}
+    figure = go.Figure(layout={"template": template(look), "meta": {"caption": caption}})
+    return figure.update_layout(
+        title={
+            "text": f"<b>{plain(title)}</b>", "font": {"size": 13}, "x": 0, "xref": "container",
+            "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 12, "l": 10},
+            "subtitle": {"text": _wrapped(rest, REST), "font": {"size": 12, "color": soft}},
+        },
+        height=HEIGHT + ROW * max(0, names - 1), margin={"l": 48, "r": 26, "t": above, "b": 40},
+        legend={"orientation": "h", "x": 0.01, "xref": "container", "y": 0, "yref": "container",
+                "yanchor": "bottom", "itemwidth": 40, "tracegroupgap": 0},
+        showlegend=names > 0, xaxis=_joined(shared, x), yaxis=_joined(shared, y), hoverdistance=-1,
+        uirevision=title, bargap=0.24, barmode="relative", uniformtext={"minsize": 8, "mode": "hide"},
+        **layout,
+    )  # fmt: skip
+
+
+def _joined(shared: dict, own: dict) -> dict:
+    """Settings of an axis; `words` of it are its title."""
+    words = own.get("words")
+    rest = {name: value for name, value in own.items() if name != "words"}
+    return shared | rest | {"title": shared["title"] | {"text": plain(words or "")}}
+
+
+def nothing(title: str, sentence: str, look: str) -> go.Figure:
+    """A chart without data, which says so."""
+    away = {"visible": False}
+    made = chart(title, "", sentence, look, away, away)
+    said = {"text": hover(sentence), "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+    return made.add_annotation(showarrow=False, font={"color": theme(look).surface["soft"]}, **said)
+
+
+def caption(figure: go.Figure) -> str:
+    """What a figure shows, in words; plain text, no markup."""
+    return figure.layout.meta["caption"]
+
+
+def whole(words: str, most: float) -> dict:
+    """An axis of whole numbers up to `most`."""
+    return {"words": words, "tickformat": ",d", "dtick": 1 if most <= 12 else None}
+
+
+# ---- words -------------------------------------------------------------------------------------------
+
+
+def hover(sentence: str) -> str:
+    """A sentence as a hover card shows it: short lines, no markup."""
+    return _wrapped(sentence, LINE)
+
+
+def _wrapped(text: str, width: int) -> str:
+    return "<br>".join(map(plain, textwrap.wrap(text, width)))
+
+
+def number(value: float | None, digits: int) -> str:
+    """A number with so many digits and a true minus sign; a dash where there is none."""
+    return "—" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
+
+
+def significant(value: float) -> str:
+    """About three digits of a number, thousands apart."""
+    return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):g}"
+
+
+def counted(value: int, word: str) -> str:
+    """`1 round`, `2 rounds`."""
+    return f"{value:,} {word}{'' if value == 1 else 's'}"
+
+
+# ---- traces ------------------------------------------------------------------------------------------
+
+
+def lane_line(
+    lane: int | str, label: str, index: int, x: Sequence, y: Sequence, colours: Theme, **more: object
+) -> go.Scatter:
+    """A lane's line; what is pointed at is read by `reader`. `index` chooses dash and marker."""
+    ink = colours.surface["text"]
+    return go.Scatter(
+        x=list(x), y=list(y), name=plain(textwrap.shorten(f"{lane} {label}".strip(), NAME, placeholder="…")),
+        mode="lines+markers", line={"color": ink, "width": 1.8, "dash": _of(colours.dashes, index),
+                                    **more.pop("line", {})},
+        marker={"symbol": _of(colours.marks, index), "size": 7, "color": ink, "maxdisplayed": 7},
+        legendgroup=str(lane), hoverinfo="skip", meta={"lane": lane}, **more,
+    )  # fmt: skip
+
+
+def _of(known: list[str], index: int) -> str:
+    return known[index % len(known)]
+
+
+def dotted(name: str, x: Sequence, y: Sequence, colours: Theme, **more: object) -> go.Scatter:
+    """A reference: dotted and grey."""
+    line = {"color": colours.surface["soft"], "width": 1.6, "dash": "dot"}
+    return go.Scatter(
+        x=list(x), y=list(y), name=name, mode="lines", line=line, hoverinfo="skip",
+        showlegend=bool(name), **more,
+    )  # fmt: skip
+
+
+def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: str = " ") -> go.Figure:
+    """Adds lines, and the lanes' numbers at their ends; ends that meet share one label. gap: spaces."""
+    last = [(one.meta["lane"], *_last(one)) for one in lines if _last(one)]
+    wide, high = (_span([point[at] for point in _points(lines)]) for at in (0, 1))
+    labels: list[tuple[float, float, list[str]]] = []
+    for lane, x, y in last:
+        near = (
+            named
+            for at, level, named in labels
+            if abs(at - x) < NEAR[0] * wide and abs(level - y) < NEAR[1] * high
+        )
+        if same := next(near, None):
+            same.append(str(lane))
+        else:
+            labels.append((x, y, [str(lane)]))
+    texts = [gap + ", ".join(named) for _, _, named in labels]
+    font = {"size": 12, "weight": 700, "color": colours.surface["text"]}
+    figure.add_traces(lines).add_scatter(
+        x=[x for x, _, _ in labels], y=[y for _, y, _ in labels], text=texts, textfont=font, mode="text",
+        textposition="middle right", cliponaxis=False, hoverinfo="skip", showlegend=False,
+    )  # fmt: skip
+    longest = max(map(len, texts), default=0)
+    return figure.update_layout(margin={"r": max(figure.layout.margin.r, 8 + LETTER * longest)})
+
+
+def _points(lines: Iterable[go.Scatter]) -> list[tuple[float, float]]:
+    return [(x, y) for one in lines for x, y in zip(one.x, one.y, strict=True) if y is not None]
+
+
+def _last(line: go.Scatter) -> tuple[float, float] | None:
+    return next(iter(_points([line])[::-1]), None)
+
+
+def _span(values: list[float]) -> float:
+    return max(values) - min(values) or 1 if values else 1
+
+
+def reader(
+    figure: go.Figure, places: Sequence[float], sentences: Sequence[str], axes: Sequence[str] = ("y",)
+) -> go.Figure:  # fmt: skip
+    """Lets the sentence of the place that is nearest to the pointer be read, with a hairline there.
+
+    axes: those of the panels in which it can be read.
+    """
+    levels = {
+        axis: max(
+            (y for _, y in _points(one for one in figure.data if (one.yaxis or "y") == axis)), default=0
+        )
+        for axis in axes
+    }
+    hair = {
+        "showspikes": True, "spikemode": "across", "spikesnap": "hovered data", "spikethickness": 1,
+        "spikedash": "solid", "spikecolor": figure.layout.template.layout.xaxis.tickfont.color,
+    }  # fmt: skip
+    for axis, level in levels.items():
+        figure.add_scatter(
+            x=list(places), y=[level] * len(places), yaxis=axis, mode="markers", name="",
+            marker={"opacity": 0, "size": 1}, hovertext=[hover(one) for one in sentences], hoverinfo="text",
+            showlegend=False, meta={"reads": True},
+        )  # fmt: skip
+    return figure.update_layout(hovermode="x", hoverlabel={"font": {"family": SANS}}, xaxis=hair)
+
+
+def greys(amounts: list[str]) -> list[list]:
+    """The palette's paler amounts as a colour scale of Plotly's: ink is readable on each."""
+    pale = amounts[:4]
+    return [[at / (len(pale) - 1), colour] for at, colour in enumerate(pale)]
+
+
+# ---- bars --------------------------------------------------------------------------------------------
+
+
+def bar_look(state: str, colours: Theme) -> dict:
+    """A bar of a state: accepted and the target's own full, rejected open, never looked at dotted."""
+    colour, ground = colours.state[state]["color"], colours.surface["bg"]
+    if state in ("unreached", "pruned"):
+        pattern = {"shape": "." if state == "unreached" else "/", "fgcolor": colour, "bgcolor": ground,
+                   "size": 5, "solidity": 0.35}  # fmt: skip
+        return {"color": colour, "pattern": pattern, "line": {"color": colour, "width": 1}}
+    if state == "rejected":
+        return {"color": ground, "line": {"color": colour, "width": 1.4}}
+    return {"color": colour, "line": {"width": 0}}
+
+
+def upwards() -> dict:
+    """An axis of names, the first at the top."""
+    return {"autorange": "reversed", "type": "category"}
+
+
+def across(names: list[str], values: list[float], said: list[str]) -> dict:
+    """Bars from the left with their names in lines, their sentences, and room for words behind them."""
+    return {
+        "orientation": "h", "x": values, "y": [_wrapped(one, BAR) for one in names],
+        "hovertext": [hover(one[0].upper() + one[1:] + ".") for one in said], "hoverinfo": "text",
+        "textposition": "outside", "cliponaxis": False, "showlegend": False,
+    }  # fmt: skip

@@ -1,0 +1,326 @@
+"""Charts of a comparison of lanes: tokens and likelihood against cost, entropies, acceptance, agreement.
+
+Takes what `visualizers.comparison.compare` gives; knows nothing of traces. Lanes are told apart by dash and
+marker; in every chart a click on a name in the legend hides that lane, a double click shows it alone.
+"""
+
+import bisect
+import math
+import textwrap
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+
+from visualizers.costs import share
+from visualizers.figures.charts import (
+    NAME,
+    chart,
+    counted,
+    dotted,
+    ends,
+    hover,
+    lane_line,
+    nothing,
+    number,
+    reader,
+    significant,
+    whole,
+)
+from visualizers.figures.theme import Theme, theme
+from visualizers.figures.traces import plain
+
+STRIP, ABOVE = 74, 20  # pixels of a lane in a chart over each other, and of its name above it
+NO_TOKENS = "No lane has a token yet."
+NOT_COUNTED = "A comparison counts cost in {}, not in {!r}."
+
+
+def tokens_reached(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+    """Tokens of each lane by what was paid for them. charge: a key of `found["charges"]`.
+
+    Raises ValueError with one sentence for another charge or an unknown look; so do the next two.
+    """
+    words = charged(found, charge)
+
+    def had(lane: dict, at: int, first: bool) -> str:
+        reached = lane["race"]["reached"][at]
+        return f"has {counted(reached, 'token')}" if first else str(reached)
+
+    title = ("tokens reached", f"by {words}, measured; steeper is cheaper")
+    return _paid(found, charge, "reached", title, had, "tokens", look)
+
+
+def total_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+    """The sum of the final tokens' log-probabilities by what was paid for them."""
+    words = charged(found, charge)
+
+    def had(lane: dict, at: int, first: bool) -> str:
+        race = lane["race"]
+        return f"{number(race['logprob'][at], 1)} with {counted(race['committed'][at], 'token')}"
+
+    title = ("Σ log p", f"of final tokens by {words}, derived; every token lowers it")
+    return _paid(found, charge, "logprob", title, had, "Σ log p, nats", look)
+
+
+def mean_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+    """Likelihood against cost, both a token and at equal length: the fair comparison. A point a lane."""
+    words, likelihood = charged(found, charge), found["likelihood"]
+    known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
+    title = "mean log p a token"
+    if not known:
+        return nothing(title, "No token is final in every lane yet.", look)
+    colours, places = theme(look), [lane["lane"] for lane in found["lanes"]]
+    labels = {lane["lane"]: lane["label"] for lane in found["lanes"]}
+    said = [
+        f"lane {one['lane']}: {number(one['logprob'], 3)} for {significant(one[charge])} {words} a token"
+        for one in known
+    ]
+    made = chart(
+        title, f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
+        f"Mean log-probability of a token against {words} a token, over the first "
+        f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.", look,
+        {"words": words + " a token", "rangemode": "tozero"}, {"words": "nats a token"}, len(known),
+    )  # fmt: skip
+    points = [
+        lane_line(one["lane"], labels[one["lane"]], places.index(one["lane"]), [one[charge]],
+                  [one["logprob"]], colours)
+        for one in known
+    ]  # fmt: skip
+    for point, sentence in zip(points, said, strict=True):
+        point.update(
+            mode="markers", marker={"size": 13, "line": {"width": 2, "color": colours.surface["bg"]}},
+            hovertext=[hover(sentence[0].upper() + sentence[1:] + ".")], hoverinfo="text",
+        )  # fmt: skip
+    ends(made, points, colours, gap="\u2003")
+    level = [one["logprob"] for one in known]
+    room = max(0.1, 0.2 * (max(level) - min(level)))
+    return made.update_yaxes(range=[min(level) - room, max(level) + room]).update_xaxes(
+        range=[0, 1.2 * max(one[charge] for one in known)]
+    )
+
+
+def charged(found: dict, charge: str) -> str:
+    """The words of a charge. ValueError with one sentence if a comparison does not count it."""
+    if charge not in found["charges"]:
+        raise ValueError(NOT_COUNTED.format(", ".join(found["charges"]), charge))
+    return found["charges"][charge]
+
+
+def _paid(
+    found: dict, charge: str, field: str, title: tuple[str, str], had: Callable, y: str, look: str
+) -> go.Figure:
+    """Stairs of a running total over a cost, one a lane; at each cost what every lane had for it."""
+    lanes, words = found["lanes"], found["charges"][charge]
+    if not any(lane["race"]["reached"][-1] for lane in lanes):
+        return nothing(title[0], NO_TOKENS, look)
+
+    def at_cost(cost: float) -> str:
+        parts = [_had(lane, charge, cost, had, lane is lanes[0]) for lane in lanes]
+        written = number(cost, 3) if charge == "seconds" else f"{cost:,.0f}"
+        return f"At {written} {words}: {', '.join(parts)}."
+
+    open_ones = [lane for lane in lanes if not lane["ended"]]
+    paid = [lane["race"][charge][-1] for lane in open_ones or lanes]
+    costs = sorted({cost for lane in lanes for cost in lane["race"][charge]})
+    whole_ones = {} if charge == "seconds" else {"tickformat": ",d"}
+    made = chart(
+        *title, f"{title[0].capitalize()} {title[1]}. {at_cost(min(paid) if open_ones else max(paid))}", look,
+        {"words": words, "rangemode": "tozero", **whole_ones}, {"words": y, "rangemode": "tozero"},
+        len(lanes),
+    )  # fmt: skip
+    lines = [
+        lane_line(lane["lane"], lane["label"], index, lane["race"][charge], lane["race"][field], theme(look),
+                  line={"shape": "hv"})
+        for index, lane in enumerate(lanes)
+    ]  # fmt: skip
+    ends(made, lines, theme(look))
+    return reader(made, costs, [at_cost(cost) for cost in costs])
+
+
+def _had(lane: dict, charge: str, cost: float, had: Callable, first: bool) -> str:
+    """What a lane had for a cost: "lane 2 31 (ended)"."""
+    paid = lane["race"][charge]
+    at = max(0, bisect.bisect_right(paid, cost + 1e-9) - 1)
+    beyond = paid[-1] < cost - 1e-9
+    if beyond and not lane["ended"]:
+        return f"lane {lane['lane']} — (not shown so far)"
+    return f"lane {lane['lane']} {had(lane, at, first)}{' (ended)' if beyond else ''}"
+
+
+# ---- token by token ----------------------------------------------------------------------------------
+
+
+def entropies(found: dict, look: str = "light") -> go.Figure:
+    """The target's entropy where each token was chosen, in bits, the lanes over each other.
+
+    Raises ValueError with one sentence for an unknown look, as all that follow.
+    """
+
+    def bits(lane: dict, at: int) -> str:
+        return f"{number(lane['entropy'][at], 2)} bits"
+
+    rest = "of the target where each token was chosen, in bits, measured"
+    return _overlay(found, "entropy", ("entropy", rest), bits, look)
+
+
+def log_probabilities(found: dict, look: str = "light") -> go.Figure:
+    """Each token's natural log-probability under the target, unprocessed, the lanes over each other."""
+
+    def logprob(lane: dict, at: int) -> str:
+        value = lane["logprob"][at]
+        return f"log p {number(value, 2)}" + ("" if value is None else f", p {chance(math.exp(value))}")
+
+    rest = "of each token under the target, unprocessed, measured"
+    return _overlay(found, "logprob", ("log p", rest), logprob, look)
+
+
+def chance(p: float) -> str:
+    """A probability in few characters: `.25`, `.0031`, `< .0001`."""
+    if p < 0.0001:
+        return "< .0001"
+    return f"{p:.4f}".removeprefix("0") if p < 0.01 else share(p)
+
+
+def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, look: str) -> go.Figure:
+    """A number of each token of each lane, the lanes over each other; what all have at a position."""
+    lanes, colours, parting = found["lanes"], theme(look), found["divergence"]
+    most = max((len(lane["tokens"]) for lane in lanes), default=0)
+    if not most:
+        return nothing(title[0], NO_TOKENS, look)
+
+    def at(position: int) -> str:
+        parts = [
+            f"lane {lane['lane']} {lane['tokens'][position - 1]} {say(lane, position - 1)}"
+            if position <= len(lane["tokens"]) else f"lane {lane['lane']} —"
+            for lane in lanes
+        ]  # fmt: skip
+        return f"Position {position}: {' · '.join(parts)}"
+
+    said = [f"{title[0].capitalize()} {title[1]}.", means(lanes, field)]
+    if parting:
+        said.append(f"The lanes first differ at token {parting['position']}.")
+    made = chart(
+        title[0], title[1] + ("; dotted: first difference" if parting else ""), " ".join(filter(None, said)),
+        look, whole("token position", most), {},
+    )  # fmt: skip
+    axes = _strips(made, lanes, field, colours)
+    for axis, lane in zip(axes, lanes, strict=True):
+        made.add_scatter(
+            x=list(range(1, len(lane[field]) + 1)), y=lane[field], yaxis=axis, hoverinfo="skip", mode="lines",
+            name=plain(f"{lane['lane']} {lane['label']}"), meta={"lane": lane["lane"]}, showlegend=False,
+            line={"color": colours.surface["text"], "width": 1.4}, fill="tozeroy",
+            fillcolor=colours.amounts[1],
+        )  # fmt: skip
+    if parting:
+        line = {"color": colours.surface["text"], "dash": "dot", "width": 1}
+        x = parting["position"]
+        for axis in axes:
+            made.add_shape(x0=x, x1=x, y0=0, y1=1, xref="x", yref=f"{axis} domain", line=line)
+    places = list(range(1, most + 1))
+    return reader(made, places, [at(position) for position in places], axes)
+
+
+def _strips(made: go.Figure, lanes: list[dict], field: str, colours: Theme) -> list[str]:
+    """Panels over each other, one a lane, with its name and mean above it; their axes."""
+    values = [value for lane in lanes for value in lane[field] if value is not None]
+    low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
+    total = STRIP * len(lanes) + ABOVE * (len(lanes) - 1)
+    axes = [f"y{at + 1}" if at else "y" for at in range(len(lanes))]
+    top, soft = float(total), {"size": 11, "color": colours.surface["soft"]}
+    for axis, lane in zip(axes, lanes, strict=True):
+        own = {"domain": [max(0.0, (top - STRIP) / total), top / total], "nticks": 4, "anchor": "x",
+               "range": [low, high if high > low else 1], "automargin": True}  # fmt: skip
+        made.update_layout({axis.replace("y", "yaxis"): own})
+        above = {"y": top / total, "xref": "paper", "yref": "paper", "yanchor": "bottom", "font": soft,
+                 "showarrow": False}  # fmt: skip
+        name = textwrap.shorten(f"{lane['lane']} {lane['label']}", NAME, placeholder="…")
+        made.add_annotation(text=plain(name), x=0, xanchor="left", **above)
+        if mean := mean_of(lane[field]):
+            made.add_annotation(text=f"mean {mean}", x=1, xanchor="right", **above)
+        top -= STRIP + ABOVE
+    margin = made.layout.margin
+    made.update_layout(
+        xaxis={"anchor": axes[-1]}, margin={"t": margin.t + ABOVE}, height=total + margin.t + margin.b + ABOVE
+    )
+    return axes
+
+
+def mean_of(values: list[float | None]) -> str:
+    """The mean of values that are all known, in words; empty if some are not or there are none."""
+    return number(math.fsum(values) / len(values), 2) if values and None not in values else ""
+
+
+def means(lanes: list[dict], field: str) -> str:
+    """The mean of each lane of which all values are known, in words; empty if there is none."""
+    said = [f"lane {lane['lane']} {mean}" for lane in lanes if (mean := mean_of(lane[field]))]
+    return f"Mean, derived: {' · '.join(said)}." if said else ""
+
+
+# ---- acceptance --------------------------------------------------------------------------------------
+
+
+def drafting(found: dict) -> list[tuple[int, dict]]:
+    """The lanes that drafted, each with its place among all."""
+    return [(index, lane) for index, lane in enumerate(found["lanes"]) if lane["alpha"] is not None]
+
+
+def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
+    """How often each lane's rounds were accepted so deep, beside α to the depth."""
+    lanes, colours, title = drafting(found), theme(look), "accepted so deep"
+    if not lanes:
+        return nothing(title, "No lane has drafted anything.", look)
+    most = max(row["depth"] for _, lane in lanes for row in lane["depth"])
+
+    def at(lane: dict, depth: int) -> str:
+        row = next((one for one in lane["depth"] if one["depth"] == depth), None)
+        if row is None:
+            return f"lane {lane['lane']} —"
+        theory = f"α^{depth} {share(row['theory'])}"
+        return f"lane {lane['lane']} {row['reached']} of {row['rounds']} rounds, {theory}"
+
+    alphas = " · ".join(f"lane {lane['lane']}: α {share(lane['alpha'])}" for _, lane in lanes)
+    rest = "share of the rounds that drafted so deep, measured; dotted: α to the depth, derived"
+    made = chart(
+        title, rest, f"Accepted so deep: {rest}. {alphas}.", look, whole("draft depth", most),
+        {"range": [0, 1.04]}, len(lanes),
+    )  # fmt: skip
+    lines = []
+    for index, lane in lanes:
+        depths, shares, theory = ([row[key] for row in lane["depth"]] for key in ("depth", "share", "theory"))
+        made.add_trace(dotted("", depths, theory, colours, legendgroup=str(lane["lane"])))
+        lines.append(lane_line(lane["lane"], lane["label"], index, depths, shares, colours))
+    ends(made, lines, colours)
+    places = list(range(1, most + 1))
+    return reader(
+        made, places, [f"Depth {n}: {' · '.join(at(lane, n) for _, lane in lanes)}" for n in places]
+    )
+
+
+def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
+    """Of the drafted tokens of each kind that were tested, the share that was accepted, a marker a lane."""
+    lanes, colours, title = drafting(found), theme(look), "accepted by kind of token"
+    names = list(dict.fromkeys(row["name"] for _, lane in lanes for row in lane["classes"]))
+    if not names:
+        return nothing(title, "No lane has drafted anything.", look)
+    said = {
+        (lane["lane"], row["name"]): f"lane {lane['lane']}, {row['name']}: {row['accepted']} of "
+        f"{row['tested']} tested ({share(row['share'])})"
+        for _, lane in lanes
+        for row in lane["classes"]
+    }
+    made = chart(
+        title, "of those tested, measured", f"Share accepted of the tested: {'; '.join(said.values())}.",
+        look, {"range": [-0.03, 1.06], "tickformat": ".1f"},
+        {"autorange": "reversed", "categoryorder": "array", "categoryarray": names}, len(lanes),
+    )  # fmt: skip
+    for index, lane in lanes:
+        rows = lane["classes"]
+        line = lane_line(
+            lane["lane"], lane["label"], index, [row["share"] for row in rows], [row["name"] for row in rows],
+            colours,
+        )  # fmt: skip
+        texts = [said[lane["lane"], row["name"]] for row in rows]
+        made.add_trace(line.update(
+            mode="markers", hovertext=[hover(text[0].upper() + text[1:] + ".") for text in texts],
+            hoverinfo="text", marker={"size": 11, "line": {"width": 1, "color": colours.surface["bg"]}},
+        ))  # fmt: skip
+    return made

@@ -1,0 +1,49 @@
+"""The chart of how far the texts of lanes agree: any two of them, up to their first difference.
+
+Takes what `visualizers.comparison.compare` gives; knows nothing of traces.
+"""
+
+import plotly.graph_objects as go
+
+from visualizers.figures.charts import chart, counted, greys, hover, nothing, number
+from visualizers.figures.comparison import chance
+from visualizers.figures.theme import theme
+
+
+def shared_beginnings(found: dict, look: str = "light") -> go.Figure:
+    """For any two lanes how many tokens their texts have in common before they differ."""
+    pairs, lanes, title = found["pairs"], [lane["lane"] for lane in found["lanes"]], "shared beginnings"
+    if not pairs:
+        return nothing(title, found["sentence"], look)
+    same = {frozenset(one["lanes"]): one for one in pairs}
+    grid = [[same.get(frozenset((a, b))) for b in lanes] for a in lanes]
+    names = [f"lane {lane}" for lane in lanes]
+    made = chart(
+        title, "tokens that two lanes' texts have in common before they differ, measured",
+        " ".join([found["sentence"], *(parted(one) for one in pairs)]), look, {"showgrid": False},
+        {"autorange": "reversed", "showgrid": False},
+    )  # fmt: skip
+    parts = {True: "", False: " ≠"}
+    made.add_trace(go.Heatmap(
+        z=[[None if one is None else one["same"] for one in row] for row in grid], x=names, y=names,
+        text=[["" if one is None else f"{one['same']}{parts[one['position'] is None]}" for one in row]
+              for row in grid],
+        hovertext=[["" if one is None else hover(parted(one)) for one in row] for row in grid],
+        texttemplate="%{text}", textfont={"color": theme(look).surface["text"]},
+        hoverinfo="text", xgap=2, ygap=2, zmin=0, showscale=False,
+        colorscale=greys(theme(look).amounts), hoverongaps=False,
+    ))  # fmt: skip
+    return made
+
+
+def parted(pair: dict) -> str:
+    """How two lanes differ, in a sentence."""
+    a, b = pair["lanes"]
+    if pair["position"] is None:
+        return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and differ nowhere so far."
+    tokens = " and ".join(
+        token + ("" if p is None else f" (p {chance(p)})")
+        for token, p in zip(pair["tokens"], pair["p"], strict=True)
+    )
+    margin = "" if pair["margin"] is None else f", {number(pair['margin'], 2)} nats apart"
+    return f"Lanes {a} and {b} part at token {pair['position']}: {tokens}{margin}; {pair['why']}."

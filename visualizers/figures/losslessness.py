@@ -1,0 +1,75 @@
+"""The chart of the live proof: how far what was counted lies from the target's distribution.
+
+Takes what `decoders.proof.Proof.state` gives; knows nothing of lanes or models.
+"""
+
+import plotly.graph_objects as go
+
+from visualizers.figures.charts import chart, counted, dotted, ends, lane_line, nothing, reader
+from visualizers.figures.theme import theme
+
+LATE = 20  # the first such part of the seeds is left out: there chance alone fills the picture
+
+
+def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -> go.Figure:
+    """Total variation distance to the target's distribution by the number of seeds, beside chance.
+
+    lane: what the lane is called. Draws a chart that says so before the first checkpoint; raises ValueError
+    with one sentence for an unknown look.
+    """
+    title, ways = "distance to the target's distribution", state["ways"]
+    if not any(way["curve"] for way in ways):
+        return nothing(title, f"{state['done']} of {counted(state['samples'], 'seed')} are counted.", look)
+    colours = theme(look)
+    band = [row for row in state["band"] if row[0] >= state["samples"] / LATE]
+    first = band[0][0]
+    edge = "99 of 100 exact samplers stay below, simulated"
+    done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, {state['cells']} cells."
+    said = [way_said(way, lane if index == 0 else "") for index, way in enumerate(ways)]
+    made = chart(
+        title, f"total variation, measured; dotted: {edge}", " ".join([done, *filter(None, said)]), look,
+        {"words": "seeds", "range": [0, 1.02 * state["samples"]], "tickformat": ",d"},
+        {"words": "total variation", "rangemode": "tozero"}, 1 + len(ways),
+    )  # fmt: skip
+    made.add_trace(dotted("chance", [row[0] for row in band], [row[2] for row in band], colours))
+    lines = []
+    for index, way in enumerate(ways):
+        late = [point for point in way["curve"] if point[0] >= first]
+        number = lane if index == 0 else "broken"
+        name = "" if index else way["name"]
+        line = lane_line(number, name, index, [p[0] for p in late], [p[1] for p in late], colours)
+        lines.append(line.update(name=line.name if index == 0 else way["name"]))
+    ends(made, lines, colours)
+    return reader(made, [row[0] for row in band], [row_said(row, ways) for row in band])
+
+
+def row_said(row: list[float], ways: list[dict]) -> str:
+    """What is known after so many seeds, in a sentence."""
+    count, median, edge = row
+    told = []
+    for way in ways:
+        there = next((value for seeds, value in way["curve"] if seeds == count), None)
+        told.append(f"{way['name']} {digits(there)}")
+    chance = f"chance: median {digits(median)}, edge {digits(edge)}"
+    return f"After {count:,} seeds: {' · '.join([*told, chance])}."
+
+
+def way_said(way: dict, lane: int | str = "") -> str:
+    """What is known of a way of decoding so far, in a sentence; empty before the first checkpoint."""
+    if way["distance"] is None:
+        return ""
+    beyond = max(1, round(100 * way["beyond"])) if way["beyond"] > 0 else 0
+    rare = (
+        f"{beyond} of 100 exact samplers are as far off" if beyond
+        else "none of the exact samplers was so far off"
+    )  # fmt: skip
+    verdict = (
+        "inside what chance allows" if way["inside"] else "outside: this is not the target's distribution"
+    )
+    name = f"{'✓' if way['inside'] else '✕'} {lane} {way['name']}".replace("  ", " ")
+    return f"{name}: {verdict} (distance {digits(way['distance'])}, edge {digits(way['edge'])}; {rare})."
+
+
+def digits(value: float | None) -> str:
+    """A distance: `.034`, a dash where there is none."""
+    return "—" if value is None else f"{value:.3f}".removeprefix("0")

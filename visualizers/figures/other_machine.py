@@ -1,0 +1,145 @@
+"""Charts of lanes on another machine, by the roofline model: all numbers are derived.
+
+Takes what `visualizers.other_machine.other_machine` gives of each lane, with what the lane is called in its
+`lane`, and figures of a device and of models; knows nothing of traces.
+"""
+
+import math
+
+import plotly.graph_objects as go
+
+from visualizers.figures.charts import (
+    chart,
+    counted,
+    ends,
+    hover,
+    lane_line,
+    nothing,
+    reader,
+    significant,
+)
+from visualizers.figures.theme import theme
+from visualizers.other_machine import Device, Size, checked, forward_work, ridge, sentence
+
+NONE = "There is no lane yet."
+MOST = 4096  # tokens in a forward that the roofline shows at least
+
+
+def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str = "light") -> go.Figure:
+    """Tokens of each lane by the time that its forwards would take there; steeper is faster.
+
+    answer: {sentence, lanes}; labels: what each lane does, by its number. Raises ValueError with one sentence
+    for an unknown look; so does the next.
+    """
+    lanes, colours, title = answer["lanes"], theme(look), "tokens there"
+    if not any(lane["tokens"] for lane in lanes):
+        return nothing(title, NONE, look)
+    unit, scale = ("milliseconds", 1e3) if max(lane["seconds"] for lane in lanes) < 1 else ("seconds", 1.0)
+
+    def at(place: float) -> str:
+        had = [f"lane {lane['lane']} {tokens_at(lane['race'], place)}" for lane in lanes]
+        return f"At {significant(place * scale)} {unit}: {', '.join(had)} tokens."
+
+    places = sorted({seconds for lane in lanes for seconds, _ in lane["race"]})
+    made = chart(
+        title, f"by {unit}, derived; steeper is faster",
+        " ".join([answer["sentence"], *(lane_said(lane) for lane in lanes)]), look,
+        {"words": unit, "rangemode": "tozero"}, {"words": "tokens", "rangemode": "tozero"}, len(lanes),
+    )  # fmt: skip
+    lines = [
+        lane_line(lane["lane"], (labels or {}).get(lane["lane"], ""), lane["lane"] - 1,
+                  [seconds * scale for seconds, _ in lane["race"]], [tokens for _, tokens in lane["race"]],
+                  colours, line={"shape": "hv"})
+        for lane in lanes
+    ]  # fmt: skip
+    ends(made, lines, colours)
+    return reader(made, [place * scale for place in places], [at(place) for place in places])
+
+
+def tokens_at(race: list[list[float]], seconds: float) -> int:
+    """Tokens that a lane has after so many seconds."""
+    return [tokens for taken, tokens in race if taken <= seconds + 1e-12][-1]
+
+
+def against_plain(answer: dict, look: str = "light") -> go.Figure:
+    """Each lane beside plain decoding, one target forward a token: times as fast, and times the energy."""
+    lanes, colours = [one for one in answer["lanes"] if one["tokens"]], theme(look)
+    title = "beside plain decoding"
+    if not lanes:
+        return nothing(title, NONE, look)
+    made = chart(
+        title, "right of 1: faster, or more energy; plain: one target forward a token, derived",
+        " ".join(lane_said(lane) for lane in lanes), look, {"words": "times plain", "rangemode": "tozero"},
+        {"words": "lane", "autorange": "reversed", "type": "category"}, 2,
+    )  # fmt: skip
+    names = [str(lane["lane"]) for lane in lanes]
+    ratios = {
+        "speed": [lane["plain"]["seconds"] / lane["seconds"] for lane in lanes],
+        "energy": [ratio(lane["joules"], lane["plain"]["joules"]) for lane in lanes],
+    }
+    for (name, values), colour in zip(ratios.items(), (colours.ranks[0], colours.ranks[2]), strict=True):
+        made.add_bar(
+            x=values, y=names, orientation="h", name=name, marker={"color": colour}, hoverinfo="text",
+            hovertext=[hover(lane_said(lane)) for lane in lanes], textposition="outside", cliponaxis=False,
+            text=["" if value is None else f"{significant(value)} ×" for value in values],
+        )  # fmt: skip
+    made.add_vline(1, line={"color": colours.surface["soft"], "width": 1}, layer="below")
+    high = max(value for values in ratios.values() for value in values if value is not None)
+    return made.update_layout(barmode="group").update_xaxes(range=[0, 1.25 * max(1, high)])
+
+
+def lane_said(lane: dict) -> str:
+    """What a lane would take there, in a sentence."""
+    if not lane["tokens"]:
+        return f"Lane {lane['lane']} has no token yet."
+    energy = ratio(lane["joules"], lane["plain"]["joules"])
+    than = "" if energy is None else f", {significant(energy)} × the energy"
+    return (
+        f"Lane {lane['lane']}: {significant(1e3 * lane['seconds'] / lane['tokens'])} ms and "
+        f"{significant(1e3 * lane['joules'] / lane['tokens'])} mJ a token; "
+        f"{significant(lane['plain']['seconds'] / lane['seconds'])} × as fast as plain decoding{than}; it "
+        f"waits for memory in {lane['waited']:.0%} of the time."
+    )
+
+
+def ratio(a: float, b: float) -> float | None:
+    """a / b; None where b is 0."""
+    return a / b if b else None
+
+
+def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.Figure:
+    """How long one forward takes there by the tokens that it takes in, of each model, the cache left aside.
+
+    sizes: name of a model -> its size. Flat as long as memory is what it waits for, then rising: up to the
+    bend drafted tokens are verified at no cost in time. Raises ValueError with one sentence for figures that
+    cannot be computed with, no model, or an unknown look.
+    """
+    if not sizes:
+        raise ValueError("Name at least one model.")
+    checked(device)
+    bends = {name: ridge(device, checked(size)) for name, size in sizes.items()}
+    most = max(MOST, 8 * max(bends.values()))
+    places = sorted({2**power for power in range(math.ceil(math.log2(most)) + 1)} | {
+        bend for bend in bends.values() if bend >= 1})  # fmt: skip
+
+    def milliseconds(name: str, tokens: float) -> float:
+        return 1e3 * forward_work(device, sizes[name], tokens, 0).seconds
+
+    def at(tokens: float) -> str:
+        took = [f"{name} {significant(milliseconds(name, tokens))} ms" for name in sizes]
+        return f"A forward of {counted(round(tokens), 'token')}: {', '.join(took)}."
+
+    said = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
+    log = {"type": "log", "dtick": 1}
+    made = chart(
+        "one forward there", "by tokens in it, derived; flat: memory is waited for, rising: arithmetic",
+        " ".join([sentence(device, next(iter(sizes.values()))), *said]), look,
+        {"words": "tokens in one forward", **log}, {"words": "ms", **log}, len(sizes),
+    )  # fmt: skip
+    for index, (name, bend) in enumerate(bends.items()):
+        line = lane_line("", name, index, places, [milliseconds(name, one) for one in places], theme(look))
+        made.add_trace(line.update(mode="lines"))
+        if bend >= 1:
+            mark = lane_line("", f"{name}: bend", index, [bend], [milliseconds(name, bend)], theme(look))
+            made.add_trace(mark.update(mode="markers", marker={"size": 9}, showlegend=False))
+    return reader(made, places, [at(place) for place in places])

@@ -1,0 +1,106 @@
+"""Charts of drafts of other shapes: tokens a round and speed by the length of a chain.
+
+Takes what `visualizers.what_if.what_if` gives; knows nothing of traces. Both functions draw a chart that says
+so where nothing is known, and raise ValueError with one sentence for an unknown look.
+"""
+
+import plotly.graph_objects as go
+
+from visualizers.figures.charts import chart, dotted, lane_line, nothing, number, reader, whole
+from visualizers.figures.theme import Theme, theme
+
+
+def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go.Figure:
+    """Tokens a round by the length of a chain, beside the lane's own and the shape that was asked for.
+
+    lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.
+    """
+    title = "tokens a round, by length of a chain"
+    if not found["known"]:
+        return nothing(title, found["sentence"], look)
+    rest = "derived; dotted: best case of unknown places" if found["exact"] else "estimated"
+    name = f"lane {lane}".strip()
+    words = f"{name.capitalize()}: {found['run']['tokens']:.2f} tokens a round, measured."
+    made = _by_length(found, "tokens", title, rest, words, "tokens a round", look)
+    depth = len(found["own"]["widths"])
+    if depth <= len(found["chains"]):
+        made.add_trace(_asked(found, depth, "tokens", theme(look)))
+    made.add_hline(found["run"]["tokens"], line={"color": theme(look).surface["soft"], "width": 1},
+                   annotation={"text": f"{name}, measured", "font": {"size": 11}, "yshift": 2},
+                   annotation_position="top right")  # fmt: skip
+    return _read(made, found)
+
+
+def speed(found: dict, look: str = "light") -> go.Figure:
+    """How many times as fast as one token a forward, by the length of a chain, at the measured cost of a
+    draft forward.
+    """
+    title = "times as fast, by length of a chain"
+    if not found["known"] or found["cost"] is None:
+        sentence = found["sentence"] if not found["known"] else "No forward of draft and target was timed."
+        return nothing(title, sentence, look)
+    best = max(found["chains"], key=lambda row: row["speedup"][0])
+    cost = f"A draft forward costs {found['cost']:.2f} of a target's, measured."
+    words = f"{cost} A chain of {len(best['widths'])} would be fastest, {span(best['speedup'], 2)} times."
+    rest = "tokens a round / (1 + levels × cost of a draft forward), derived"
+    made = _by_length(found, "speedup", title, rest, words, "times as fast", look)
+    made.add_hline(1, line={"color": theme(look).surface["soft"], "width": 1},
+                   annotation={"text": "token by token", "font": {"size": 11}, "yshift": 2},
+                   annotation_position="top right")  # fmt: skip
+    depth = len(found["own"]["widths"])
+    if depth <= len(found["chains"]):
+        made.add_trace(_asked(found, depth, "speedup", theme(look)))
+    return _read(made, found)
+
+
+def _by_length(
+    found: dict, field: str, title: str, rest: str, words: str, y: str, look: str
+) -> go.Figure:  # fmt: skip
+    """A line over the lengths of chains, dotted where the best case is better."""
+    chains, colours = found["chains"], theme(look)
+    lengths = [len(row["widths"]) for row in chains]
+    said = " ".join([words, *(row_said(row, found["exact"]) for row in (*chains[:4], found["own"]))])
+    made = chart(
+        title, rest, f"{found['sentence']} {said}", look, whole("drafted tokens in a chain", max(lengths)),
+        {"words": y, "rangemode": "tozero"}, 3,
+    )  # fmt: skip
+    if any(row[field][0] != row[field][1] for row in chains):
+        made.add_trace(dotted("best case", lengths, [row[field][1] for row in chains], colours))
+    return made.add_trace(lane_line("", "chains", 0, lengths, [row[field][0] for row in chains], colours))
+
+
+def _asked(found: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
+    """The shape that was asked for, at its depth: a whisker from the worst case to the best."""
+    low, high = found["own"][field]
+    mark = lane_line("", shape(found["own"]["widths"]), 2, [depth], [low], colours)
+    reach = {"type": "data", "symmetric": False, "array": [high - low], "arrayminus": [0], "width": 3,
+             "thickness": 1, "color": colours.surface["text"]}  # fmt: skip
+    return mark.update(mode="markers", marker={"size": 11}, error_y=reach, meta={"asked": True})
+
+
+def _read(made: go.Figure, found: dict) -> go.Figure:
+    places = [len(row["widths"]) for row in found["chains"]]
+    said = [row_said(row, found["exact"]) for row in found["chains"]]
+    own = len(found["own"]["widths"])
+    if own in places:
+        said[own - 1] += " " + row_said(found["own"], found["exact"])
+    return reader(made, places, said)
+
+
+def shape(widths: list[int]) -> str:
+    """A shape in words: `chain of 3`, `tree 3 2 1`."""
+    return f"chain of {len(widths)}" if set(widths) == {1} else f"tree {' '.join(map(str, widths))}"
+
+
+def row_said(row: dict, exact: bool) -> str:
+    """What is known of one shape, in a sentence."""
+    speedup = f", {span(row['speedup'], 2)} ×" if row["speedup"] else ""
+    forwards = span(row["rounds"], 0 if exact else 1)
+    name = shape(row["widths"])
+    return f"A {name}: {span(row['tokens'], 2)} tokens a round, {forwards} target forwards{speedup}."
+
+
+def span(ends: list[float], digits: int) -> str:
+    """A range in words: one number where both ends are printed alike."""
+    low, high = (number(end, digits) for end in ends)
+    return low if low == high else f"{low} to {high}"
