@@ -8,12 +8,13 @@ forced token is a `Chance`. Knows events and rows of log-probabilities, no lane.
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from decoders.speculative.sentences import number
 from decoders.trace import Commit, Event, Note, Propose, Trace, Verdict
+
+if TYPE_CHECKING:  # only to name its type: requests are checked before torch is there
+    import torch
 
 LOOKED_AT = 64  # forced places of which it is looked up what was on offer
 
@@ -68,7 +69,9 @@ def _whole(values: object) -> bool:
     )
 
 
-def chances(raw: torch.Tensor, law: torch.Tensor, tokens: list[int], places: list[int]) -> dict[int, Chance]:
+def chances(
+    raw: "torch.Tensor", law: "torch.Tensor", tokens: list[int], places: list[int]
+) -> dict[int, Chance]:
     """What the target thought of the tokens in these places, by place.
 
     raw, law: its log-probabilities [N, V] in these places, before any processor and after all of them.
