@@ -1,20 +1,20 @@
 """Where a lane begins if not at the end of the prompt: with tokens of another lane, some put by a person.
 
 `{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
-person chose; the others are copied from the lane that this one branched off. What was on offer where a person
-chose is looked at (`look`) and told here.
+person chose; the others are copied from the lane that this one branched off. What the target thought of a
+forced token is a `Chance`. Knows events and rows of log-probabilities, no lane.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from decoders.speculative.sentences import number
-from decoders.trace import Commit, Event, Forward, Note, Propose, Trace, Verdict
+from decoders.trace import Commit, Event, Note, Propose, Trace, Verdict
 
-if TYPE_CHECKING:
-    from decoders.lane import Lane
+if TYPE_CHECKING:  # only to name its type: requests are checked before torch is there
+    import torch
 
 LOOKED_AT = 64  # forced places of which it is looked up what was on offer
 
@@ -69,61 +69,41 @@ def _whole(values: object) -> bool:
     )
 
 
-def look(lane: "Lane", given: list[int], places: list[int]) -> tuple[list[Event], dict[int, Chance]]:
-    """What the target offered in these places of the given text, as events, and what of it the token that was
-    put there had. One lens forward, by a scorer of its own: the lane's work counts as if it were not.
+def chances(
+    raw: "torch.Tensor", law: "torch.Tensor", tokens: list[int], places: list[int]
+) -> dict[int, Chance]:
+    """What the target thought of the tokens in these places, by place.
+
+    raw, law: its log-probabilities [N, V] in these places, before any processor and after all of them.
     """
-    if not places:
-        return [], {}
-    before, lane._events = lane._events, []
-    nodes = [len(lane.trace.prompt) + place - 1 for place in places]
-    scorer, start = lane.models["target"].engine.attach(lane.tree), lane._clock()
-    try:
-        # with the tip, whose row the lane asks for first
-        logits = scorer.score([*nodes, lane.tip])[:-1]  # [N, V]
-    finally:
-        scorer.close()
-    work, seconds = scorer.work, lane._clock() - start
-    counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
-    lane._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
-    raw = law = lane.distribution(nodes, logits)
-    if any(part.kind == "processors" for part in lane.strategy.parts(lane.parameters)):
-        processed = lane.process(logits, nodes, tell=True)
-        if processed is not logits and processed.isfinite().any(-1).all():
-            law = lane.distribution(nodes, processed, "processed")
-    chances = {}
+    found = {}
     for row, place in enumerate(places):
-        token = given[place]
+        token = tokens[place]
         logprob, p = float(raw[row, token]), float(law[row, token].exp())
         rank = 1 + int((raw[row] > raw[row, token]).sum())
-        chances[place] = Chance(logprob, rank, raw.shape[-1], p)
-    offers, lane._events = lane._events, before
-    return offers, chances
+        found[place] = Chance(logprob, rank, raw.shape[-1], p)
+    return found
 
 
-def events(
-    tokens: list[int],
-    forced: list[int],
-    prompt: int,
-    offers: Sequence[Event] = (),
-    chances: Mapping[int, Chance] | None = None,
-) -> list[Event]:
-    """The first step of a lane that begins with `tokens` behind a prompt of `prompt` tokens.
-
-    `offers` tell what was on offer in forced places, `chances` (place -> Chance) what of it the token had.
-    """
-    nodes, chances = list(range(prompt, prompt + len(tokens))), chances or {}
+def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
+    """How the first step of a lane begins that begins with `tokens` behind a prompt of `prompt` tokens."""
     found: list[Event] = [Note(sentence(len(tokens), len(forced)))]
-    for place, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
+    for place, token in enumerate(tokens):
         source = "person" if place in forced else "copied"
-        found.append(Propose(node, node - 1, token, None, source, fill="fixed"))
-    found += offers
+        found.append(Propose(prompt + place, prompt + place - 1, token, None, source, fill="fixed"))
+    return found
+
+
+def decisions(
+    tokens: list[int], forced: list[int], prompt: int, chances: Mapping[int, Chance]
+) -> list[Event]:
+    """How that step ends, after what was on offer: the forced tokens with their chances, all committed."""
+    nodes, found = list(range(prompt, prompt + len(tokens))), []
     for place in forced:
         chance = chances.get(place)
         found.append(Verdict(nodes[place], "forced", p=chance.p if chance else None, reason=why(chance)))
     known = {place: chance.logprob for place, chance in chances.items() if math.isfinite(chance.logprob)}
-    logprobs = [known.get(place) for place in range(len(tokens))]
-    return [*found, Commit(nodes, logprobs)]
+    return [*found, Commit(nodes, [known.get(place) for place in range(len(tokens))])]
 
 
 def why(chance: Chance | None) -> str:

@@ -6,7 +6,7 @@ Knows texts and functions, no lane.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from decoders.registry import Part
+from decoders.strategy import Part
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,10 @@
-"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events only by their
-type's name.
-"""
+"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events, no trace."""
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from decoders.events import Commit, Forward, Propose, Score, Step, Verdict
 from decoders.names import DRAFT_ROLES
-
-if TYPE_CHECKING:
-    from decoders.trace import Step
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.
@@ -54,31 +49,29 @@ class Costs:
     drafted_nodes: set[int] = field(default_factory=set)
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
 
-    def add(self, step: "Step") -> None:
+    def add(self, step: Step) -> None:
         """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
         forwards alone.
         """
         self.seconds = step.seconds
-        if step.index == 0 and any(
-            type(event).__name__ == "Propose" and event.given for event in step.events
-        ):
-            self.lens_forwards += sum(type(event).__name__ == "Forward" for event in step.events)
+        if step.index == 0 and any(event.given for event in step.of(Propose)):
+            self.lens_forwards += len(step.of(Forward))
             return
         self.steps += 1
         drafted, accepted, verified = 0, 0, False
         for event in step.events:
-            match type(event).__name__:
-                case "Forward":
+            match event:
+                case Forward():
                     self._forward(event)
                     verified = verified or event.kind == "verify"
-                case "Propose" if event.source not in UNTESTED:
+                case Propose() if event.source not in UNTESTED:
                     self.drafted_nodes.add(event.node)
                     drafted += 1
-                case "Verdict" if event.status == "accepted" and event.node in self.drafted_nodes:
+                case Verdict() if event.status == "accepted" and event.node in self.drafted_nodes:
                     accepted += 1
-                case "Score" if event.name == TOTAL_VARIATION:
+                case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
-                case "Commit":
+                case Commit():
                     self.new_tokens += len(event.nodes)
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)
         self.proposed += drafted
@@ -87,7 +80,7 @@ class Costs:
             self.per_step_drafted.append(drafted)
             self.per_step_accepted.append(accepted)
 
-    def _forward(self, event) -> None:
+    def _forward(self, event: Forward) -> None:
         if event.kind == "lens":
             self.lens_forwards += 1
             return

@@ -5,45 +5,35 @@ It gives a strategy its tree, its scorers, its chooser and the verbs with which 
 pictures.
 """
 
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from decoders import begin as beginnings
-from decoders import model_defaults, registry, stopping, token_healing, trace
+from decoders import model_defaults, registry, stopping, token_healing
 from decoders.cache import OutOfSlots
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
-from decoders.distributions import Around, log_softmax, processors, summarise
+from decoders.distributions import Around, processors
 from decoders.engine import Work
+from decoders.events import Commit, Event, Forward, Step
 from decoders.limits import AtLimit, Limits
 from decoders.looked_at import looked_at
+from decoders.model_interface import Model
 from decoders.pieces import in_pieces
+from decoders.recorder import Recorder
 from decoders.thin import Layers
+from decoders.trace import Trace
 from decoders.tree import Tree
 from decoders.watermark import Detector
 
 __all__ = ["Lane", "Limits", "Model"]
 
 
-class Model(Protocol):
-    """What a lane needs of a model; see `models.LoadedModel` and `tables.TableModel`."""
-
-    name: str
-    eos: frozenset[int]
-    generation: dict[str, Any]
-    engine: Any
-    context: int
-    note: str | None
-
-    def bytes_of(self, token: int) -> bytes: ...
-
-
-class Lane:
+class Lane(Recorder):
     """`advance()` runs one step and returns it, None once the lane has ended; `trace` holds all so far."""
 
     def __init__(
@@ -96,7 +86,7 @@ class Lane:
         given, forced = beginnings.check(begin, self.eos, room, vocabulary) if begin else ([], [])
         self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
         self.budget, self.given = room - len(given), len(given)
-        self.trace = trace.Trace(
+        self.trace = Trace(
             strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
             models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
@@ -106,7 +96,7 @@ class Lane:
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
         self.ended_by: str | None = None
-        self._events: list[trace.Event] = []
+        self._events: list[Event] = []
         self._seconds, self._since, self._undivided = 0.0, time.perf_counter(), 0
         self._processors: dict[int, Any] = {}
         prefix = {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn}
@@ -116,7 +106,7 @@ class Lane:
             raise ValueError(f"{self.strategy.title} takes no processors; use one that does, such as greedy.")
         for sentence in model_defaults.sentences(self.parameters, target.generation):
             self.note(sentence)
-        self._detector = Detector(self, vocabulary)
+        self._detector = Detector(self.shaping, vocabulary)
         self._stack(vocabulary)  # or what is typed for a processor would be refused only later
         self.scorers: dict[str, Any] = {}
         self._have_read: set[str] = set()  # roles whose model has read the prompt
@@ -133,18 +123,59 @@ class Lane:
     def _take_turns(self, given: list[int], forced: list[int], last: int | None) -> Iterator[None]:
         """The strategy's own turns, after one that tells what the lane begins with."""
         if given:
-            offers, chances = beginnings.look(self, given, forced[: beginnings.LOOKED_AT])
-            self._events += beginnings.events(given, forced, len(self.trace.prompt), offers, chances)
+            prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
+            self._events += beginnings.proposals(given, forced, prompt)
+            chances = self._look_at(given, places) if places else {}
+            self._events += beginnings.decisions(given, forced, prompt, chances)
             yield
         elif last is not None:
-            token_healing.heal(self, last)
+            self._heal(last)
             yield
         if self.more:
             yield from self.strategy.run(self)
 
+    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Chance]:
+        """What the target thought of the given tokens in these places; records what was on offer there. One
+        lens forward, by a scorer of its own: the lane's work counts as if it were not.
+        """
+        nodes = [len(self.trace.prompt) + place - 1 for place in places]
+        scorer, start = self.models["target"].engine.attach(self.tree), self._clock()
+        try:  # with the tip, whose row the strategy asks for first
+            logits = scorer.score([*nodes, self.tip])[:-1]  # [N, V]
+        finally:
+            scorer.close()
+        work, seconds = scorer.work, self._clock() - start
+        counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
+        self._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
+        raw = law = self.distribution(nodes, logits)
+        if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
+            processed = self.process(logits, nodes, tell=True)
+            if processed is not logits and processed.isfinite().any(-1).all():
+                law = self.distribution(nodes, processed, "processed")
+        return beginnings.chances(raw, law, given, places)
+
+    def _heal(self, last: int) -> None:
+        """Writes the target's likeliest token that begins with the text of `last`, which the prompt lost. To
+        the strategy it looks like more prompt, which its models then read anew.
+        """
+        target, tree, node = self.models["target"], self.tree, self.tip
+        logits = self.score([node])  # [1, V]
+        logprobs = self.distribution([node], logits)
+        scores = token_healing.kept(logits, target, last)
+        self.distribution([node], scores, "processed", token_healing.LEVEL)
+        token = int(scores[0].argmax())
+        self.note(token_healing.sentence(target, last, token))
+        self.tip = self.propose(node, token, float(logprobs[0, token]))
+        self._events.append(Commit([self.tip], [float(logprobs[0, token])]))
+        tree.trunk, self.given, self.budget = tree.trunk + 1, 1, self.budget - 1
+        for role, model in self.models.items():
+            self.scorers[role].close()
+            self.scorers[role] = model.engine.attach(tree)
+        self._have_read.clear()
+
     # ---- control ----------------------------------------------------------------------------------------
 
-    def advance(self) -> trace.Step | None:
+    def advance(self) -> Step | None:
         """Runs the strategy to the end of its next step. Returns it, or None once the lane has ended."""
         if self.trace.ended is not None:
             return None
@@ -152,13 +183,13 @@ class Lane:
         try:
             next(self._turns)
         except StopIteration:
-            ending = self.ended_by or stopping.reason(self)
+            ending = self.ended_by or self._reason()
         except (OutOfSlots, AtLimit) as error:  # what the step has told so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None
         if self._events:
-            step = trace.Step(len(self.trace.steps), self._events, self._seconds)
+            step = Step(len(self.trace.steps), self._events, self._seconds)
             self._events = []
             self.trace.append(step)
         ending = ending or self.limits.reached(len(self.tree.tokens), self._seconds)
@@ -166,7 +197,17 @@ class Lane:
             self._end(ending)
         return step
 
-    def run(self) -> trace.Trace:
+    def _reason(self) -> str:
+        """Why the lane is over although its strategy could have gone on: one sentence."""
+        if self.text_ended and not self.written:
+            return "The text was ended by hand."
+        if self.text_ended:
+            own = self.tree.tokens[self.tip] in self.eos
+            return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
+        new, whole = self.budget + self.given, self.tree.trunk + self.budget
+        return stopping.reason_of_length(self.parameters, new, self.limits.max_new_tokens, whole)
+
+    def run(self) -> Trace:
         """All steps to the end."""
         while self.trace.ended is None:
             self.advance()
@@ -244,7 +285,7 @@ class Lane:
 
     def untold_score(
         self, nodes: list[int], kind: str, role: str, hidden: bool = False, layers: Layers | None = None
-    ) -> tuple[torch.Tensor, trace.Forward | None]:
+    ) -> tuple[torch.Tensor, Forward | None]:
         """As `score`, but what is to be recorded is returned: it may run beside work with other scorers."""
         self.breathe()
         scorer = self.scorers[role]
@@ -265,7 +306,7 @@ class Lane:
 
     def _ran(
         self, role: str, kind: str, start: float, made: torch.Tensor, work: Work
-    ) -> trace.Forward | None:
+    ) -> Forward | None:
         """What a forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()
@@ -275,9 +316,9 @@ class Lane:
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
-        return trace.Forward(role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share)
+        return Forward(role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share)
 
-    def tell_forward(self, forward: trace.Forward | None) -> None:
+    def tell_forward(self, forward: Forward | None) -> None:
         """Records what `untold_score` measured."""
         if forward is not None:
             self._events.append(forward)
@@ -307,73 +348,20 @@ class Lane:
             self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
         return self._processors[vocabulary]
 
-    # ---- what a strategy tells --------------------------------------------------------------------------
-
-    def distribution(
-        self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
-    ) -> torch.Tensor:
-        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
-        self.breathe()
-        logprobs = log_softmax(logits)
-        counts = [logprobs.shape[-1]] * len(nodes)
-        if view != "target":  # processors may have removed some
-            counts = (logprobs > -math.inf).sum(-1).tolist()
-        for node, (top, rest, entropy), among in zip(nodes, summarise(logprobs), counts, strict=True):
-            self._meet(token for token, _ in top)
-            self._events.append(trace.Distribution(node, view, top, rest, entropy, level, among))
-        return logprobs
-
-    def propose(
-        self, parent: int, token: int, logprob: float | None, source: str = "target", slot: int = 0,
-        fill: str | None = None, node: int | None = None,
-    ) -> int:  # fmt: skip
-        """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
-        self.breathe()
-        node = self.tree.add(parent, token) if node is None else node
-        self._meet((token,))
-        self._events.append(trace.Propose(node, parent, token, logprob, source, slot, fill))
-        return node
-
-    def verdict(self, node: int, status: str, **why: Any) -> None:
-        """What became of a node: p, q, u, reason, into."""
-        self.breathe()
-        self._events.append(trace.Verdict(node, status, **why))
-
-    def rank(
-        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None,
-        **parts: float,
-    ) -> None:  # fmt: skip
-        """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
-        self.breathe()
-        self._events.append(trace.Score(node, name, total, parts, rank, level))
-
-    def cell(
-        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None,
-        level: str | None = None,
-    ) -> None:  # fmt: skip
-        """What stands at a position in an iteration; `level` names the text, where there are several."""
-        self.breathe()
-        self._meet((token,))
-        self._events.append(trace.Cell(position, iteration, token, state, confidence, level))
-
-    def depend(self, source: int, target: int, weight: float, kind: str) -> None:
-        """`target` waited for or came from `source`."""
-        self._events.append(trace.Depend(source, target, weight, kind))
-
-    def note(self, text: str) -> None:
-        """One sentence for a person."""
-        self._events.append(trace.Note(text))
+    # ---- what a strategy tells; see also recorder.py -------------------------------------------------------
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the
         limit.
         """
+        whole = False
         for count, node in enumerate(nodes, 1):
-            if self.ends(node) or count == self.left:
+            if whole := self.ends(node) or count == self.left:
                 nodes, logprobs = nodes[:count], logprobs[:count]
                 break
-        self._events.append(trace.Commit(list(nodes), list(logprobs)))
-        self._events += [*looked_at(self, nodes), *self._detector.marks(self, nodes)]
+        self._events.append(Commit(list(nodes), list(logprobs)))
+        self._events += looked_at(self.tree, self.scorers["target"], nodes)
+        self._events += self._detector.marks(self.tree, nodes, whole)
         parents = self.tree.parents
         above = parents[parents[self.tip]] if parents[self.tip] >= 0 else -1  # rows down to here went before
         settled = self.tree.path(parents[nodes[-1]], above=above)[:-1]
@@ -387,12 +375,6 @@ class Lane:
         self.breathe()
         for scorer in self.scorers.values():
             scorer.release(nodes)
-
-    def _meet(self, tokens: Iterable[int]) -> None:
-        vocabulary = self.trace.vocabulary
-        for token in tokens:
-            if token not in vocabulary:
-                vocabulary[token] = self.models["target"].bytes_of(token)
 
     def _clock(self) -> float:
         """Seconds of the lane's own computing so far."""

@@ -1,19 +1,22 @@
-"""Where the model looked when it predicted the tokens that a lane commits. Knows lanes and events."""
+"""Where the model looked when it predicted the tokens that a lane commits.
 
-from typing import TYPE_CHECKING
+Knows trees and events, no lane.
+"""
 
-from decoders.trace import Depend
+from typing import Any
 
-if TYPE_CHECKING:
-    from decoders.lane import Lane
+from decoders.events import Depend
+from decoders.tree import Tree
 
 SHOWN = 6  # strongest sources named for each committed token
 
 
-def looked_at(lane: "Lane", nodes: list[int]) -> list[Depend]:
-    """The strongest attention of the parents of these committed nodes, a path; none if the model has none."""
-    child = {lane.tree.parents[n]: n for n in nodes}
-    found = lane.scorers["target"].attention(list(child))
+def looked_at(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
+    """The strongest attention of the parents of these committed nodes, a path; none if the model of
+    `scorer` has none.
+    """
+    child = {tree.parents[n]: n for n in nodes}
+    found = scorer.attention(list(child))
     if found is None:
         return []
     seen, path, weights = found

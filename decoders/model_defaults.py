@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from decoders.stages import NEUTRAL, WARPERS, title
 
 if TYPE_CHECKING:
-    from decoders.registry import Strategy
+    from decoders.strategy import Strategy
 
 # Processors of `generate` that no strategy takes from the model; see docs/generation_config.md.
 NOT_TAKEN = {

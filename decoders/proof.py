@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from decoders import model_defaults
+from decoders.acceptance import acceptance
 from decoders.callbacks import Callbacks
 from decoders.distributions import probabilities, processors
 from decoders.lane import Lane, Limits, Model
@@ -20,7 +21,6 @@ from decoders.speculative.draft_model import draft_chain
 from decoders.speculative.parts import Question, Test, Verifier, Walk
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
-from decoders.speculative.theory import acceptance
 from decoders.tree import Tree
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own

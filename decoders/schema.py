@@ -10,7 +10,7 @@ import typing
 from dataclasses import MISSING, fields
 from pathlib import Path
 
-from decoders import trace
+from decoders import events, trace
 
 PATH = Path(__file__).resolve().parent.parent / "assets" / "trace.schema.json"
 MAX_STEPS = 100_000
@@ -39,8 +39,8 @@ def of_event(kind: type) -> dict:
     """The schema of one event class."""
     hints = typing.get_type_hints(kind)
     properties = {"type": {"const": kind.__name__}} | {f.name: of_type(hints[f.name]) for f in fields(kind)}
-    if kind is trace.Verdict:
-        properties["status"] = {"enum": list(trace.STATUSES)}
+    if kind is events.Verdict:
+        properties["status"] = {"enum": list(events.STATUSES)}
     needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
     needed = [n for n in needed if types.NoneType not in typing.get_args(hints[n])]
     return {
@@ -101,19 +101,19 @@ def schema() -> dict:
             "ended": {"type": ["string", "null"]},
             "totals": {"type": "object"},
         },
-        "$defs": {name: of_event(kind) for name, kind in trace.EVENTS.items()}
+        "$defs": {name: of_event(kind) for name, kind in events.EVENTS.items()}
         | {
             # Chosen by type, so that an error names the field and not nine alternatives.
             "Event": {
                 "type": "object",
                 "required": ["type"],
-                "properties": {"type": {"enum": list(trace.EVENTS)}},
+                "properties": {"type": {"enum": list(events.EVENTS)}},
                 "allOf": [
                     {
                         "if": {"properties": {"type": {"const": name}}},
                         "then": {"$ref": f"#/$defs/{name}"},
                     }
-                    for name in trace.EVENTS
+                    for name in events.EVENTS
                 ],
             }
         },

@@ -4,18 +4,28 @@ Knows a tree's shape and which slot a node has, nothing of what is computed. One
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 import torch
 
+from decoders.cache import SlotCache
 from decoders.kv_view import View
 from decoders.tree import Tree
 
-if TYPE_CHECKING:
-    from decoders.engine import Engine
-
 STRETCH = 1.5  # so many times as many slots may be read as are seen before it is cheaper to gather those
+
+
+class Reader(Protocol):
+    """What is asked of an engine: where and in which type it computes, its cache, and how far its model looks
+    back (`window` tokens in layers with sliding attention, None: everywhere; `mixed`: not in all layers).
+    """
+
+    device: torch.device
+    dtype: torch.dtype
+    cache: SlotCache
+    window: int | None
+    mixed: bool
 
 
 class Sight:
@@ -33,7 +43,7 @@ class Sight:
         if self.nodes[depth : depth + 1] == [node]:
             del self.nodes[depth:], self.slots[depth:]
 
-    def look_at(self, order: list[int], engine: "Engine") -> torch.Tensor | dict[str, torch.Tensor] | None:
+    def look_at(self, order: list[int], engine: Reader) -> torch.Tensor | dict[str, torch.Tensor] | None:
         """Points the engine's cache at the slots of the nodes `order` (parents first) and of all their
         ancestors; the mask in the form that its model takes, None if one row sees all that is read.
         """
@@ -95,7 +105,7 @@ class Sight:
         return slice(first, last + 1), last + 1 - first, first
 
     def _windowed(
-        self, full: torch.Tensor, order: list[int], columns: list[int], engine: "Engine"
+        self, full: torch.Tensor, order: list[int], columns: list[int], engine: Reader
     ) -> torch.Tensor | dict[str, torch.Tensor]:
         """The mask for a model with sliding attention: with the tokens masked that it forgets."""
         depths = torch.tensor(self.tree.depths)

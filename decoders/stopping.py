@@ -3,12 +3,9 @@
 Knows parameters, tokens and their bytes.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from decoders import typed
-
-if TYPE_CHECKING:
-    from decoders.lane import Lane
 
 
 def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
@@ -59,16 +56,12 @@ def stopped(tree: Any, bytes_of: Any, stops: tuple[bytes, ...], node: int) -> bo
     return any(text.find(stop, max(0, before - len(stop) + 1)) >= 0 for stop in stops)
 
 
-def reason(lane: "Lane") -> str:
-    """Why a lane whose strategy has come to its end is over: one sentence."""
-    whole = lane.tree.trunk + lane.budget
-    if lane.text_ended and not lane.written:
-        return "The text was ended by hand."
-    if lane.text_ended:
-        own = lane.tree.tokens[lane.tip] in lane.eos
-        return "The model wrote its end-of-text token." if own else "The model wrote a stop string."
-    if lane.budget + lane.given == lane.limits.max_new_tokens:
-        return f"Reached max_new_tokens = {lane.limits.max_new_tokens}."
-    if whole == lane.parameters.get("max_length"):
+def reason_of_length(parameters: dict[str, Any], new: int, most: int, whole: int) -> str:
+    """Why a text of `new` tokens grows no longer: one sentence. `most`: new tokens that were asked for;
+    `whole`: tokens of prompt and text together.
+    """
+    if new == most:
+        return f"Reached max_new_tokens = {most}."
+    if whole == parameters.get("max_length"):
         return f"Reached max_length = {whole}, prompt and text together."
     return f"The model's context of {whole:,} tokens is full."

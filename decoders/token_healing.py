@@ -6,14 +6,9 @@ from Guidance (Lundberg 2023).
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-from decoders.trace import Commit
-
-if TYPE_CHECKING:
-    from decoders.lane import Lane
 
 FAVOUR = 1.0  # what the token itself is given more than those that go on from it, as in `generate`
 LEVEL = "token_healing"  # of the distribution after the mask
@@ -39,32 +34,18 @@ def extensions(model: Any, token: int) -> list[int]:
     return [token, *(t for t in others if model.bytes_of(t).startswith(text))]
 
 
-def heal(lane: "Lane", last: int) -> None:
-    """The first step of a lane whose prompt lost its token `last`: writes the target's likeliest token among
-    its `extensions`. To the strategy that looks like more prompt, which its models then read anew.
-    """
-    target, tree, node = lane.models["target"], lane.tree, lane.tip
-    logits = lane.score([node])  # [1, V]
-    logprobs = lane.distribution([node], logits)
-    scores, kept = torch.full_like(logits, -math.inf), extensions(target, last)
-    scores[0, kept] = logits[0, kept]
+def kept(logits: torch.Tensor, model: Any, last: int) -> torch.Tensor:
+    """Logits [1, V] with nothing left but the `extensions` of the token `last`, which itself gets FAVOUR."""
+    scores, allowed = torch.full_like(logits, -math.inf), extensions(model, last)
+    scores[0, allowed] = logits[0, allowed]
     scores[0, last] += FAVOUR
-    lane.distribution([node], scores, "processed", LEVEL)
-    token = int(scores[0].argmax())
-    logprob = float(logprobs[0, token])
-    lane.note(sentence(*(target.bytes_of(t).decode("utf-8", "replace") for t in (last, token))))
-    lane.tip = lane.propose(node, token, logprob)
-    lane._events.append(Commit([lane.tip], [logprob]))
-    tree.trunk, lane.given, lane.budget = tree.trunk + 1, 1, lane.budget - 1
-    for role, model in lane.models.items():
-        lane.scorers[role].close()
-        lane.scorers[role] = model.engine.attach(tree)
-    lane._have_read.clear()
+    return scores
 
 
-def sentence(last: str, token: str) -> str:
-    """What happened, for a person."""
+def sentence(model: Any, last: int, token: int) -> str:
+    """What happened, for a person: `token` stands in the place of `last`."""
+    was, became = (model.bytes_of(t).decode("utf-8", "replace") for t in (last, token))
     return (
-        f"Token healing took the prompt's last token, “{last}”, back and let the model write a token that "
-        f"begins with it: “{token}”."
+        f"Token healing took the prompt's last token, “{was}”, back and let the model write a token that "
+        f"begins with it: “{became}”."
     )

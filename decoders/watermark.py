@@ -2,20 +2,18 @@
 
 Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
 before each token a hash of the last ones splits the vocabulary; green tokens gain a bias. The processor is
-transformers' own. Knows lanes and events.
+transformers' own. Knows trees and events, no lane.
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from transformers.generation.logits_process import WatermarkLogitsProcessor
 
+from decoders.events import Event, Note, Score
 from decoders.stages import stages
-from decoders.trace import Event, Note, Score
-
-if TYPE_CHECKING:
-    from decoders.lane import Lane
+from decoders.tree import Tree
 
 WATERMARK = "watermark"  # name of the score of a token that was checked; its level says green or red
 GREEN, RED = "green", "red"
@@ -49,28 +47,30 @@ def z_score(green: int, tokens: int, ratio: float) -> float:
 
 
 class Detector:
-    """Counts the green tokens of a lane's text as they are committed."""
+    """Counts the green tokens of a text as they are committed. `shaping`: the processors of its lane."""
 
-    def __init__(self, lane: "Lane", vocabulary: int):
-        self.on = "watermark_bias" in stages(lane.shaping)
+    def __init__(self, shaping: dict[str, Any], vocabulary: int):
+        self.on = "watermark_bias" in stages(shaping)
         if self.on:
-            self.processor = processor_of(lane.shaping, vocabulary, "cpu")
-            self.ratio = lane.shaping["watermark_ratio"]
+            self.processor = processor_of(shaping, vocabulary, "cpu")
+            self.ratio = shaping["watermark_ratio"]
         self.tokens = self.green = 0
 
-    def marks(self, lane: "Lane", nodes: list[int]) -> list[Event]:
-        """Whether each of these committed nodes is green, with the z-score so far; at the end a sentence."""
+    def marks(self, tree: Tree, nodes: list[int], whole: bool) -> list[Event]:
+        """Whether each of these committed nodes is green, with the z-score so far; once the text is `whole` a
+        sentence.
+        """
         if not self.on:
             return []
         found: list[Event] = []
         for node in nodes:
-            green = is_green(self.processor, lane.tree.text(node))
+            green = is_green(self.processor, tree.text(node))
             if green is None:
                 continue
             self.tokens, self.green = self.tokens + 1, self.green + green
             z = z_score(self.green, self.tokens, self.ratio)
             found.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
-        if self.tokens and (lane.ends(nodes[-1]) or lane.written + len(nodes) == lane.budget):
+        if self.tokens and whole:
             found.append(Note(self.sentence()))
         return found
 

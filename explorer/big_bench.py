@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from decoders.names import locate
-from explorer.benchmarks import figure
 from explorer.page_bench import READY, app, fresh_page, missing
+from explorer.timing import figure
 
 NEW_TOKENS, CONTEXT = 512, 640
 LEAST_NODES = 3000  # in every lane's tree

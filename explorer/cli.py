@@ -6,13 +6,13 @@ Exit status 0 on success; 2 on unusable arguments, with one line that says what 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from decoders import registry
-from decoders.names import DRAFT, TARGET, by_role
+from decoders.names import DRAFT, TARGET
 from decoders.trace import Trace
 from explorer import experiments, papers, sandbox, shipped
+from explorer.load_pair import load_models
 from explorer.requests import MAX_LANES
 from explorer.summary import before_text, sequences, summary
 from visualizers.costs import strip
@@ -299,29 +299,6 @@ def tell(prompt: str, trace: Trace) -> None:
             print(f"{place}.{score} {prompt}{one['text']}")
     print("\n" + " · ".join(f"{entry['label']} {entry['name']}" for entry in strip(trace.costs)))
     print(trace.ended)
-
-
-def load_models(
-    model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
-) -> dict:
-    """The models by role that a strategy needs, with heads of one's own. Raises ValueError with one
-    sentence.
-    """
-    from transformers.utils import logging
-
-    from decoders.models import add_heads, check_pair, load
-
-    logging.disable_progress_bar()
-    models = {"target": load(model, device)}
-    if "draft" in needs:
-        if draft is None and model != TARGET:
-            raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
-        for role, name in by_role(model, draft or DRAFT).items():
-            if role != "target":
-                models[role] = load(name, device)
-                check_pair(models["target"], models[role])
-    add_heads(models, heads)
-    return models
 
 
 def split_setting(setting: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import base64
 import gzip
 import re
 
-from decoders import begin, imported, trace
+from decoders import begin, events, imported, trace
 from decoders.json_file import read_json
 from decoders.registry import shortened
 from decoders.trace import Trace
@@ -32,7 +32,7 @@ def settings(traces: list[Trace]) -> dict:
     """What the page's controls would show for these traces: `{prompt, max_new_tokens, models, lanes}`."""
     first = traces[0]
     prompt = b"".join(first.vocabulary.get(token, b"") for token in first.prompt)
-    most = max(sum(len(c.nodes) for s in t.steps for c in s.of(trace.Commit)) for t in traces)
+    most = max(sum(len(c.nodes) for s in t.steps for c in s.of(events.Commit)) for t in traces)
     return {
         "prompt": prompt.decode("utf-8", "replace"),
         "max_new_tokens": min(max(most, 1), requests.MAX_NEW_TOKENS),

@@ -9,7 +9,7 @@ import time
 
 from decoders.costs import Costs
 from decoders.trace import Step, Trace
-from explorer.kept import memory_of, ops_bytes
+from explorer.memory_sizes import memory_of, ops_bytes
 from visualizers.costs import strip
 from visualizers.scene import Header
 from visualizers.views import build

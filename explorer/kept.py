@@ -1,16 +1,8 @@
-"""How many bytes runs take in memory, estimated as they grow, and what goes first when that is too much.
-
-The estimates are sums over the parts of events and marks, with the sizes that these have in CPython; a test
-holds them against what the interpreter says it has allocated. Knows records and folds, no worker.
-"""
+"""What goes first when runs take more memory than the app may use. Knows runs and their views, no worker."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from decoders.trace import Step
-
-if TYPE_CHECKING:
-    from explorer.record import Run
+from explorer.record import Run
 
 KEPT_BYTES = 256 * 2**20  # of all runs together; above, what is done and was seen longest ago goes
 MOST_BYTES = 4 * KEPT_BYTES  # of all runs that are under way; above, the largest ends
@@ -21,36 +13,8 @@ CROWDED = (
     "tokens, lanes or candidates."
 )
 
-ROW, STEP = 1500, 200  # a step's row of costs; the step itself
-EVENT = {"Forward": 220, "Propose": 160, "Verdict": 190, "Score": 420, "Distribution": 220, "Commit": 240,
-         "Cell": 200, "Depend": 160, "Note": 240}  # fmt: skip
-OFFERED = 120  # a token of a distribution: a list of two numbers
-OP, NODE = 600, 200  # a change that a view makes; what it remembers of an event about a node, while it grows
-REMEMBERED = ("Propose", "Verdict")
 
-
-def step_bytes(step: Step) -> int:
-    """Roughly what a step of a trace takes, its row of costs included."""
-    found = STEP + ROW
-    for event in step.events:
-        kind = type(event).__name__
-        found += EVENT.get(kind, 250)
-        if kind == "Distribution":
-            found += OFFERED * len(event.top)
-    return found
-
-
-def ops_bytes(ops: list[dict]) -> int:
-    """Roughly what a view's changes of one step take."""
-    return 120 + OP * len(ops)
-
-
-def memory_of(step: Step) -> int:
-    """Roughly what a view that still grows remembers of a step, besides its changes."""
-    return NODE * sum(type(event).__name__ in REMEMBERED for event in step.events)
-
-
-def too_much(runs: Iterable["Run"], quiet: list["Run"], now: float) -> tuple[list["Run"], "Run | None"]:
+def too_much(runs: Iterable[Run], quiet: list[Run], now: float) -> tuple[list[Run], Run | None]:
     """What must go so that `runs` fit: those of the `quiet` ones to be dropped, seen longest ago first, and a
     run under way that must end. Before these, views that nobody reads go, here and now.
     """
@@ -70,7 +34,7 @@ def too_much(runs: Iterable["Run"], quiet: list["Run"], now: float) -> tuple[lis
     return gone, max(under_way, key=lambda run: run.bytes)
 
 
-def dropped_folds(runs: Iterable["Run"], excess: int, now: float) -> int:
+def dropped_folds(runs: Iterable[Run], excess: int, now: float) -> int:
     """Drops views that nobody reads, the longest unread first, up to `excess` bytes; how many were freed."""
     resting = [
         (fold.read, record, name)

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from explorer.access import TOKEN, TOKEN_VARIABLE
-from explorer.benchmarks import figure
 from explorer.browser import FLAGS, find
+from explorer.timing import figure
 
 ROOT = Path(__file__).resolve().parent.parent
 LANES = ("beam", "speculative", "sample", "jacobi")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decoders.model_defaults import listed
 from decoders.trace import Step, Trace
 from explorer.folds import Fold
-from explorer.kept import step_bytes
+from explorer.memory_sizes import step_bytes
 from explorer.requests import Choice
 from explorer.slices import Sliced
 

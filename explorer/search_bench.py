@@ -24,9 +24,9 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
     """Beams of several widths, tokens/s against `generate` alternately; then, of large searches, the seconds
     spent outside of the model for each second in it.
     """
-    from explorer.benchmarks import PROMPTS, alternate, figure, generator, ours, plain_models
-    from explorer.cli import load_models
     from explorer.family_bench import traced
+    from explorer.load_pair import load_models
+    from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     plain = plain_models(options, models)["target"]

@@ -6,10 +6,10 @@ Chen et al. (2025), RAPID. Lossless at eta = 0 only.
 
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.speculative.parts import FIXED, SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
 from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.sentences import number
-from decoders.speculative.theory import acceptance
 
 
 def adjusted(p: torch.Tensor, q: torch.Tensor, eta: float, alpha: float) -> torch.Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
@@ -32,7 +33,6 @@ from decoders.speculative.recursive_rejection import sentence
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.theory import acceptance
 
 SCORE = "judged right"
 MISSING = (

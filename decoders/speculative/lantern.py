@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
@@ -29,7 +30,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import go_down
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.theory import acceptance
 
 MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
 NOTHING = 1e-12  # mass that is rounding

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.distributions import residual
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
@@ -29,7 +30,6 @@ from decoders.speculative.parts import (
 from decoders.speculative.relaxed import go_down, relaxed_law
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
-from decoders.speculative.theory import acceptance
 
 
 def lenient_rejection(lenience: float, temperature: float) -> Verifier:

@@ -9,6 +9,7 @@ from functools import partial
 
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.distributions import residual
 from decoders.speculative.parts import (
     SAMPLED,
@@ -21,7 +22,6 @@ from decoders.speculative.parts import (
     Walk,
 )
 from decoders.speculative.sentences import compared, number
-from decoders.speculative.theory import acceptance
 
 
 def walk(question: Question, replacement: bool = False) -> Walk:

@@ -5,13 +5,6 @@ one draft forward in units of one target forward. All hold for acceptances that 
 """
 
 
-def acceptance(p: float, q: float) -> float:
-    """min(1, p / q) without a division by zero: accept iff u * q < p (algorithm 1)."""
-    if p <= 0.0:
-        return 0.0
-    return 1.0 if p >= q else p / q
-
-
 def expected_tokens(alpha: float, gamma: int) -> float:
     """Tokens gained by one round, the target's own included: (1 - alpha^(gamma + 1)) / (1 - alpha)."""
     return gamma + 1.0 if alpha == 1.0 else (1 - alpha ** (gamma + 1)) / (1 - alpha)

@@ -163,7 +163,7 @@ def command(options: argparse.Namespace) -> None:
     """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
     page.
     """
-    from explorer.cli import load_models
+    from explorer.load_pair import load_models
 
     if options.name is None:
         for experiment in experiments().values():

@@ -17,9 +17,9 @@ from torch.nn import functional as F
 
 from decoders.hybrid import Hybrid, Known
 from decoders.state_space import Memory, StateSpace
-from explorer.benchmarks import in_turn
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.small_models import fit, own_text
+from explorer.timing import in_turn
 
 PAPERS = ("stree",)
 ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches

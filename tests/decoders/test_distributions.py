@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders import distributions
+from decoders.acceptance import acceptance
 from decoders.distributions import Around, log_softmax, one_hot, probabilities, residual, summarise
-from decoders.speculative.theory import acceptance
 from decoders.stages import NEUTRAL, OTHER_ENGINES, WARPERS
 
 VOCABULARY = 37

@@ -90,7 +90,7 @@ def memories() -> dict[str, Remembering]:
 @pytest.fixture(autouse=True)
 def nobody_watches(monkeypatch):
     """The summaries of distributions that views draw from take a third of such a run, and decide nothing."""
-    monkeypatch.setattr("decoders.lane.summarise", lambda logprobs: [([], 0.0, 0.0)] * len(logprobs))
+    monkeypatch.setattr("decoders.recorder.summarise", lambda logprobs: [([], 0.0, 0.0)] * len(logprobs))
 
 
 @pytest.fixture(scope="module")

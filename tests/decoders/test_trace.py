@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from decoders import json_file, schema, trace
+from decoders import events, json_file, schema, trace
 from decoders.lane import Lane, Limits
 from decoders.trace import Commit, Forward, Propose, Step, Trace, Verdict
 
@@ -23,14 +23,14 @@ def test_published_schema_is_up_to_date():
 
 def test_every_event_type_survives_json():
     samples = {int: 3, float: 0.5, str: "accepted", list: [1], dict: {"a": 1.0}}
-    for kind in trace.EVENTS.values():
+    for kind in events.EVENTS.values():
         values = []
         for f in fields(kind):
             name = str(f.type)
             simple = next((v for t, v in samples.items() if t.__name__ in name), None)
             values.append([[1, 0.5]] if f.name == "top" else simple)
         event = kind(*values)
-        assert trace.event_from_json(json.loads(json.dumps(trace.event_to_json(event)))) == event
+        assert events.event_from_json(json.loads(json.dumps(events.event_to_json(event)))) == event
 
 
 def test_round_trip_through_files(record, tmp_path):

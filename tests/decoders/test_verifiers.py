@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 import torch
 
+from decoders.acceptance import acceptance
 from decoders.chooser import Exhaustive, Random, Script
 from decoders.distributions import residual
 from decoders.speculative.greedy_match import GREEDY_MATCH
@@ -31,7 +32,6 @@ from decoders.speculative.recursive_rejection import (
     without,
 )
 from decoders.speculative.sentences import compared
-from decoders.speculative.theory import acceptance
 from tests.decoders.lossless import distance, first_token, position, statistics
 
 P, Q = (0.3, 0.4, 0.3), (0.6, 0.3, 0.1)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from decoders.trace import Forward
-from explorer import benchmarks, experiments, family_bench, search_bench
+from explorer import benchmarks, experiments, family_bench, search_bench, timing
 from explorer.cli import main
 from explorer.experiments import (
     asked,
@@ -85,7 +85,7 @@ def test_relative_speed_weighs_seconds_by_the_tokens_written(monkeypatch):
 
         return decode
 
-    monkeypatch.setattr(benchmarks.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
     speed = family_bench.relative_speed(takes("mine", 1.0), takes("other", 2.0), [[1], [2]])
     assert speed == pytest.approx(2.0)
     assert calls[:4] == [("mine", 1), ("other", 1), ("mine", 1), ("other", 1)]  # in turn

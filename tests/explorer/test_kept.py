@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from decoders.lane import Lane, Limits
-from explorer import kept, slices
+from explorer import kept, memory_sizes, slices
 from explorer import runs as runs_module
 from explorer.folds import Fold
 from explorer.off_loop import encoded
@@ -125,7 +125,7 @@ def test_the_bytes_are_about_what_the_interpreter_allocates(name, target_for, ti
         drawn = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    told = sum(kept.step_bytes(step) - kept.ROW for step in trace.steps)
+    told = sum(memory_sizes.step_bytes(step) - memory_sizes.ROW for step in trace.steps)
     assert 0.5 < told / (full - empty) < 2
     assert 0.4 < sum(fold.bytes for fold in folds) / (drawn - full) < 2.5
 

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders import registry, trace
+from decoders import events, registry, trace
 from decoders.chooser import Random
 from decoders.lane import Lane, Limits
 from decoders.models import LoadedModel
@@ -88,9 +88,9 @@ def start(
     return Lane(name, list(prompt), models, parameters, seed, limited, chooser)
 
 
-def told(step: trace.Step) -> list[dict]:
+def told(step: events.Step) -> list[dict]:
     """The events of a step without what a clock measured."""
-    return [trace.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
+    return [events.event_to_json(e) | {"start": 0, "seconds": 0} for e in step.events]
 
 
 def committed(found: trace.Trace) -> list[int]:

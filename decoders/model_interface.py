@@ -1,0 +1,16 @@
+"""What a lane needs of a model. Knows no model and no lane."""
+
+from typing import Any, Protocol
+
+
+class Model(Protocol):
+    """What a lane needs of a model; see `models.LoadedModel` and `tables.TableModel`."""
+
+    name: str
+    eos: frozenset[int]
+    generation: dict[str, Any]
+    engine: Any
+    context: int
+    note: str | None
+
+    def bytes_of(self, token: int) -> bytes: ...

@@ -1,0 +1,89 @@
+"""The verbs with which a strategy tells its story: `propose`, `verdict`, `rank` ... each records an event.
+
+Knows events, and the tokens that occur in them; nothing of models, strategies or limits.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from decoders.distributions import log_softmax, summarise
+from decoders.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
+from decoders.trace import Trace
+from decoders.tree import Tree
+
+
+class Recorder:
+    """What a lane is to tell with: its tree, its trace and the events of the step under way."""
+
+    tree: Tree
+    trace: Trace
+    models: dict[str, Any]
+    _events: list[Event]
+
+    def breathe(self) -> None:
+        """Each verb that may be used many times in a step does this first; see `lane.Lane.breathe`."""
+        raise NotImplementedError
+
+    def distribution(
+        self, nodes: list[int], logits: torch.Tensor, view: str = "target", level: str | None = None
+    ) -> torch.Tensor:
+        """Records what was on offer after each of `nodes`; returns the log-probabilities [N, V]."""
+        self.breathe()
+        logprobs = log_softmax(logits)
+        counts = [logprobs.shape[-1]] * len(nodes)
+        if view != "target":  # processors may have removed some
+            counts = (logprobs > -math.inf).sum(-1).tolist()
+        for node, (top, rest, entropy), among in zip(nodes, summarise(logprobs), counts, strict=True):
+            self._meet(token for token, _ in top)
+            self._events.append(Distribution(node, view, top, rest, entropy, level, among))
+        return logprobs
+
+    def propose(
+        self, parent: int, token: int, logprob: float | None, source: str = "target", slot: int = 0,
+        fill: str | None = None, node: int | None = None,
+    ) -> int:  # fmt: skip
+        """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
+        self.breathe()
+        node = self.tree.add(parent, token) if node is None else node
+        self._meet((token,))
+        self._events.append(Propose(node, parent, token, logprob, source, slot, fill))
+        return node
+
+    def verdict(self, node: int, status: str, **why: Any) -> None:
+        """What became of a node: p, q, u, reason, into."""
+        self.breathe()
+        self._events.append(Verdict(node, status, **why))
+
+    def rank(
+        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None,
+        **parts: float,
+    ) -> None:  # fmt: skip
+        """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
+        self.breathe()
+        self._events.append(Score(node, name, total, parts, rank, level))
+
+    def cell(
+        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None,
+        level: str | None = None,
+    ) -> None:  # fmt: skip
+        """What stands at a position in an iteration; `level` names the text, where there are several."""
+        self.breathe()
+        self._meet((token,))
+        self._events.append(Cell(position, iteration, token, state, confidence, level))
+
+    def depend(self, source: int, target: int, weight: float, kind: str) -> None:
+        """`target` waited for or came from `source`."""
+        self._events.append(Depend(source, target, weight, kind))
+
+    def note(self, text: str) -> None:
+        """One sentence for a person."""
+        self._events.append(Note(text))
+
+    def _meet(self, tokens: Iterable[int]) -> None:
+        vocabulary = self.trace.vocabulary
+        for token in tokens:
+            if token not in vocabulary:
+                vocabulary[token] = self.models["target"].bytes_of(token)

@@ -1,0 +1,67 @@
+"""Imports run one way, app.py -> explorer -> visualizers -> decoders, and never in a circle."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx
+
+ROOT = Path(__file__).resolve().parent.parent
+ORDER = ("app", "explorer", "visualizers", "decoders")  # each may import itself and those behind it
+PAGE_AND_PICTURES = {"gradio", "gradio_client", "plotly"}
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file, of everything that is not a test."""
+    files = [ROOT / "app.py", *(file for name in ORDER[1:] for file in (ROOT / name).rglob("*.py"))]
+    names = (file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for file in files)
+    return {name.removesuffix(".__init__"): file for name, file in zip(names, files, strict=True)}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Every dotted name that a file imports: at its top, inside functions, and for type checkers alone."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{file}: an import is written out in full"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imports() -> networkx.DiGraph:
+    """Module -> the modules that it imports; one of another package is named by that package alone."""
+    known, graph = modules(), networkx.DiGraph()
+    for name, file in known.items():
+        graph.add_node(name)
+        for dotted in imported(file):
+            parent = dotted.rpartition(".")[0]
+            own = next((module for module in (dotted, parent) if module in known), None)
+            graph.add_edge(name, own or dotted.partition(".")[0])
+    return graph
+
+
+def test_imports_run_one_way():
+    place = {package: at for at, package in enumerate(ORDER)}
+    upwards = [
+        f"{source} imports {target}"
+        for source, target in imports().edges
+        if place.get(target.partition(".")[0], len(ORDER)) < place[source.partition(".")[0]]
+    ]
+    assert not upwards
+
+
+def test_no_module_imports_itself_through_others():
+    parts = networkx.strongly_connected_components(imports())
+    assert [sorted(part) for part in parts if len(part) > 1] == []
+
+
+def test_what_decodes_knows_neither_page_nor_pictures():
+    graph = imports()
+    found = [edge for edge in graph.edges if edge[0].startswith("decoders") and edge[1] in PAGE_AND_PICTURES]
+    assert not found
+
+
+def test_every_import_is_seen():
+    graph = imports()
+    assert len(graph) > 300 and graph.has_edge("app", "explorer.runs")  # this one is made inside a function
+    assert graph.has_edge("decoders.lane", "decoders.trace") and "torch" in graph
