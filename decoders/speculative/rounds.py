@@ -1,7 +1,16 @@
-"""The loop of all draft-and-verify methods: propose, score, verify, commit, observe; one round is one step.
+"""The loop of all draft-and-verify methods; one round is one step.
 
-It tells the whole story of a round in events. Knows parts by their interface alone: which drafter and which
-verifier run in it is the strategy's choice.
+With a chain of K drafted tokens and token rejection, a round is the algorithm of Leviathan et al. (2023) and
+Chen et al. (2023), u being uniform between 0 and 1:
+
+    draft x_1 ... x_K, each from the draft's q after the ones before it
+    one target forward gives p after every prefix
+    accept x_k as long as u q(x_k) < p(x_k)
+    at the first that fails: draw the token from norm(max(p - q, 0)) in its place, and drop the rest
+    if none fails: draw one more token from the last p
+
+Which drafter proposes and which verifier decides is the strategy's choice: the loop knows parts by their
+interface alone, and records the whole story of a round in events.
 """
 
 import math
