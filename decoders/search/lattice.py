@@ -263,7 +263,7 @@ FRONTIERS = {
         *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
-    views=("search_graph", "queue", "entropy", "dependencies", "text"),
+    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),

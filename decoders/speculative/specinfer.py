@@ -7,7 +7,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.recursive_rejection import WITH_REPLACEMENT_REJECTION
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
@@ -32,7 +32,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *GREEDY,
     ),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

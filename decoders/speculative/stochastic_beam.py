@@ -13,7 +13,7 @@ from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import (
     FIXED,
-    TIMED_VIEWS,
+    TIMED_TREE_VIEWS,
     WITHOUT_REPLACEMENT,
     Draft,
     Drafter,
@@ -87,7 +87,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("recursive-speculative-decoding",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

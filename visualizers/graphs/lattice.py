@@ -24,8 +24,9 @@ def lattice(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 
 def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
-    """The lattice of a token tree below `root`: see `lattice`, which says what it knows and raises."""
-    graph = graph.subgraph([n for n, known in graph.nodes(data=True) if known["depth"] >= 0])
+    """The lattice of a part of the token tree that begins with `root`: see `lattice`, which says what it
+    knows and raises.
+    """
     became = {n: known["into"] for n, known in graph.nodes(data=True)
               if known["status"] == "merged" and known.get("into") in graph}  # fmt: skip
     merges = nx.DiGraph(became.items())
