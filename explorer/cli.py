@@ -37,6 +37,10 @@ def parser() -> Parser:
 
     covered = commands.add_parser("papers", help="list all papers and how far each is covered")
     covered.add_argument("--json", action="store_true", help="as one JSON list")
+    covered.add_argument(
+        "--graph", type=Path, metavar="FILE",
+        help="write the map of papers, strategies, parts and experiments: .graphml, .gexf, .dot or .json",
+    )  # fmt: skip
 
     run = commands.add_parser("run", help="decode one prompt with one strategy")
     decoding_options(run)
@@ -177,7 +181,13 @@ def list_strategies(options: argparse.Namespace) -> None:
 
 
 def list_papers(options: argparse.Namespace) -> None:
-    """Prints every paper with its status."""
+    """Prints every paper with its status, or writes the map of methods."""
+    if options.graph:
+        from explorer.method_map import method_map
+        from visualizers import graphs
+
+        graphs.save(method_map(), options.graph)
+        return
     rows = papers.papers()
     if options.json:
         print(json.dumps(rows))

@@ -6,6 +6,8 @@ only then is its cell outlined. After the dependency grid of Santilli et al. 202
 decoding, DDGviz).
 """
 
+from visualizers.graph_waits import unavoidable
+from visualizers.graphs.links import Waits
 from visualizers.scene import Header, Op, view, visible
 
 LINKS = 3  # waited-for links drawn into one position, strongest first
@@ -28,6 +30,8 @@ class ParallelGrid:
         self.words: dict[int, str] = {}  # settled column -> its token as it is shown
         self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
         self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
+        self.waits = Waits(header) if header.parameters.get("dependencies") else None  # if they are tested
+        self.least, self.used = 0, 0  # iterations that were unavoidable, and those that were run
         self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
 
     def head(self) -> dict:
@@ -68,7 +72,17 @@ class ParallelGrid:
                 case "Depend" if event.kind == "causal":
                     link = (event.weight, self._column(event.source))
                     self.waited.setdefault(self._column(event.target), []).append(link)
-        return given + [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
+        ops = given + [op for iteration in sorted(cells) for op in self._row(iteration, cells[iteration])]
+        if self.waits and ops and "say" in ops[-1]:
+            ops[-1]["say"] += self._unavoidable(step)
+        return ops
+
+    def _unavoidable(self, step) -> str:
+        """How many of the iterations so far the longest chain of waits takes by itself."""
+        final = [self.waits.graph.nodes[place] for place in self.waits.read(step)]
+        self.least = max([self.least, *(known["least"] for known in final)])
+        self.used += len({known["iteration"] for known in final})
+        return f" {unavoidable(self.least, self.used)}." if self.used else ""
 
     def _given(self, event) -> Op:
         """The cell of a token that the lane begins with, above the first guess: final before anything ran."""

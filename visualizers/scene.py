@@ -176,6 +176,11 @@ def probability(p: float | None) -> str:
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
 
 
+def many(count: int, what: str) -> str:
+    """`1 way`, `1,200 ways`."""
+    return f"{count:,} {what}" + ("s" if count != 1 else "")
+
+
 def whence(source: str | None) -> list[str]:
     """A line of a hover that says where a drafted token came from; none where a second model is meant."""
     return [f"drafted from {SOURCES[source]}"] if source in SOURCES else []

@@ -5,6 +5,9 @@ strategy: any text is a walk, and candidates are shown where they were given sco
 in the order of its first occurrence, twelve in a row like words on a page; a place never changes.
 """
 
+import networkx as nx
+
+from visualizers.graphs.walk import go, loop_of
 from visualizers.scene import Header, Nodes, Op, scroll_row, view
 
 ACROSS = 12  # tokens in a row
@@ -12,6 +15,7 @@ WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
 SIDE = 0.1  # columns beside the middle of a box at which ways leave and arrive
 PIECES = 12  # straight pieces of a bent way
 CANDIDATES = 5  # listed below the graph
+LOOP = 6  # tokens of a loop that are named
 HEAVIEST = 5  # times on one way from which on it gets no thicker
 
 
@@ -22,11 +26,11 @@ class TokenGraph:
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
         self.places: dict[int, int] = {}  # token -> its place, in order of first occurrence
-        self.visits: dict[int, int] = {}  # token -> how often the walk came there
-        self.ways: dict[tuple[int, int], int] = {}  # (token, next token) -> how often
+        self.walk = nx.DiGraph()  # as visualizers.graphs.walk has it
         self.here: int | None = None  # the token where the walk stands
         self.newest: tuple[int, int] | None = None  # the way of the newest step, drawn strong
         self.shown: list[str] = []  # marks that go with the next step
+        self.length = 0  # tokens that the walk has gone over
         self.steps = self.returns = self.again = self.likeliest = self.known = self.turned = 0
         self.tops: dict[int, int] = {}  # node -> the likeliest token after it
 
@@ -75,7 +79,7 @@ class TokenGraph:
         token, top = self.nodes.token[node], self.tops.pop(self.nodes.parent[node], None)
         self.steps += 1
         self.returns += token in self.places
-        self.again += (self.here, token) in self.ways
+        self.again += self.walk.has_edge(self.here, token)
         if top is not None:
             self.known += 1
             self.likeliest += top == token
@@ -86,19 +90,18 @@ class TokenGraph:
         """The walk comes to `token`: its box if it is new there, the way to it, the boxes' looks."""
         ops, before = [], self.here
         if self.newest is not None:
-            ops.append({"id": key(self.newest), "set": look(self.ways[self.newest])})
+            ops.append({"id": key(self.newest), "set": look(self.walk.edges[self.newest]["times"])})
         if token not in self.places:
             if len(self.places) % ACROSS == 0:
                 row = len(self.places) // ACROSS
                 ops.append(scroll_row(row, "graph", row - 0.1, row + 0.9))
             self.places[token] = len(self.places)
             ops.append(self._box(token, node))
-        self.visits[token] = self.visits.get(token, 0) + 1
-        self.here = token
+        go(self.walk, before, token, self.length, self.nodes.header.vocabulary)
+        self.here, self.length = token, self.length + 1
         if before is not None:
             self.newest = way = (before, token)
-            known = self.ways.get(way, 0)
-            self.ways[way] = known + 1
+            known = self.walk.edges[way]["times"] - 1
             ops.append(self._restate(before, here=False))
             strong = {**look(known + 1), "width": 2.6} | ({} if known else {"role": "ink"})
             if known:
@@ -123,9 +126,10 @@ class TokenGraph:
 
     def _hover(self, token: int) -> list[str]:
         """How often the walk was there, and where it went from there."""
-        count, after = self.visits[token], {b: n for (a, b), n in self.ways.items() if a == token}
+        count = self.walk.nodes[token]["visits"]
         times = "once" if count == 1 else f"{count} times"
-        ways = sorted(after.items(), key=lambda item: -item[1])[:6]
+        ways = sorted(self.walk[token].items(), key=lambda item: -item[1]["times"])[:6]
+        ways = [(after, known["times"]) for after, known in ways]
         said = " · ".join(self.nodes.word(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
         return [f"{self.nodes.word(token)}: {times} in the text", *([f"then {said}"] if said else [])]
 
@@ -160,7 +164,16 @@ class TokenGraph:
         if self.known:
             said += f" The likeliest was taken in {100 * self.likeliest / self.known:.0f} %"
             said += f", {self.turned} times a new token instead of a way back." if self.turned else "."
-        return lead, said, short
+        return lead, said + self._loop(), short
+
+    def _loop(self) -> str:
+        """The loop in which the walk is now, if it goes round in one."""
+        loop = self.newest and loop_of(self.walk, *self.newest)
+        if not loop:
+            return ""
+        cycle, times = loop
+        words = " ".join(self.nodes.word(token) for token in cycle[:LOOP])
+        return f" Loop: {words}{' …' * (len(cycle) > LOOP)}, {times} times."
 
     # ---- places ------------------------------------------------------------------------------
     @staticmethod

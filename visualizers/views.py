@@ -10,7 +10,8 @@ from visualizers.scene import VIEWS, Header
 def names() -> list[str]:
     """The names of all views, in alphabetical order."""
     for module in pkgutil.iter_modules(visualizers.__path__):
-        importlib.import_module(f"visualizers.{module.name}")
+        if not module.ispkg:  # figures and graphs hold no views, and Plotly is loaded when a figure is made
+            importlib.import_module(f"visualizers.{module.name}")
     return sorted(VIEWS)
 
 

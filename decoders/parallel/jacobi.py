@@ -34,7 +34,7 @@ from decoders.sampling.shaping import MODEL_DEFAULTS
         ),
         MODEL_DEFAULTS,
     ),
-    views=("parallel_grid", "entropy", "text"),
+    views=("parallel_grid", "graph", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
     parts=lambda parameters: [
         Part("schedule", "fixed-point iteration", "Each forward corrects all open positions of a block."),

@@ -122,7 +122,7 @@ FRONTIER_SAYS = {
         ),
         *PENALTIES,
     ),
-    views=("search_graph", "queue", "entropy", "dependencies", "text"),
+    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", parameters["frontier"], FRONTIER_SAYS[parameters["frontier"]]),

@@ -7,8 +7,9 @@ with and without forwards that are kept for its ends, with recombination ("rcb")
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from decoders.lane import Lane
 from decoders.registry import Parameter, Part, strategy
@@ -68,22 +69,9 @@ class Graph:
                 self.link(into, self.now(parent))
         self.became[node] = into
 
-    def count(self, node: int, known: dict[int, int] | None = None) -> int:
-        """Paths from the root to a node, by dynamic programming over the graph."""
-        known, stack = {self.root: 1} if known is None else known, [self.now(node)]
-        while stack:
-            top = stack[-1]
-            parents = {self.now(p) for p in self.before.get(top, ())}
-            if missing := [p for p in parents if p not in known]:
-                stack += missing
-                continue
-            known.setdefault(top, sum(known[p] for p in parents))
-            stack.pop()
-        return known[self.now(node)]
-
-    def lengths(self, node: int, known: dict[int, Counter] | None = None) -> Counter:
-        """Length -> how many paths from the root to a node have it."""
-        known, stack = {self.root: Counter({0: 1})} if known is None else known, [self.now(node)]
+    def along(self, node: int, known: dict[int, Any], joined: Callable[[list], Any]) -> Any:
+        """What `joined` makes of all predecessors of a node, from the root on, which `known` must have."""
+        stack = [self.now(node)]
         while stack:
             top = stack[-1]
             parents = {self.now(p) for p in self.before.get(top, ())}
@@ -91,11 +79,17 @@ class Graph:
                 stack += missing
                 continue
             if top not in known:
-                known[top] = Counter()
-                for p in parents:
-                    known[top].update({length + 1: count for length, count in known[p].items()})
+                known[top] = joined([known[p] for p in parents])
             stack.pop()
         return known[self.now(node)]
+
+    def count(self, node: int, known: dict[int, int] | None = None) -> int:
+        """Paths from the root to a node, by dynamic programming over the graph."""
+        return self.along(node, {self.root: 1} if known is None else known, sum)
+
+    def lengths(self, node: int, known: dict[int, Counter] | None = None) -> Counter:
+        """Length -> how many paths from the root to a node have it."""
+        return self.along(node, {self.root: Counter({0: 1})} if known is None else known, one_longer)
 
     def paths(self, node: int, most: int) -> list[list[int]]:
         """Up to `most` paths from below the root to a node."""
@@ -107,6 +101,14 @@ class Graph:
                 continue
             stack += [(self.now(p), [here, *rest]) for p in {self.now(p) for p in self.before[here]}]
         return found
+
+
+def one_longer(before: list[Counter]) -> Counter:
+    """Length -> how many, of paths that all go on by one."""
+    found: Counter = Counter()
+    for lengths in before:
+        found.update({length + 1: count for length, count in lengths.items()})
+    return found
 
 
 class Search:
@@ -261,7 +263,7 @@ FRONTIERS = {
         *PENALTIES,
     ),
     papers=("massive-scale-decoding-for-text-generation-using",),
-    views=("search_graph", "queue", "entropy", "dependencies", "text"),
+    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),

@@ -10,7 +10,7 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.lookahead import hang
-from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.parts import FIXED, TREE_VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import names, texts
@@ -65,7 +65,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
-    views=VIEWS,
+    views=TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -8,7 +8,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_slots, slots_above
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.simplest import simplest
 
@@ -39,7 +39,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("dyspec",),
-    views=(*TIMED_VIEWS[:2], "heap", *TIMED_VIEWS[2:]),
+    views=(*TIMED_TREE_VIEWS[:3], "heap", *TIMED_TREE_VIEWS[3:]),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

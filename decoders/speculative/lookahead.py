@@ -165,7 +165,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
-    views=("draft_tree", "draft_round", "parallel_grid", "entropy", "dependencies", "text"),
+    views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

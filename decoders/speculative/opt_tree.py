@@ -7,7 +7,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.grown_shapes import best_paths
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.simplest import simplest
 
@@ -34,7 +34,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("opt-tree",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip

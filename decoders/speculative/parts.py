@@ -103,6 +103,8 @@ ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with
 VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
 TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
 RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])  # more than the best passes
+TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
+TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
 LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
 WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
 

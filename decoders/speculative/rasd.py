@@ -12,7 +12,16 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.grown_shapes import expand_and_rerank
-from decoders.speculative.parts import FIXED, TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import (
+    FIXED,
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
 from decoders.speculative.rest import STORE, Retrieved, hang, retriever, sentence
 from decoders.speculative.rounds import rounds
 from decoders.speculative.sentences import number
@@ -77,7 +86,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("rasd",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
-from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.parts import FIXED, TREE_VIEWS, Draft, Drafter, Verifier, badge, described
 from decoders.speculative.rounds import rounds
 from decoders.speculative.simplest import simplest
 from decoders.speculative.stores import Prefix, encoded, frequent, joined, names, retrieve, sorted_store
@@ -96,7 +96,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     title="REST",
     family="speculative",
     parameters=(*STORE, *GREEDY),
-    views=VIEWS,
+    views=TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -12,7 +12,7 @@ from decoders.sampling.shaping import GREEDY
 from decoders.speculative.best_skeleton import Forms, Skeleton, best_size, forms
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import skeleton
 from decoders.speculative.simplest import TOKEN_BY_TOKEN, VERIFIER, chosen
@@ -90,7 +90,7 @@ def fits(parameters: dict) -> str | None:
         *GREEDY,
     ),
     papers=("sequoia",),
-    views=(*TIMED_VIEWS[:2], "plan", *TIMED_VIEWS[2:]),
+    views=(*TIMED_TREE_VIEWS[:3], "plan", *TIMED_TREE_VIEWS[3:]),
     badge=lambda parameters: badge(*parts(parameters, {})),
     parts=lambda parameters: described(*parts(parameters, {})),
     together=fits,

@@ -8,7 +8,7 @@ from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.merged_drafts import merged_drafts
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described
 from decoders.speculative.recursive_rejection import WITH_REPLACEMENT_REJECTION
 from decoders.speculative.rounds import rounds
 
@@ -32,7 +32,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *GREEDY,
     ),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

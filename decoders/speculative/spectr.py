@@ -8,7 +8,7 @@ from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.greedy_match import GREEDY_MATCH
 from decoders.speculative.kseq import KSEQ
-from decoders.speculative.parts import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.parts import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import widths
 
@@ -33,7 +33,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("spectr",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -17,7 +17,7 @@ from decoders.speculative.lenient import lenient_rejection
 from decoders.speculative.node_sampling import NODE_SAMPLING
 from decoders.speculative.parts import (
     FIXED,
-    TIMED_VIEWS,
+    TIMED_TREE_VIEWS,
     Drafter,
     Verifier,
     badge,
@@ -146,7 +146,7 @@ def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None
         Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
         *GREEDY[1:],
     ),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     together=fits,

@@ -12,7 +12,16 @@ from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
-from decoders.speculative.parts import TIMED_VIEWS, Draft, Drafter, Shape, Verifier, badge, described, drafted
+from decoders.speculative.parts import (
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Shape,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
 from decoders.speculative.prompt_lookup import look_up
 from decoders.speculative.rounds import rounds
 from decoders.speculative.shapes import Guess, skeleton
@@ -149,7 +158,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )  # fmt: skip

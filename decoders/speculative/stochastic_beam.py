@@ -2,6 +2,9 @@
 
 Recursive Speculative Decoding (Jeon et al. 2024), section 3.2, with the stochastic beam search of Kool et al.
 (2019). phi is the log-probability of a path under the draft, G its perturbed value.
+
+Traversal verification does not go with it: it looks below a node before it tests the node's later siblings,
+and from three nodes a level on, how many children a node keeps depends on which tokens those siblings are.
 """
 
 from collections.abc import Iterator
@@ -13,7 +16,7 @@ from decoders.sampling.shaping import GREEDY
 from decoders.speculative.draft_model import DRAFT_MODEL
 from decoders.speculative.parts import (
     FIXED,
-    TIMED_VIEWS,
+    TIMED_TREE_VIEWS,
     WITHOUT_REPLACEMENT,
     Draft,
     Drafter,
@@ -87,7 +90,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("recursive-speculative-decoding",),
-    views=TIMED_VIEWS,
+    views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

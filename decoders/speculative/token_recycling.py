@@ -9,7 +9,17 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import Parameter, strategy
 from decoders.sampling.shaping import GREEDY
-from decoders.speculative.parts import FIXED, VIEWS, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.parts import (
+    FIXED,
+    TREE_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
 from decoders.speculative.rounds import rounds
 from decoders.speculative.simplest import simplest
 
@@ -71,7 +81,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("turning-trash-into-treasure",),
-    views=VIEWS,
+    views=TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
 )

@@ -13,8 +13,8 @@ OWN = Step(1, [Propose(4, 3, 4, -0.5, "target"), Commit([4], [-0.5])], 0.1)
 
 def marks(view: str) -> dict[str, dict]:
     """What a lane draws that begins with one copied and one forced token and decodes one more."""
-    found: dict[str, dict] = {}
     built = build(view, HEADER)
+    found = {op["id"]: dict(op) for op in built.head().get("ops", [])}
     for step in (Step(0, events([2, 3], [1], 2)), OWN):
         for op in built.feed(step):
             if "kind" in op:
@@ -26,7 +26,8 @@ def marks(view: str) -> dict[str, dict]:
 
 @pytest.mark.parametrize(
     ("view", "kind"),
-    [("text", "chip"), ("beam_tree", "node"), ("entropy", "cell"), ("parallel_grid", "cell")],
+    [("text", "chip"), ("beam_tree", "node"), ("entropy", "cell"), ("parallel_grid", "cell"),
+     ("graph", "cell")],
 )
 def test_forced_tokens_are_marked_in_every_view(view, kind):
     shown = {mark["node"]: mark for mark in marks(view).values() if mark["kind"] == kind and "node" in mark}

@@ -191,3 +191,16 @@ def test_a_new_block_overwrites_the_output_that_the_last_pass_left_behind():
 def test_markup_in_tokens_stays_text():
     marks, _ = fold(ParallelGrid, [[Cell(2, 0, 0, "guess")]], PROMPT, ["<img src=x onerror=alert(1)>"])
     assert marks["g1-0"]["text"] == "<img src=x onerror=alert(1)>"
+
+
+def test_captions_say_how_many_iterations_were_unavoidable_where_waits_are_tested():
+    settled = [[Cell(2 + i, 1 + i, 1, "settled")] for i in range(3)]
+    settled[2].append(Depend(2, 4, 1.0, "causal"))
+    said = [ops[-1]["say"] for ops in fold(ParallelGrid, settled, PROMPT, WORDS, dependencies=True)[1]]
+    assert [sentence.split(". ")[1] for sentence in said] == [
+        "At least 1 of 1 iteration was unavoidable.",
+        "At least 1 of 2 iterations was unavoidable.",
+        "At least 2 of 3 iterations were unavoidable.",
+    ]
+    untested = fold(ParallelGrid, settled, PROMPT, WORDS)[1]
+    assert not any("unavoidable" in ops[-1]["say"] for ops in untested)

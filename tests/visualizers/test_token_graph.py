@@ -57,6 +57,18 @@ def test_the_heading_counts_what_came_back_and_what_was_likeliest():
     )
 
 
+def test_the_heading_names_the_loop_in_which_the_text_goes_round():
+    def heading(tokens):
+        return walk([0], tokens)[0]["heading"]["heading"]
+
+    assert "Loop" not in heading([1, 2, 0])
+    assert "Loop" not in heading([1, 2, 0, 1]), "one way was taken again, but not all of a loop"
+    assert heading([1, 2, 0, 1, 2, 0]).endswith(" Loop: a b c, 2 times.")
+    assert heading([1, 2, 0, 1, 2, 0, 1, 2, 0]).endswith(" Loop: a b c, 3 times.")
+    assert heading([1, 1, 1]).endswith(" Loop: b, 2 times.")
+    assert "Loop" not in heading([1, 2, 0, 1, 2, 0, 3])
+
+
 def test_the_prompt_is_part_of_the_walk_and_hovers_tell_where_it_went():
     marks, _ = walk([0, 1, 0, 2], [0, 1])
     assert marks["t0"]["hover"] == ["a: 3 times in the text", "then b 2 times · c"]

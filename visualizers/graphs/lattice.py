@@ -20,28 +20,35 @@ def lattice(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     longest way from the root) and `texts` (paths from the root to it). ValueError with one sentence if what
     was merged runs in circles.
     """
-    graph = search(trace, steps)
-    merges = [(a, b) for a, b, known in graph.edges(data=True) if known.get("merge")]
-    graph.remove_edges_from(merges)
-    became = dict(merges)
+    return merged(search(trace, steps), len(trace.prompt) - 1)
 
-    def stands(node: int) -> int:
-        while node in became:
-            node = became[node]
-        return node
 
-    root = len(trace.prompt) - 1
-    found = nx.DiGraph(**graph.graph)
+def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
+    """The lattice of a part of the token tree that begins with `root`: see `lattice`, which says what it
+    knows and raises.
+    """
+    became = {n: known["into"] for n, known in graph.nodes(data=True)
+              if known["status"] == "merged" and known.get("into") in graph}  # fmt: skip
+    merges = nx.DiGraph(became.items())
+    title = graph.graph.get("title", "this lane")
+    circles = ValueError(f"What {title} has merged runs in circles, so it is no lattice; try 'search'.")
+    if not nx.is_directed_acyclic_graph(merges):
+        raise circles
+    stands = {node: node for node in graph}
+    for node in reversed(list(nx.topological_sort(merges))):
+        stands[node] = stands[became[node]] if node in became else node
+    found = nx.DiGraph(**graph.graph | {"kind": "lattice", "root": root})
     for node, known in graph.nodes(data=True):
-        if stands(node) == node:
+        if stands[node] == node:
             found.add_node(node, **known, stands_for=[])
     for node in graph:
-        found.nodes[stands(node)]["stands_for"].append(node)
-    found.add_edges_from((stands(a), stands(b)) for a, b in graph.edges if stands(a) != stands(b))
+        found.nodes[stands[node]]["stands_for"].append(node)
+    tree = ((a, b) for a, b, known in graph.edges(data=True) if not known.get("merge"))
+    found.add_edges_from((stands[a], stands[b]) for a, b in tree if stands[a] != stands[b])
     if not nx.is_directed_acyclic_graph(found):
-        raise ValueError(f"What {trace.title} has merged runs in circles, so it is no lattice; try 'search'.")
+        raise circles
     ends = [n for n in found if any(graph.nodes[m]["status"] == END for m in found.nodes[n]["stands_for"])]
-    found.graph.update(kind="lattice", root=root, ends=ends)
+    found.graph["ends"] = ends
     _count(found, root, ends)
     return found
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from decoders.trace import Cell, Depend, Trace
+from decoders.trace import Cell, Depend, Step, Trace
 from visualizers.graphs.token_tree import token_tree
+from visualizers.scene import Header
 
 
 def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:
@@ -28,25 +29,45 @@ def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:
 
 def dependencies(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     """Positions of a parallel decoder (1: the first new token); an edge from each position to one that waited
-    for it. Nodes have `token`, `text`, `iteration` (in which it became final) and, where a guess was right
-    before, `right_from` (the iteration since which the final token stood there).
+    for it. Nodes have `token`, `text`, `iteration` (in which it became final), `least` (iterations that it
+    needed at least: the longest chain of waits that ends here) and, where a guess was right before,
+    `right_from` (the iteration since which the final token stood there).
     """
-    graph = nx.DiGraph(kind="dependencies", strategy=trace.strategy, title=trace.title, seed=trace.seed)
-    start, stood = len(trace.prompt) - 1, {}
-    for event in (e for s in trace.steps[:steps] for e in s.events):
-        match event:
-            case Cell(level=None):
-                place = event.position - start
-                token, since = stood.get(place, (None, None))
-                stood[place] = (event.token, since if token == event.token else event.iteration)
-                if event.state == "settled":
-                    text = trace.vocabulary.get(event.token, b"").decode("utf-8", "replace")
-                    known = {"token": event.token, "text": text, "iteration": event.iteration}
-                    graph.add_node(place, **known, right_from=stood[place][1])
-            case Depend(kind="causal"):
-                graph.add_edge(event.source - start, event.target - start, weight=event.weight)
-    graph.remove_nodes_from([n for n, known in graph.nodes(data=True) if "token" not in known])
-    return graph
+    waits = Waits(trace)
+    waits.graph.graph.update(strategy=trace.strategy, title=trace.title, seed=trace.seed)
+    for step in trace.steps[:steps]:
+        waits.read(step)
+    return waits.graph
+
+
+class Waits:
+    """The graph of `dependencies`, step by step. What waited for what is known when a position is final."""
+
+    def __init__(self, trace: Trace | Header):
+        self.graph = nx.DiGraph(kind="dependencies")
+        self.vocabulary, self.start = trace.vocabulary, len(trace.prompt) - 1
+        self.stood: dict[int, tuple[int, int]] = {}  # position -> its token, and since which iteration
+
+    def read(self, step: Step) -> list[int]:
+        """Takes the events of one step in; the positions that are final now, in order."""
+        final = []
+        for event in (e for e in step.of(Cell) if e.level is None):
+            place = event.position - self.start
+            token, since = self.stood.get(place, (None, None))
+            self.stood[place] = (event.token, since if token == event.token else event.iteration)
+            if event.state == "settled":
+                text = self.vocabulary.get(event.token, b"").decode("utf-8", "replace")
+                known = {"token": event.token, "text": text, "iteration": event.iteration}
+                self.graph.add_node(place, **known, right_from=self.stood[place][1])
+                final.append(place)
+        for event in (e for e in step.of(Depend) if e.kind == "causal"):
+            ends = event.source - self.start, event.target - self.start
+            if all(end in self.graph for end in ends):
+                self.graph.add_edge(*ends, weight=event.weight)
+        for place in sorted(final):
+            before = (self.graph.nodes[source].get("least", 0) for source in self.graph.predecessors(place))
+            self.graph.nodes[place]["least"] = 1 + max(before, default=0)
+        return sorted(final)
 
 
 @dataclass(frozen=True)

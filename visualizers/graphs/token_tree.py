@@ -6,6 +6,7 @@ Knows events, no strategy and no picture.
 import networkx as nx
 
 from decoders.trace import Commit, Distribution, Propose, Score, Step, Trace, Verdict
+from visualizers.scene import Header
 
 PROMPT, OPEN = "prompt", "no verdict"
 
@@ -18,15 +19,22 @@ def token_tree(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     `slot`, and where the trace has them `logprob` (of its proposer), `p`, `q`, `u`, `reason`, `score`,
     `rank`, `entropy` (nats, of the target after it). Values that a trace lacks are left out.
     """
-    graph = nx.DiGraph(kind="tokens", strategy=trace.strategy, title=trace.title, seed=trace.seed)
-    for node, token in enumerate(trace.prompt):
-        _add(graph, trace, node, node - 1, token, step=-1, source=PROMPT, status=PROMPT)
+    graph = trunk(trace)
+    graph.graph.update(strategy=trace.strategy, title=trace.title, seed=trace.seed)
     for step in trace.steps[:steps]:
         read(graph, trace, step)
     return graph
 
 
-def read(graph: nx.DiGraph, trace: Trace, step: Step) -> None:
+def trunk(trace: Trace | Header) -> nx.DiGraph:
+    """The tree before the first step: the prompt."""
+    graph = nx.DiGraph(kind="tokens")
+    for node, token in enumerate(trace.prompt):
+        _add(graph, trace, node, node - 1, token, step=-1, source=PROMPT, status=PROMPT)
+    return graph
+
+
+def read(graph: nx.DiGraph, trace: Trace | Header, step: Step) -> None:
     """Takes the events of one step into the tree."""
     for event in step.events:
         match event:
@@ -45,7 +53,9 @@ def read(graph: nx.DiGraph, trace: Trace, step: Step) -> None:
                     graph.add_node(node, committed=True, **_set({"target_logprob": logprob}))
 
 
-def _add(graph: nx.DiGraph, trace: Trace, node: int, parent: int, token: int, **known: object) -> None:
+def _add(
+    graph: nx.DiGraph, trace: Trace | Header, node: int, parent: int, token: int, **known: object
+) -> None:
     depth = 1 + graph.nodes[parent]["depth"] if parent >= 0 else 1 - len(trace.prompt)
     text = trace.vocabulary.get(token, b"").decode("utf-8", "replace")
     graph.add_node(node, token=token, text=text, depth=depth, committed=False, **_set(known))
@@ -62,7 +72,7 @@ def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     the first) in which each was drafted.
     """
     tree = token_tree(trace, steps)
-    drafted = [n for n, known in tree.nodes(data=True) if _drafted(known)]
+    drafted = [n for n, known in tree.nodes(data=True) if is_draft(known)]
     rounds = {step: number for number, step in enumerate(sorted({tree.nodes[n]["step"] for n in drafted}))}
     for node in drafted:
         tree.nodes[node]["round"] = rounds[tree.nodes[node]["step"]]
@@ -70,7 +80,8 @@ def drafts(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     return _part(tree, "drafts", {*drafted, *roots})
 
 
-def _drafted(known: dict) -> bool:
+def is_draft(known: dict) -> bool:
+    """Whether a node with these attributes was guessed, not decoded by the target."""
     return known["source"] not in ("target", "copied", "person", PROMPT)
 
 

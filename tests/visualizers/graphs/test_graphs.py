@@ -15,6 +15,7 @@ from tests.decoders.lossless import random_table
 from tests.decoders.test_lattice import model as words_model
 from visualizers.graphs import KINDS, critical_path, loops
 from visualizers.graphs.export import FORMATS, save
+from visualizers.graphs.walk import loop_of
 
 PROMPT = [40, 41, 42, 40, 41]
 
@@ -111,6 +112,24 @@ def test_a_walk_has_the_text_and_its_loops():
     assert [(sorted(cycle), times) for cycle, times in loops(graph)] == [([0, 1, 2], 2)]
 
 
+def test_a_text_that_goes_everywhere_has_more_loops_than_are_listed():
+    graph = nx.complete_graph(14, nx.DiGraph)
+    nx.set_edge_attributes(graph, 2, "times")
+    assert len(loops(graph, most=500)) == 500
+    assert loop_of(graph, 3, 4) == ([4, 3], 2)
+    graph.edges[4, 3]["times"] = 1
+    cycle, times = loop_of(graph, 3, 4)
+    assert (len(cycle), cycle[0], cycle[-1], times) == (3, 4, 3, 2)
+
+
+def test_what_was_merged_in_circles_is_no_lattice():
+    trace = Trace("lattice", "Lattice", {}, 0, {}, [0], {0: b"a", 1: b"b"})
+    trace.append(Step(0, [Propose(1, 0, 1, -0.1, "target"), Propose(2, 0, 1, -0.2, "target"),
+                          Verdict(1, "merged", into=2), Verdict(2, "merged", into=1)]))  # fmt: skip
+    with pytest.raises(ValueError, match="runs in circles"):
+        trace.graph("lattice")
+
+
 def test_attention_points_from_what_was_looked_at(models):
     trace = decoded(models, "greedy")
     graph = trace.graph("attention")
@@ -147,6 +166,8 @@ def test_no_parallel_decoder_is_faster_than_its_critical_path(seed):
     assert len(graph) == 16 and all(
         known["right_from"] <= known["iteration"] for _, known in graph.nodes(data=True)
     )
+    assert max(known["least"] for _, known in graph.nodes(data=True)) == path.unavoidable
+    assert all(graph.nodes[a]["least"] < graph.nodes[b]["least"] for a, b in graph.edges)
 
 
 @pytest.mark.parametrize("ending", FORMATS)
