@@ -3,9 +3,9 @@
 from decoders.lane import Lane, Limits
 from decoders.tables import TableModel
 from decoders.trace import Distribution
-from explorer.inspect_node import offers
 from explorer.record import Record, Run, answer
 from explorer.summary import summary
+from visualizers import offers
 
 
 def finished(generation: dict):

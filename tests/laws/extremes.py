@@ -1,9 +1,9 @@
 """Values of parameters between which all others lie."""
 
-from decoders import registry
+from decoders.strategy import Parameter
 
 
-def extremes(parameter: registry.Parameter) -> list:
+def extremes(parameter: Parameter) -> list:
     """The values of a parameter between which all others lie, and its choices."""
     if parameter.kind == "bool":
         return [False, True]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decoders.begin import events
+from decoders.begin import decisions, proposals
 from decoders.trace import Commit, Propose, Step
 from visualizers.scene import Header
 from visualizers.views import build
@@ -15,7 +15,8 @@ def marks(view: str) -> dict[str, dict]:
     """What a lane draws that begins with one copied and one forced token and decodes one more."""
     built = build(view, HEADER)
     found = {op["id"]: dict(op) for op in built.head().get("ops", [])}
-    for step in (Step(0, events([2, 3], [1], 2)), OWN):
+    given = Step(0, [*proposals([2, 3], [1], 2), *decisions([2, 3], [1], 2, {})])
+    for step in (given, OWN):
         for op in built.feed(step):
             if "kind" in op:
                 found[op["id"]] = dict(op)
