@@ -14,6 +14,7 @@ BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in c
 OWN = 1.3  # rows between the path and the target's own token
 TESTED, LEAF = 1.9, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
 CROWD, LEAST = 4, 18  # tested leaves with tested siblings; if there are more, least pixels of a row
+WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
@@ -174,7 +175,8 @@ class DraftRound:
         above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
         mark = {
             "id": f"n{node}", "kind": "node", "node": node, "parent": above, "x": x, "y": y, "state": state,
-            "text": self.nodes.text(node), "bold": state not in ("unreached", "live", "pruned"),
+            "text": self.nodes.text(node) + WRITERS.get(event.source, ""),
+            "bold": state not in ("unreached", "live", "pruned"),
             "priority": 7 if state == "unreached" else 2, "hover": self._hover(event, verdict),
         }  # fmt: skip
         edge = {

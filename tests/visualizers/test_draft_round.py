@@ -38,6 +38,15 @@ def test_the_bar_is_filled_to_p_over_q_and_the_tick_stands_at_u():
     assert marks["l3"]["text"] == "p .100  q .500  u .900"
 
 
+def test_a_token_of_a_further_draft_model_has_its_number():
+    events = round_of()
+    events[1] = Propose(4, 1, 4, -1.0, "draft 2", 1)
+    marks = run([events])
+    assert marks["n4"]["text"].endswith(" ²") and not marks["n2"]["text"].endswith(" ²")
+    tested = [*events[:4], Verdict(4, "rejected", 0.1, 0.5, 0.9), *events[4:6], *events[8:]]
+    assert run([tested])["n4"]["hover"][-1] == "drafted from the second draft model"
+
+
 def test_a_chance_that_the_method_tells_fills_the_bar():
     events = round_of()
     events[4].chance = 0.25  # of node 2, whose p / q is 0.8
