@@ -40,7 +40,7 @@ class Tokens:
         self.tolerated: set[int] = set()
         self.drafted: set[int] = set()
         self.drafted_on: set[int] = set()  # drafted nodes below which something was drafted
-        self.rounds = self.merges = self.accepted = self.committed = 0
+        self.rounds = self.merges = self.accepted = 0
         self.shared: set[int] = set()  # what every text has that was found
         self.dotted: set[int] = set()  # what it was at any time
         self.found: dict | None = None  # what the lattice's graph says, once a text has ended
@@ -89,9 +89,12 @@ class Tokens:
             ops += self._share()
         words = self._words()
         ops.append({"id": "heading", "set": {"lead": words[0], "heading": words[1], "short": words[2]}})
-        here = max((self._column(n) for n in touched if n in self.row), default=0)
-        self.front = here if self.drafted else max(self.front, here)
         path = [e.nodes[-1] for e in step.of(Commit) if e.nodes]
+        here = max((self._column(n) for n in touched if n in self.row), default=0)
+        if path and not self.drafted:  # a search ends at what it takes, however far it has looked
+            self.front = self._column(path[-1])
+        else:
+            self.front = here if self.drafted else max(self.front, here)
         low = self.row[path[-1]] if path else len(self.taken) - 1
         said = f"Step {step.index + 1}: {words[0]}{words[1]}"
         return [*ops, {"front": [self.front, low + 0.5]}, {"say": said}]
@@ -117,7 +120,6 @@ class Tokens:
                         self.meets.add(event.into)
                         touched[event.into] = None
                 case Commit():
-                    self.committed += len(event.nodes)
                     touched.update(dict.fromkeys(event.nodes))
         self.tolerated |= tolerated(step, self.header.parameters)
         self.rounds += any(event.node in self.drafted for event in step.of(Propose))
@@ -281,7 +283,7 @@ class Tokens:
                 ops.append({"id": f"s{node}", "set": {"gone": False}})
                 continue
             self.dotted.add(node)
-            x, y = self._column(node) - WIDE / 2 + 0.06, self.row[node] - TALL / 2 + 0.04
+            x, y = self._column(node) - WIDE / 2 + 0.06, self.row[node] - 0.48  # above its box
             dot = {"id": f"s{node}", "kind": "symbol", "panel": "graph", "x": round(x, 3), "y": round(y, 3)}
             ops.append({**dot, "glyph": "dot", "role": "ink", "size": 5, "node": node})
         return ops

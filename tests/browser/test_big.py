@@ -17,8 +17,9 @@ from visualizers.views import deltas
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),
     "diverse_beam": ({"num_beams": 6, "num_beam_groups": 3}, ("beam_tree",)),
-    "speculative_tree": ({"widths": "4,2,2,1"}, ("draft_tree", "draft_round")),
-    "jacobi": ({}, ("parallel_grid",)),
+    "speculative_tree": ({"widths": "4,2,2,1"}, ("draft_tree", "draft_round", "graph")),
+    "jacobi": ({}, ("parallel_grid", "graph")),
+    "lattice": ({"ngram": 3, "max_forwards": 200}, ("graph",)),
 }
 CASES = [(strategy, view) for strategy, (_, views) in LANES.items() for view in views]
 
@@ -35,9 +36,14 @@ PAINT = """async step => {
   await new Promise(look);
 }"""
 TEXTS = """() => [...document.querySelectorAll(".dp-texts text, .dp-gutters span, .dp-gutters text")]
-  .map(t => [t.textContent.trim(), t.getBoundingClientRect()])
-  .filter(([text, box]) => text && box.width > 0)
-  .map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"""
+  .map(t => {
+    const box = t.getBoundingClientRect(), svg = t.ownerSVGElement;
+    const panel = svg && svg !== scene.texts ? svg : null;
+    const top = panel ? scene.texts.getBoundingClientRect().top + panel.y.baseVal.value : -Infinity;
+    const low = panel ? top + panel.height.baseVal.value : Infinity; // panels cut their texts off
+    return [t.textContent.trim(), box.left, Math.max(box.top, top), box.right, Math.min(box.bottom, low)];
+  })
+  .filter(([text, left, top, right, low]) => text && right > left && low > top)"""
 # For steps in any order: whether all marks, and those of some columns, are those of going forward.
 SAME = """([head, deltas, order, low, high]) => {
   const forward = new DecodingPlayer.History(head.ops), said = [], few = [];
@@ -102,18 +108,18 @@ def show(page, scenes, case, width: int, height: int) -> int:
 
 
 @pytest.mark.parametrize("size", [(1400, 320), (690, 240), (390, 300)])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_no_two_texts_touch_in_any_view_at_any_step(opened, scenes, case, size):
     last = show(opened, scenes, case, *size) - 1
     for step in (0, last // 3, last // 2, last):
         opened.evaluate(PAINT, step)
         texts = opened.evaluate(TEXTS)
-        assert len(texts) > 5 and touching(texts) == []
+        assert len(texts) > 3 and touching(texts) == []
         labels = opened.evaluate("scene.placed.map(l => [l.text, ...l.box])")
         assert len(labels) <= 150
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_scrubbing_in_any_order_gives_the_marks_of_going_forward(opened, scenes, case):
     steps = show(opened, scenes, case, 1000, 300)
     order = list(range(steps))
@@ -122,11 +128,12 @@ def test_scrubbing_in_any_order_gives_the_marks_of_going_forward(opened, scenes,
     assert opened.evaluate(SAME, [head, fed, order, 20, 31])
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", CASES, ids="-".join)
 def test_a_redraw_costs_what_the_window_holds_and_not_what_the_run_has(opened, scenes, case):
     last = show(opened, scenes, case, 690, 240) - 1
     opened.evaluate(PAINT, last)
-    assert 20 < opened.evaluate("scene.drawn.length") < 600
+    least = 5 if case == ("jacobi", "graph") else 20  # where nothing waits for the next, few share a window
+    assert least < opened.evaluate("scene.drawn.length") < 600
     assert opened.evaluate("scene.traces.length") < 30
     low, high = opened.evaluate("scene.view.range")
     assert opened.evaluate("scene.view.byDepth") or low <= opened.evaluate("scene.view.front.x") <= high
