@@ -14,8 +14,9 @@ SANS, MONO = "system-ui, sans-serif", "ui-monospace, monospace"
 
 @dataclass(frozen=True)
 class Theme:
-    """The palette of one theme. `state[name]` has `color`, `tint`, `dash` and `width`; `surface` the grounds
-    and inks; `amounts` greys from pale to dark; `ranks` greys of stacked bars, the darkest first.
+    """The palette of one theme. `state[name]` has `color`, `tint`, `dash`, `width` and `glyph`; `surface` the
+    grounds and inks; `amounts` greys from pale to dark; `ranks` greys of stacked bars, the darkest first;
+    `marks` and `dashes` tell lanes apart, in the order of the lanes.
     """
 
     name: str
@@ -24,6 +25,8 @@ class Theme:
     amounts: list[str]
     ranks: list[str]
     link: str
+    marks: list[str]
+    dashes: list[str]
 
     def colour(self, role: str | None) -> str:
         """The colour of a role: ink, soft, line, link, amber or a state."""
@@ -41,13 +44,17 @@ def theme(name: str) -> Theme:
         raise ValueError(f"There is no theme {name!r}; choose one of {', '.join(THEMES)}.")
     palette = json.loads(PALETTE.read_text())
     state = {
-        one: {**known[name], "dash": known["edge"]["dash"], "width": _number(known["edge"]["width"])}
+        one: {
+            **known[name], "dash": known["edge"]["dash"], "width": _number(known["edge"]["width"]),
+            "glyph": known["glyph"],
+        }
         for one, known in palette["state"].items()
-    }
-    amount = palette["amount"]
+    }  # fmt: skip
+    amount, lane = palette["amount"], palette["lane"]
     return Theme(
-        name, state, palette["surface"][name], amount[name], amount["ranks"][name], palette["link"][name]
-    )
+        name, state, palette["surface"][name], amount[name], amount["ranks"][name], palette["link"][name],
+        lane["marks"], lane["dashes"],
+    )  # fmt: skip
 
 
 def _number(width: float | str) -> float:
@@ -69,5 +76,7 @@ def template(name: str) -> go.layout.Template:
                     "font": {"color": surface["text"], "family": MONO, "size": 12}, "align": "left"},
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
         hovermode="closest", dragmode="pan",
+        modebar={"bgcolor": surface["bg"], "color": surface["soft"], "activecolor": surface["text"],
+                 "remove": ["select2d", "lasso2d", "autoScale2d"]},
     )  # fmt: skip
     return go.layout.Template(layout=layout)
