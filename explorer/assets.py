@@ -83,7 +83,7 @@ def body(first: dict) -> str:
     tag = '<script src="{}"></script>'.format
     return "".join(
         [
-            '<div id="explorer"></div>',
+            '<div id="explorer" class="explorer"></div>',
             f'<script type="application/json" id="explorer-data">{page_files.json_in_html(first)}</script>',
             *(tag(address(path)) for path in page_files.page_scripts()),
             *(tag(address(path)) for path in page_files.drawing_scripts()),

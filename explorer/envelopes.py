@@ -69,12 +69,14 @@ class Known:
     """What there is to be called.
 
     components: id -> names of its server functions; endpoints: name -> its number and the model of its
-    inputs in their order; session_open: whether Gradio has messages for a session, by its name; tools: name
-    of an MCP tool -> name of its endpoint.
+    inputs in their order; events: number of an event in a tab -> the model of its inputs; session_open:
+    whether Gradio has messages for a session, by its name; tools: name of an MCP tool -> name of its
+    endpoint.
     """
 
     components: dict[int, frozenset[str]] = field(default_factory=dict)
     endpoints: dict[str, tuple[int, type[Asked]]] = field(default_factory=dict)
+    events: dict[int, type[Asked]] = field(default_factory=dict)
     session_open: Callable[[str], bool] = lambda session: True
     tools: Callable[[], dict[str, str]] = dict
 
@@ -132,7 +134,7 @@ def check_call(known: Known, path: re.Match, given: Any) -> None:
     call, (number, model) = read(EndpointCall, given), named(known, path["name"])
     if call.fn_index not in (None, number):
         raise Refused(422, "The address and fn_index name different endpoints.")
-    check_inputs(path["name"], model, call.data)
+    check_inputs("/" + path["name"], model, call.data)
 
 
 def check_call_by_names(known: Known, path: re.Match, given: Any) -> None:
@@ -143,10 +145,12 @@ def check_call_by_names(known: Known, path: re.Match, given: Any) -> None:
 def check_join(known: Known, path: re.Match, given: Any) -> None:
     """Raises Malformed if there is no such endpoint, or BadInput if it does not take this."""
     call = read(Join, given)
+    if call.fn_index in known.events:
+        return check_inputs("this event", known.events[call.fn_index], call.data)
     for name, (number, model) in known.endpoints.items():
         if number == call.fn_index:
             try:
-                return check_inputs(name, model, call.data)
+                return check_inputs(f"/{name}", model, call.data)
             except Malformed as error:
                 raise BadInput(str(error)) from None
     raise Refused(404, "There is no endpoint of this number.")
@@ -163,7 +167,7 @@ def check_inputs(name: str, model: type[Asked], data: list) -> None:
     """Raises Malformed if `data` are not all inputs of an endpoint, in their order and of their kinds."""
     inputs = list(model.model_fields)
     if len(data) != len(inputs):
-        raise Malformed(f"/{name} takes {takes(model)}; {len(data)} were given.")
+        raise Malformed(f"{name} takes {takes(model)}; {len(data)} were given.")
     read(model, dict(zip(inputs, data, strict=True)))
 
 

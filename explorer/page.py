@@ -1,7 +1,7 @@
-"""The page: one gr.HTML that our own JavaScript fills, the server functions it calls, and the files it needs.
+"""The page: its tabs (explorer/tabs), the server functions that its scripts call, and the files it needs.
 
-Gradio carries the calls; what is on screen is built by assets/page*.js. Our scripts and the data of the first
-picture are in the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
+The lanes are one gr.HTML that our own JavaScript fills. Its scripts and the data of the first picture are
+in the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
 """
 
 import asyncio
@@ -35,22 +35,26 @@ from explorer import (
 from explorer.access import Access, Guard
 from explorer.inspect_node import inspect, inspect_cell
 from explorer.loading import Loader
+from explorer.look import theme
 from explorer.page_data import page_data
 from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.requests import check, said
 from explorer.runs import GONE, Runs
 from explorer.sessions import bound
 from explorer.sessions import routes as session_routes
+from explorer.tabs import decode, drawn, tab
+from explorer.tabs import experiments as experiments_tab
+from explorer.tabs.events import inputs
 
 TITLE = "Decoding Explorer"
 EXAMPLE = "example"  # the public name of the stored run
 LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
-
-# What runs when Gradio has mounted the element: the page is there already and only moves in.
-ON_LOAD = """
-if (window.ExplorerPage) ExplorerPage.attach(element, server);
-else element.textContent = "This page lacks its own scripts: open it at the address that the app printed.";
-"""
+# Tells our scripts which tab has been chosen.
+ARRIVE = """() => ExplorerPage.app.arrive(
+    document.querySelector("#explorer-tabs > .tab-wrapper [aria-selected=true]").dataset.tabId)"""
+# Makes the page's theme, "light" or "dark", the value of the component in which its switch is.
+THEME = """const tell = () => { props.value = ExplorerPage.app.theme; };
+setTimeout(tell); ExplorerPage.app.on("theme", tell);"""
 
 
 def first_data(runs: Runs, loader: Loader) -> dict:
@@ -68,28 +72,47 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     access = access or Access()
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
-        home = gr.HTML(
-            html_template='<div class="explorer-home"></div>', js_on_load=ON_LOAD, server_functions=functions,
-            apply_default_css=False, elem_id="explorer-component",
-        )  # fmt: skip
+        look = drawn("top", THEME, value="light")
+        with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
+            with tab("Decode"):
+                home = decode.build(functions)
+            with tab("Microscope"):
+                drawn("microscope")
+            with tab("Lessons"):
+                drawn("lessons")
+            with tab("Methods"):
+                drawn("methods")
+            with tab("Experiments") as opened:
+                experiments_tab.build(opened, look)
+            with tab("Traces"):
+                drawn("traces")
+        tabs.select(None, js=ARRIVE)
         endpoints.declare(runs, loader)
+    named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
+    events = [one for one in demo.fns.values() if one.fn and one.api_name not in named]
     known = bad_requests.Known(
         {home._id: frozenset(function.__name__ for function in functions)},
-        {one.api_name: (one._id, endpoints.INPUTS[one.api_name]) for one in demo.fns.values()},
+        {name: (one._id, endpoints.INPUTS[name]) for name, one in named.items()},
+        {one._id: inputs(one) for one in events},
         lambda session: endpoints.waits(demo, session),
         lambda: endpoints.tools(demo),
     )
+    known_here = {
+        "token": access.token is not None,
+        "tabs": [[one.id, one.label] for one in tabs.children],
+    }
     launch = {
         "app_kwargs": {
             "routes": [*assets.routes(), *alive.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access),
                 *bad_requests.middleware(known),
-                *assets.middleware(first_data(runs, loader) | {"token": access.token is not None}),
+                *assets.middleware(first_data(runs, loader) | known_here),
             ],
             "exception_handlers": bad_requests.HANDLERS,
         },
-        "theme": gr.themes.Base(font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]),
+        "theme": theme(),
+        "allowed_paths": [str(experiments.FOLDER)],
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

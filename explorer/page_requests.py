@@ -175,6 +175,14 @@ class Lesson(OfRun):
     lesson: Name
 
 
+class StoredCall(Call):
+    """A decoding of a stored experiment, `number` from 1 on."""
+
+    session: Session
+    name: Name
+    number: Whole
+
+
 class Picture(Call):
     name: Name
 

@@ -95,7 +95,7 @@ def document(title: str, blobs: dict[str, dict]) -> str:
             f"<title>{html.escape(title)}</title>",
             f"<style>{styles}</style>",
             f"<script>{scripts[0]}</script></head>\n<body>",
-            '<div id="explorer" class="saved"></div>',
+            '<div id="explorer" class="explorer saved"></div>',
             "<noscript>This is a saved run of Decoding Explorer; it needs JavaScript to be drawn.</noscript>",
             *(
                 f'\n<script type="text/plain" id="explorer-{name}">{packed(blob)}</script>'

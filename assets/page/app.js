@@ -4,7 +4,6 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
-  const SECTIONS = ["decode", "microscope", "lessons", "methods", "experiments", "traces"]; // from left to right
 
   class App extends page.Emitter {
     constructor(root, data) {
@@ -37,42 +36,38 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.below = h("div", { class: "below" });
       this.inspector = page.buildInspector(this);
       this.sections = new Map();
-      this.addSection("decode", "Decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
+      this.section = "decode";
+      this.addSection("decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
       for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
+      this.content.append(this.sections.get("decode").element);
       this.root.replaceChildren(this.bar.root, this.content, this.inspector.root);
       for (const build of page.parts) build(this);
-      page.rove(this.bar.sections, "[role=tab]", (button) => {
-        button.focus();
-        button.click();
-      });
-      this.bar.sections.hidden = this.sections.size < 2; // a saved page has one
-      this.showSection("decode");
       this.arrange();
       this.status();
     }
 
-    // A section of the page with its button at the top; `shown` is called whenever it comes on screen.
-    addSection(name, title, element, shown) {
-      const names = { tab: "explorer-tab-" + name, panel: "explorer-section-" + name };
-      const button = h("button", { type: "button", role: "tab", id: names.tab, "aria-controls": names.panel, onclick: () => this.showSection(name) }, title);
-      for (const [key, value] of Object.entries({ id: names.panel, role: "tabpanel", "aria-labelledby": names.tab })) element.setAttribute(key, value);
-      this.sections.set(name, { element, button, shown });
-      const later = SECTIONS.slice(SECTIONS.indexOf(name) + 1).map((other) => this.sections.get(other)).find(Boolean);
-      this.bar.sections.insertBefore(button, later ? later.button : null);
-      this.content.append(element);
+    // A section of the page; Gradio's tab of this name is its place, see page.place. `shown` is called whenever it comes on screen.
+    addSection(name, element, shown) {
+      this.sections.set(name, { element, shown });
     }
 
-    showSection(name) {
-      this.section = name;
-      for (const [other, section] of this.sections) {
-        section.element.hidden = other !== name;
-        section.button.setAttribute("aria-selected", String(other === name));
-        section.button.tabIndex = other === name ? 0 : -1;
-      }
-      const { shown, button } = this.sections.get(name), row = this.bar.sections; // the row of buttons scrolls sideways
-      row.scrollLeft = Math.max(Math.min(row.scrollLeft, button.offsetLeft - row.offsetLeft),
-        button.offsetLeft - row.offsetLeft + button.offsetWidth - row.clientWidth);
-      if (shown) shown();
+    // Chooses one of Gradio's tabs, as soon as they are there; resolves when it is on screen.
+    async showSection(name) {
+      this.wanted = name;
+      const tab = document.getElementById("explorer-tab-" + name + "-button");
+      if (!tab || name === this.section) return;
+      tab.click();
+      this.arrive(name);
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    }
+
+    // A tab has been chosen: by showSection, or by hand.
+    arrive(name) {
+      if (name === this.section) return;
+      this.section = this.wanted = name;
+      const panel = document.getElementById("explorer-tab-" + name), { shown, element } = this.sections.get(name) || {};
+      if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button");
+      if (shown && element.isConnected) shown(); // else page.place does it
     }
 
     // The stored run, as soon as the player is there.
@@ -371,18 +366,31 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (next) document.head.append(h("script", { type: "module", crossorigin: "", src: next.href }));
   }
 
-  // Gradio has mounted its element: the page moves in, with what has the focus in it.
-  page.attach = function (element, functions) {
-    const root = document.getElementById("explorer"), focused = document.activeElement;
-    const home = element.querySelector(".explorer-home") || element;
-    if (home.moveBefore && root.isConnected) home.moveBefore(root, null);
-    else home.append(root);
-    if (focused && root.contains(focused)) focused.focus({ preventScroll: true });
-    const around = root.parentElement.closest("main"); // a page has one main part, and it is ours
-    if (around) around.setAttribute("role", "none");
+  // Gradio has mounted the component in which a part of the page has its place (explorer/tabs): the part moves in, with what has the
+  // focus in it.
+  page.place = function (name, element) {
+    const app = page.app, { section, bar } = app, focused = document.activeElement;
+    const part = { top: bar.root, decode: app.root }[name] || app.sections.get(name).element;
+    const home = element.querySelector(".explorer");
+    if (home.moveBefore && part.isConnected) home.moveBefore(part, null);
+    else home.append(part);
+    if (focused && part.contains(focused)) focused.focus({ preventScroll: true });
+    if (name === section && app.sections.get(name).shown) app.sections.get(name).shown();
+  };
+
+  // Gradio's tabs are there, and so is the server.
+  page.attach = function (functions) {
+    const app = page.app, tabs = document.querySelector("#explorer-tabs [role=tablist]");
+    app.bar.sections.remove(); // Gradio's own are in its place
+    app.content.setAttribute("role", "none"); // a page has one main part, and it is Gradio's
+    page.rove(tabs, "[role=tab]", (tab) => {
+      tab.focus();
+      tab.click();
+    });
     document.documentElement.classList.add("explorer-home-ready");
     page.connect(functions);
-    page.app.greet();
+    app.greet();
+    if (app.wanted) app.showSection(app.wanted);
   };
 
   const data = document.getElementById("explorer-data"); // a saved page unpacks its own: assets/saved/offline.js

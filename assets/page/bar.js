@@ -58,8 +58,10 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.offers = h("div", { class: "offers", role: "group", "aria-label": "What you can do", hidden: true });
     bar.laneButtons = h("nav", { class: "lane-buttons", "aria-label": "Lanes" });
 
-    bar.sections = h("div", { class: "sections", role: "tablist", "aria-label": "Sections" });
-    bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, bar.theme);
+    // What Gradio's tabs look like, until they are there (page.attach); a saved page has none.
+    bar.sections = h("div", { class: "sections" }, ...(data.tabs || []).map(([name, title], index) =>
+      h("button", { type: "button", "aria-pressed": String(!index), onclick: () => app.showSection(name) }, title)));
+    bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, h("div", { class: "tools" }, bar.theme));
     bar.controls = h("div", { class: "bars" },
       h("div", { class: "bar first" }, bar.prompt,
         h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), bar.models),

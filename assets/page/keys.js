@@ -33,10 +33,10 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // ---- what the keys do -------------------------------------------------------------------------------------------------
 
-  function focusLane(app, index) {
+  async function focusLane(app, index) {
     const lane = app.lanes[index];
     if (!lane) return;
-    app.showSection("decode");
+    await app.showSection("decode");
     app.phoneLane = index;
     app.drawLaneButtons();
     lane.element.tabIndex = -1;
@@ -119,7 +119,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       onclick: () => open() }, "?");
     const open = () => panel.open || panel.showModal();
     app.bar.theme.before(button);
-    app.root.append(panel);
+    app.bar.root.append(panel);
     return { on, open, panel };
   }
 
@@ -149,7 +149,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.addPart((app) => {
     const skip = h("a", { class: "skip", href: "#explorer-main", onclick: (event) => {
       event.preventDefault();
-      app.showSection("decode");
       focusLane(app, app.phoneLane);
     } }, "Skip to the lanes");
     app.bar.root.prepend(skip);

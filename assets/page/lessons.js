@@ -260,6 +260,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (app.data.saved) return; // a lesson decodes
     app.guide = new Guide(app);
     app.lessons = new Lessons(app);
-    app.addSection("lessons", "Lessons", app.lessons.element, () => app.lessons.shown());
+    app.addSection("lessons", app.lessons.element, () => app.lessons.shown());
   });
 })(window.ExplorerPage);

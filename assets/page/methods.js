@@ -79,11 +79,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     // In a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
-    openInLane() {
+    async openInLane() {
       const app = this.app, last = app.lanes[app.lanes.length - 1], { models } = this.method.picture || {};
       if (app.lanes.length < app.data.limits.lanes) app.addLane({ strategy: this.method.name });
       else last.choose(this.method.name);
-      app.showSection("decode");
+      await app.showSection("decode");
       app.phoneLane = app.lanes.length - 1;
       app.drawLaneButtons();
       const lane = app.lanes[app.phoneLane];
@@ -216,7 +216,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.addPart((app) => {
     if (app.data.saved) return;
     const methods = new Methods(app);
-    app.addSection("methods", "Methods", methods.element, () => methods.shown());
+    app.addSection("methods", methods.element, () => methods.shown());
     app.methods = methods;
   });
 })(window.ExplorerPage);

@@ -248,6 +248,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (app.data.saved) return;
     const microscope = new Microscope(app);
     app.microscope = microscope;
-    app.addSection("microscope", "Microscope", microscope.element, () => microscope.shown());
+    app.addSection("microscope", microscope.element, () => microscope.shown());
   });
 })(window.ExplorerPage);

@@ -60,7 +60,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async picture(lane, kind) {
       this.app.phoneLane = this.app.lanes.indexOf(lane);
       this.app.drawLaneButtons();
-      this.app.showSection("decode");
+      await this.app.showSection("decode");
       await page.drawn(lane);
       this.app.fail(await page.savePicture(lane, kind) || "");
     }
@@ -154,10 +154,20 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
   }
 
+  // Opens a decoding of a stored experiment in a lane (explorer/tabs/experiments.py).
+  page.openCall = async function (name, number, title) {
+    const { app } = page, opened = await page.call("explorer_call", { name, number });
+    await app.showSection("decode");
+    if (opened.error) return app.fail("Call " + number + " was not opened. " + opened.error);
+    app.traces.show(opened, "Call " + number + " of “" + title + "”.");
+    app.lanes[0].element.scrollIntoView({ block: "start" });
+    app.lanes[0].picker.focus({ preventScroll: true });
+  };
+
   page.addPart((app) => {
     if (app.data.saved) return;
     const traces = new Traces(app);
-    app.addSection("traces", "Traces", traces.element, () => {
+    app.addSection("traces", traces.element, () => {
       traces.say("");
       traces.shown();
     });

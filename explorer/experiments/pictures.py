@@ -1,7 +1,7 @@
 """Pictures of answers that are no curves: heat maps, spreads, parallel coordinates, clouds of points,
 texts side by side.
 
-Each is plain data that the page draws (assets/page/figures.js) and knows no experiment.
+Each is plain data that is drawn elsewhere (visualizers/figures/experiments.py) and knows no experiment.
 """
 
 from dataclasses import dataclass

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from tests.browser.test_page import press, ready
 
 SIZES = ((1400, 900), (390, 844))
-SECTIONS = "[...decodingExplorer.app.sections.keys()]"
+SECTIONS = "decodingExplorer.app.data.tabs.map(([name]) => name)"
 SMALL = """() => {
-  const kinds = '#explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
+  const kinds = '.explorer :is(button, select, input:not([type=range], [type=checkbox]), summary, textarea)';
   const sizes = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);
   return sizes.filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 31.5)
     .map(([e]) => (e.getAttribute('aria-label') || e.textContent) + ' ' + e.className);
@@ -27,24 +27,21 @@ SHIFTS = """() => {
     .observe({ type: 'layout-shift' });
 }"""
 BOXES = (
-    "[...document.querySelectorAll('.lane, .lane .view, .bars, .bar, .lane-foot, .tabs')]"
+    "[...document.querySelectorAll('.lane, .lane .view, .bars, .bar, .lane-foot, .lane .tabs')]"
     ".map(e => JSON.stringify(e.getBoundingClientRect())).join()"
 )
 
 
 # Of lists of many cards that are made alike, the first stand for the rest: the engine takes long over each.
 FEWER = """() => {
-  document.querySelectorAll('.experiments, .cards, .papers ul').forEach(
+  document.querySelectorAll('.cards, .papers ul').forEach(
     (list) => [...list.children].slice(5).forEach((card) => card.remove()));
-  document.querySelectorAll('.experiments > details').forEach((card) => { card.open = true; });
 }"""
 
 
 def violations(page) -> list[str]:
     """What the accessibility engine finds serious or critical, with the first places."""
-    found = (
-        Axe().run(page, context="#explorer", options={"resultTypes": ["violations"]}).response["violations"]
-    )
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     bad = [v for v in found if v["impact"] in ("serious", "critical")]
     return [f"{v['id']}: {[n['target'] for n in v['nodes'][:4]]}" for v in bad]
 
@@ -60,6 +57,8 @@ def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
     for section in page.evaluate(SECTIONS) if all_sections else ["decode"]:
         page.evaluate("name => decodingExplorer.app.showSection(name)", section)
         page.wait_for_timeout(200)
+        if section == "experiments":
+            expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
         page.evaluate(FEWER)
         assert violations(page) == [], section
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), section

@@ -316,9 +316,9 @@ def test_a_phone_shows_one_lane_at_a_time_without_scrolling_sideways(visit, sche
     press(page, "+ Lane")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate(
-        "[...document.querySelectorAll('#explorer button:not(.sections button), #explorer .sections')]"
+        "[...document.querySelectorAll('.explorer button, #explorer-tabs > .tab-wrapper')]"
         ".every(b => b.getBoundingClientRect().right <= 391)"
-    ), "the row of sections scrolls by itself; all else is on the screen"
+    ), "the row of tabs scrolls by itself; all else is on the screen"
 
 
 def test_nothing_jumps_while_a_run_grows(visit):

@@ -172,6 +172,6 @@ def test_four_lanes_of_128_tokens_fit_into_five_megabytes(opened, four_lanes, wi
 def test_a_saved_page_offers_no_tab_that_it_cannot_fill(opened, saved):
     page = opened(saved)
     ready(page)
-    expect(page.locator("#explorer-section-decode")).to_be_visible()
+    expect(page.locator(".decode")).to_be_visible()
     for name in ("Decode", "Experiments", "Lessons", "Methods", "Microscope"):
         expect(page.get_by_role("tab", name=name, exact=True)).to_have_count(0)

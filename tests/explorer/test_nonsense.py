@@ -127,6 +127,8 @@ def valid_request(served, name: str) -> dict:
     """A request that the function takes, for a run and a proof of its own."""
     schema = asked_of(served.functions[name]).model_json_schema()
     made = example(schema, schema.get("$defs", {}))
+    if name == "explorer_call":
+        made["name"] = "flows-with-feedback"
     if "run" not in made:
         made["session"] = OTHER
     else:
@@ -227,6 +229,30 @@ def test_an_endpoint_refuses_other_inputs_than_its_own(served, findings, way):
         path = API + (way if way == "queue/join" else f"{way}/{name}")
         request = {"data": [], "fn_index": 99, "session_hash": "s"}
         judge(findings, path, *served.client.post(path, request), malformed=True)
+
+
+def test_an_event_of_a_tab_refuses_other_inputs_than_its_components_can_have(served, findings):
+    named = {one.api_name for one in served.demo.fns.values()} & {"strategies", "run", "trace"}
+    events = [one for one in served.demo.fns.values() if one.fn and one.api_name not in named]
+    assert events and len(named) == 3
+    path, chance = f"{API}queue/join", random.Random("events")
+    for event in events:
+        inputs = [getattr(one, "value", None) for one in event.inputs]
+        body = {"data": inputs, "fn_index": event._id, "session_hash": "s"}
+        status, answer = served.client.post(path, body)
+        judge(findings, f"event {event._id} as it should be", status, answer)
+        assert status == 200, answer
+        for at, _ in enumerate(inputs):
+            for odd in ([], {}, 3.5, "no such thing" * 9999, {"path": "/etc/passwd"}, [None]):
+                request = {**body, "data": [*inputs[:at], odd, *inputs[at + 1 :]]}
+                told = f"event {event._id}: {str(odd)[:40]}"
+                judge(findings, told, *served.client.post(path, request), True)
+        for count in (0, len(inputs) + 1, 40):
+            request = {**body, "data": ([*inputs, *[None] * 40])[:count]}
+            judge(findings, f"event {event._id}: {count} inputs", *served.client.post(path, request), True)
+        for _ in range(CHANCES):
+            request = {**body, "data": by_chance(chance)}
+            judge(findings, f"event {event._id}: {request!r}", *served.client.post(path, request))
 
 
 def test_an_mcp_tool_refuses_other_arguments_than_its_own(served, findings):

@@ -1,0 +1,59 @@
+"""What the figures of stored experiments share: a frame with title and caption, and how values are written.
+
+Knows the palette and numbers, no kind of figure.
+"""
+
+import textwrap
+
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import SANS, Theme, template
+from visualizers.figures.traces import plain
+
+
+def said(value: float | str | None) -> str:
+    """A value as people read it: three places, a true minus sign, a dash where there is nothing."""
+    if value is None:
+        return "—"
+    words = (
+        f"{value:.3f}"
+        if isinstance(value, float) and not value.is_integer()
+        else f"{value:g}"
+        if (isinstance(value, float))
+        else str(value)
+    )
+    return words if isinstance(value, str) else words.replace("-", "−")
+
+
+def framed(colours: Theme, title: str, caption: str, height: int, **layout: object) -> go.Figure:
+    """An empty figure with a title and a caption."""
+    figure = go.Figure(layout={"template": template(colours.name), "meta": {"caption": caption}})
+    return figure.update_layout(
+        title={
+            "text": f"<b>{plain(title)}</b>",
+            "font": {"size": 13},
+            "x": 0,
+            "xref": "container",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 12, "l": 10},
+        },
+        height=height,
+        margin={"l": 54, "r": 24, "t": 48, "b": 44},
+        hoverlabel={"font": {"family": SANS}},
+        legend={
+            "orientation": "v",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "x": 0,
+            "title": {"text": ""},
+        },
+        **layout,
+    )
+
+
+def folded(words: str) -> str:
+    """Words for a hover card: short lines, no markup."""
+    return "<br>".join(map(plain, textwrap.wrap(words, 46, break_on_hyphens=False)))

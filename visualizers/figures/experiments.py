@@ -1,0 +1,327 @@
+"""Figures of stored experiments: curves, spreads, boards, clouds; maps and messages from beside it.
+
+Takes the plain data of an answer (assets/experiments); knows no experiment and no trace. Series are told
+apart by dash and mark, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
+"""
+
+import math
+import textwrap
+from collections.abc import Callable
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from visualizers.figures.experiment_frame import folded, framed, said
+from visualizers.figures.experiment_maps import heat, tokens
+from visualizers.figures.experiment_messages import messages
+from visualizers.figures.theme import Theme, theme
+from visualizers.figures.traces import plain
+
+ROW = 19  # pixels of a name in the legend
+AXIS = 112  # pixels between two axes of a board
+FAR = 0.05  # share of a cloud's points that may stand at its left edge
+NEAR = (0.04, 0.06)  # shares of the axes: ends of curves that are nearer than this have one label
+
+
+def figures(found: dict, look: str = "light") -> list[go.Figure]:
+    """All figures of an answer, in their order: its curves, its pictures, its messages.
+
+    Passages of text are no figures and left out. Raises ValueError with one sentence for an unknown look.
+    """
+    colours = theme(look)
+    made = [curves(found["chart"], colours)] if found.get("chart") else []
+    made += [
+        PICTURES[one["kind"]](one, found, colours)
+        for one in found.get("pictures", [])
+        if one["kind"] in PICTURES
+    ]
+    return made + ([messages(found, colours)] if found.get("messages") else [])
+
+
+# ---- curves --------------------------------------------------------------------------------------------
+
+
+def curves(chart: dict, colours: Theme) -> go.Figure:
+    """Curves over one x axis, with whiskers where a value has an interval."""
+    lines, log = chart["lines"], chart.get("log")
+    points = [point for line in lines for point in line["points"] if point[1] is not None]
+    values = [value for point in points for value in point[1:]]
+    low, high = min(values), max(values)
+    bottom = low - 0.08 * (high - low) if low < 0 or low > 0.4 * high else 0
+    places = sorted({point[0] for point in points})
+    x = {"title": {"text": plain(chart["x"]), "standoff": 6}, "type": "log" if log else "linear"}
+    if len(places) < 13 and all(float(place).is_integer() for place in places) and not log:
+        x |= {"tickmode": "array", "tickvals": places}
+    shared = len(places) < 0.7 * len(points)  # most places have a value of several lines
+    below = ROW * len(lines)  # names below each other: a phone has no more room
+    figure = framed(
+        colours,
+        chart["title"],
+        curves_said(chart),
+        290 + below,
+        xaxis=x,
+        yaxis={"title": {"text": plain(chart["y"])}, "range": [bottom, high + 0.05 * abs(high)]},
+        hovermode="x unified" if shared else "closest",
+        showlegend=True,
+    )
+    figure.update_layout(margin={"b": 52 + below})
+    labels = end_labels(lines, high - bottom, log)
+    return figure.add_traces([curve(line, at, labels[at], colours) for at, line in enumerate(lines)])
+
+
+def end_labels(lines: list[dict], tall: float, log: bool) -> list[str]:
+    """What stands at the end of each curve: its number; the first of ends that meet has the label of all."""
+    known = [[point[:2] for point in line["points"] if point[1] is not None] for line in lines]
+    place = math.log if log else float
+    places = [place(x) for own in known for x, _ in own]
+    wide = max(places) - min(places) or 1
+    labels: list[str] = []
+    for at, own in enumerate(known):
+        x, y = own[-1]
+        near = (
+            one
+            for one in range(at)
+            if labels[one]
+            and abs(place(x) - place(known[one][-1][0])) < NEAR[0] * wide
+            and abs(y - known[one][-1][1]) < NEAR[1] * tall
+        )
+        first = next(near, None)
+        labels.append(str(at + 1) if first is None else "")
+        if first is not None:
+            labels[first] += f", {at + 1}"
+    return labels
+
+
+def curve(line: dict, index: int, label: str, colours: Theme) -> go.Scatter:
+    """One line: dash and mark by its number; `label` stands at its end."""
+    ink, marks = colours.surface["text"], colours.marks
+    points = line["points"]
+    between = [point[2:4] if len(point) > 2 else None for point in points]
+    last = max((at for at, point in enumerate(points) if point[1] is not None), default=0)
+    mark = {
+        "symbol": marks[(index + index // len(marks)) % len(marks)],
+        "size": 7 if len(points) < 40 else 5,
+        "color": ink if index < len(marks) else colours.surface["bg"],
+        "line": {"color": ink, "width": 1.3},
+        "maxdisplayed": 24,
+    }
+    return go.Scatter(
+        x=[p[0] for p in points],
+        y=[p[1] for p in points],
+        name=plain(f"{index + 1} {line['label']}"),
+        mode="lines+markers+text",
+        marker=mark,
+        cliponaxis=False,
+        meta={"line": index},
+        line={"color": ink, "width": 1.6, "dash": colours.dashes[index % len(colours.dashes)]},
+        text=[f" {label}" if at == last else "" for at in range(len(points))],
+        textposition="middle right",
+        textfont={"size": 11},
+        error_y=whiskers(points, colours) if any(between) else None,
+        customdata=["" if one is None else f" ({said(one[0])} to {said(one[1])})" for one in between],
+        hovertemplate=f"{plain(line['label'])}: %{{y:.3f}}%{{customdata}}<extra></extra>",
+    )
+
+
+def whiskers(points: list[list], colours: Theme) -> dict:
+    """The intervals of points [x, y, low, high]."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "thickness": 1,
+        "width": 3,
+        "color": colours.surface["soft"],
+        "array": [p[3] - p[1] for p in points],
+        "arrayminus": [p[1] - p[2] for p in points],
+    }
+
+
+def curves_said(chart: dict) -> str:
+    """Where each curve begins and ends, in words."""
+    told = []
+    for line in chart["lines"]:
+        known = [point for point in line["points"] if point[1] is not None]
+        if not known:
+            continue
+        ends = [f"{said(one[1])} at {said(one[0])}" for one in (known[0], known[-1])]
+        told.append(f"{line['label']}: " + (f"from {ends[0]} to {ends[1]}" if len(known) > 1 else ends[0]))
+    return f"{chart['title']}: {chart['y']} over {chart['x']}. {'; '.join(told)}."
+
+
+# ---- spreads, boards, clouds ---------------------------------------------------------------------------
+
+
+def spread(picture: dict, found: dict, colours: Theme) -> go.Figure:
+    """A track for each row: a mark for each name, and a line from the lowest to the highest."""
+    rows, names, ink = picture["rows"], picture["names"], colours.surface["text"]
+    labels = [plain(row["label"]) for row in rows]
+    told = [
+        row["label"]
+        + ": "
+        + ", ".join(f"{name} {said(v)}" for name, v in zip(names, row["values"], strict=True))
+        for row in rows
+    ]
+    caption = f"{picture['title']}: {picture['x']}, of {len(rows)} rows. First {told[0]}; last {told[-1]}."
+    figure = framed(
+        colours,
+        picture["title"],
+        caption,
+        100 + 22 * len(rows) + ROW * len(names),
+        hovermode="closest",
+        showlegend=True,
+        xaxis={"title": {"text": plain(picture["x"]), "standoff": 6}},
+        yaxis={"type": "category", "autorange": "reversed", "automargin": True},
+    )
+    figure.update_layout(margin={"b": 52 + ROW * len(names)})
+    for label, row in zip(labels, rows, strict=True):
+        figure.add_scatter(
+            x=[min(row["values"]), max(row["values"])],
+            y=[label, label],
+            mode="lines",
+            hoverinfo="skip",
+            line={"color": colours.surface["soft"], "width": 1},
+            showlegend=False,
+        )
+    looks = (("diamond", colours.surface["bg"]), ("circle", ink), ("line-ns", ink))
+    for at, (name, (symbol, fill)) in enumerate(zip(names, looks, strict=False)):
+        figure.add_scatter(
+            x=[row["values"][at] for row in rows],
+            y=labels,
+            mode="markers",
+            name=plain(name),
+            marker={"symbol": symbol, "size": 9, "color": fill, "line": {"color": ink, "width": 1.5}},
+            hovertext=list(map(folded, told)),
+            hoverinfo="text",
+        )
+    return figure
+
+
+def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
+    """Parallel coordinates: an axis for each column of the table, a line for each row, the first strong."""
+    axes = picture["axes"]
+    columns = [found["columns"].index(name) for name in axes]
+    scales = [scale([row[column] for row in found["rows"]]) for column in columns]
+    told = [
+        ", ".join(f"{name} {said(row[c])}" for name, c in zip(axes, columns, strict=True))
+        for row in found["rows"]
+    ]
+    figure = framed(
+        colours,
+        picture["title"],
+        f"{picture['title']}: a line for each of the {len(told)} rows of the table; the strong one is the "
+        f"first: {told[0]}.",
+        330,
+        width=40 + AXIS * len(axes),
+        showlegend=False,
+        hovermode="closest",
+        dragmode=False,
+        xaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(axes))),
+            "side": "top",
+            "fixedrange": True,
+            "ticktext": [f"<b>{plain(name)}</b>" for name in axes],
+            "range": [-0.1, len(axes) - 0.3],
+        },
+        yaxis={"visible": False, "fixedrange": True, "range": [-0.06, 1.06]},
+    )
+    figure.update_layout(margin={"l": 20, "r": 20, "t": 84, "b": 20})
+    for at, row in sorted(enumerate(found["rows"]), reverse=True):  # the first above the others
+        known = [(i, scales[i][0](row[c])) for i, c in enumerate(columns) if row[c] is not None]
+        look = {"color": colours.surface["text" if at == 0 else "soft"], "width": 2.8 if at == 0 else 1.1}
+        figure.add_scatter(
+            x=[x for x, _ in known],
+            y=[y for _, y in known],
+            mode="lines+markers",
+            line=look,
+            marker={"size": 7, "opacity": 0},
+            hovertext=folded(told[at]),
+            hoverinfo="text",
+            meta={"row": at},
+        )
+    for at, (place, ticks) in enumerate(scales):
+        for value in ticks:
+            figure.add_annotation(
+                x=at,
+                y=place(value),
+                text=plain(textwrap.shorten(said(value), 18, placeholder="…")),
+                showarrow=False,
+                xanchor="left",
+                xshift=4,
+                font={"size": 11, "color": colours.surface["soft"]},
+                bgcolor=colours.surface["bg"],
+            )
+    return figure
+
+
+def scale(values: list) -> tuple[Callable[[float | str], float], list]:
+    """Where a value of a column stands on its axis, from 0 to 1, and the values that are written there."""
+    known = sorted({value for value in values if value is not None})
+    if known and isinstance(known[0], str):
+        return lambda value: 1 - known.index(value) / max(1, len(known) - 1), known
+    low, high = known[0], known[-1]
+    return lambda value: 0.5 if low == high else (value - low) / (high - low), known if len(known) < 6 else [
+        low,
+        high,
+    ]
+
+
+def clouds(picture: dict, found: dict, colours: Theme) -> go.Figure:
+    """A tile for each question: its points and a thin line for each problem, the regression within it."""
+    parts, ink = picture["parts"], colours.surface["text"]
+    titles = [
+        f"{one['label'].replace('_', ' ')}: rank correlation {said(one['correlation'])}" for one in parts
+    ]
+    rows = (len(parts) + 1) // 2
+    tiles = make_subplots(
+        rows,
+        2,
+        subplot_titles=[f"{one['label'].replace('_', ' ')}: ρ {said(one['correlation'])}" for one in parts],
+        vertical_spacing=0.3 / rows,
+        horizontal_spacing=0.12,
+    )
+    caption = (
+        f"{picture['title']}: {picture['y']} against {picture['x']}. {'; '.join(titles)}. Dots are "
+        "candidates, hollow ones lie further left, lines are regressions within a problem."
+    )
+    figure = framed(
+        colours, picture["title"], caption, 90 + 210 * rows, showlegend=False, hovermode="closest"
+    )
+    tiles.update_layout(figure.layout.to_plotly_json())
+    tiles.update_annotations(font={"size": 12})
+    for at, one in enumerate(parts):
+        place = {"row": at // 2 + 1, "col": at % 2 + 1}
+        points = [point for group in one["groups"] for point in group]
+        left = sorted(x for x, _ in points)[int(FAR * len(points))]
+        for x0, y0, x1, y1 in one["lines"]:
+            tiles.add_scatter(
+                x=[x0, x1],
+                y=[y0, y1],
+                mode="lines",
+                hoverinfo="skip",
+                line={"color": colours.surface["soft"], "width": 1},
+                opacity=0.7,
+                **place,
+            )
+        far = [x < left for x, _ in points]
+        tiles.add_scatter(
+            x=[max(x, left) for x, _ in points],
+            y=[y for _, y in points],
+            mode="markers",
+            **place,
+            marker={
+                "size": 6,
+                "opacity": 0.55,
+                "color": ink,
+                "symbol": ["circle-open" if out else "circle" for out in far],
+            },
+            hovertext=[f"{picture['x']} {said(x)}, {picture['y']} {said(y)}" for x, y in points],
+            hoverinfo="text",
+        )
+        wide = max(x for x, _ in points) - left
+        tiles.update_xaxes(range=[left - 0.04 * wide, left + 1.04 * wide], nticks=4, **place)
+    tiles.update_xaxes(title={"text": plain(picture["x"]), "standoff": 2})
+    return tiles
+
+
+PICTURES = {"heat": heat, "tokens": tokens, "spread": spread, "board": board, "clouds": clouds}
