@@ -188,7 +188,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
     parts = (
-        branching, comparing, experiments, keeping, lessons, methods, microscope, model_calls, other_machines,
-        proving, sharing,
+        branching, comparing, experiments_tab, keeping, lessons, methods, microscope, model_calls,
+        other_machines, proving, sharing,
     )  # fmt: skip
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

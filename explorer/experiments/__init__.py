@@ -8,7 +8,6 @@ that it repeats, `run(models)` gives a `Result`. If it reads stories it says `RE
 """
 
 import argparse
-import asyncio
 import importlib
 import json
 import pkgutil
@@ -135,25 +134,6 @@ def stored() -> list[dict]:
 def find_stored(name: str) -> dict:
     """What the shipped models answered to one experiment. KeyError if nothing is stored under this name."""
     return {found["name"]: found for found in stored()}[name]
-
-
-def functions(runs, loader) -> list:
-    """What the page can ask for: the decoding behind a message of a stored answer."""
-    from explorer.page_requests import StoredCall
-    from explorer.requests import said
-    from explorer.sharing import shown
-
-    def opened(request: StoredCall) -> dict:
-        calls = {found["name"]: found.get("calls", []) for found in stored()}.get(request.name, [])
-        if not 0 < request.number <= len(calls):
-            raise ValueError("There is no such call; choose one of a stored experiment.")
-        return shown(runs, calls[request.number - 1], request.session)
-
-    async def explorer_call(request: StoredCall) -> str:
-        """`{name, number}` gives the call as a run, as `explorer_open` does."""
-        return await said(asyncio.to_thread(opened, request))
-
-    return [explorer_call]
 
 
 def number(value: Cell) -> str:

@@ -3,6 +3,7 @@
 Knows no experiment by name: what is stored is shown.
 """
 
+import asyncio
 import html
 import json
 import re
@@ -10,6 +11,9 @@ import re
 import gradio as gr
 
 from explorer import experiments
+from explorer.page_requests import StoredCall
+from explorer.requests import said
+from explorer.sharing import shown
 
 CODE = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
@@ -119,3 +123,20 @@ def kinds(found: dict) -> list[str]:
 def cells(found: dict) -> list[list]:
     """The rows of the table, numbers with three places."""
     return [[round(cell, 3) if isinstance(cell, float) else cell for cell in row] for row in found["rows"]]
+
+
+def functions(runs, loader) -> list:
+    """What the page can ask for: the decoding behind a message of a stored answer."""
+
+    def opened(request: StoredCall) -> dict:
+        calls = {found["name"]: found.get("calls", []) for found in experiments.stored()}
+        calls = calls.get(request.name, [])
+        if not 0 < request.number <= len(calls):
+            raise ValueError("There is no such call; choose one of a stored experiment.")
+        return shown(runs, calls[request.number - 1], request.session)
+
+    async def explorer_call(request: StoredCall) -> str:
+        """`{name, number}` gives the call as a run, as `explorer_open` does."""
+        return await said(asyncio.to_thread(opened, request))
+
+    return [explorer_call]
