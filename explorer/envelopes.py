@@ -35,7 +35,7 @@ class EndpointCall(Asked):
     event_id: Secret | None = None
     fn_index: int | None = None
     trigger_id: int | None = None
-    event_data: None = None
+    event_data: Any = None  # what happened; no function of ours reads it
     simple_format: bool = False
     batched: Literal[False] | None = None
     oauth_token: str | None = None

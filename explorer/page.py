@@ -44,6 +44,7 @@ from explorer.sessions import bound
 from explorer.sessions import routes as session_routes
 from explorer.tabs import decode, drawn, tab
 from explorer.tabs import experiments as experiments_tab
+from explorer.tabs import methods as methods_tab
 from explorer.tabs.events import inputs
 
 TITLE = "Decoding Explorer"
@@ -80,8 +81,8 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
                 drawn("microscope")
             with tab("Lessons"):
                 drawn("lessons")
-            with tab("Methods"):
-                drawn("methods")
+            with tab("Methods") as opened:
+                methods_tab.build(opened, loader)
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, look)
             with tab("Traces"):

@@ -1,7 +1,7 @@
 // A small chart in SVG: lanes told apart by dash and mark, never by hue. Draws what it is given; knows nothing of runs.
 //
-// chart.draw({title: [bold, rest], x: {words, max, [min], whole, [at], [log]}, y: {min, max}, bars, lines, dots, guide, note, read}):
-//   x.at   the places that are read, in order, where these are not all whole ones; x.log: equal ratios stand equally far apart
+// chart.draw({title: [bold, rest], x: {words, max, [min], whole, [at]}, y: {min, max}, bars, lines, dots, guide, note, read}):
+//   x.at   the places that are read, in order, where these are not all whole ones
 //   bars   [{x, parts: [{from, to, [state], [fill], [mark]}], [text]}]   stacked, at whole places; a state's colour, else grey;
 //          fill "outline" or "dotted" leaves a part open, "pale" lets lines be seen on it, `mark` writes the state's glyph into it,
 //          text stands above all
@@ -44,15 +44,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     const said = (value) => (value === 0 ? "0" : step >= 5000 ? value / 1000 + "k" : value.toFixed(places));
     return found.map((value) => [value, said(value).replace("-", "−")]);
-  }
-
-  // Round values from low to high that stand apart on a logarithmic axis.
-  function ratios(low, high) {
-    const found = [];
-    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high; power *= 10) {
-      found.push(...[1, 2, 5].map((n) => n * power).filter((value) => value >= low && value <= high));
-    }
-    return found.map((value) => [value, String(Number(value.toPrecision(1)))]);
   }
 
   // Places each label beside its mark, right or left, up or down by whole lines, where it covers no mark and no other label, and
@@ -111,13 +102,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.right = width - 14 - 13 * Math.min(6, numbers.size); // room for "1, 2, 3"
       const { x, y } = spec, span = y.max - y.min || 1;
       const edge = x.whole ? 0.5 : 0.04 * (x.max - x.min) || 0.5; // half a place around whole places
-      let low = x.min === undefined ? 0 : x.min - edge, high = x.min === undefined ? x.max || 1 : x.max + edge;
-      if (x.log) [low, high] = [Math.log(x.min / 1.06), Math.log(x.max * 1.06)];
-      this.px = (value) => LEFT + (((x.log ? Math.log(value) : value) - low) / (high - low)) * (this.right - LEFT);
-      this.placeOf = (pixels) => {
-        const value = low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
-        return x.log ? Math.exp(value) : value;
-      };
+      const low = x.min === undefined ? 0 : x.min - edge, high = x.min === undefined ? x.max || 1 : x.max + edge;
+      this.px = (value) => LEFT + ((value - low) / (high - low)) * (this.right - LEFT);
+      this.placeOf = (pixels) => low + ((pixels - LEFT) / (this.right - LEFT)) * (high - low);
       this.py = (value) => TOP + ((y.max - value) / span) * (HEIGHT - TOP - BOTTOM);
       const svg = draw("svg", null, { width, height: HEIGHT, "aria-hidden": "true" });
       this.axes(svg);
@@ -141,7 +128,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         draw("text", svg, { x: LEFT - 6, y: this.py(value) + 4, class: "chart-tick", "text-anchor": "end" }, text);
       }
       draw("line", svg, { x1: LEFT, x2: this.right, y1: bottom, y2: bottom, class: "chart-axis" });
-      const marks = x.log ? ratios(x.min / 1.06, x.max * 1.06) : ticks(x.min || 0, x.max || 1, this.width < 420 ? 4 : 8, x.whole);
+      const marks = ticks(x.min || 0, x.max || 1, this.width < 420 ? 4 : 8, x.whole);
       for (const [value, text] of marks) {
         draw("text", svg, { x: this.px(value), y: bottom + 15, class: "chart-tick", "text-anchor": "middle" }, text);
       }

@@ -1,10 +1,9 @@
-// The Methods section: a card for each strategy, made from its declaration, with a picture that is drawn from a stored run
-// when the card comes on screen; below them all papers with their status. Knows no strategy by name.
+// The cards of the tab Methods (explorer/tabs/methods.py), one for each strategy, made from its declaration, with a picture that is
+// drawn from a stored run when the card comes on screen. Knows no strategy by name, and nothing of how they are searched.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
-  const STATUS = { works: ["✓", "works here"], card: ["○", "told, not built"], missing: ["○", "not here yet"] };
 
   // Prose in which formulas stand between backticks.
   function prose(text) {
@@ -102,69 +101,33 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.scene.reset(picture.head);
       this.scene.feed(picture.deltas);
     }
-
-    text() {
-      const m = this.method;
-      const names = [m.title, m.name, m.summary, ...m.papers.map((paper) => paper.title), ...m.parts.map((part) => part.name)];
-      return names.join(" ").toLowerCase();
-    }
   }
 
   class Methods {
     constructor(app) {
-      this.app = app;
       this.cards = [];
-      this.search = h("input", { type: "search", "aria-label": "Search methods and papers", placeholder: "Search titles",
-        oninput: () => this.filter() });
-      this.family = h("select", { "aria-label": "Family", onchange: () => this.filter() });
-      this.count = h("p", { class: "count", role: "status" }, "Waiting for the models …");
-      this.grid = h("div", { class: "cards" });
-      this.papers = h("div", { class: "papers" });
-      this.cardsHead = h("h2", { hidden: true }, "Methods");
-      this.papersHead = h("h2", { hidden: true }, "Papers");
-      this.element = h("section", { class: "section methods", "aria-label": "Methods" },
-        h("div", { class: "finder", role: "search" }, this.search, this.family, this.count),
-        this.cardsHead, this.grid, this.papersHead, this.papers);
+      this.app = app;
+      this.element = h("section", { class: "methods cards", "aria-label": "Cards of methods" });
       app.on("theme", () => this.cards.forEach((card) => card.scene && card.scene.theme(app.theme)));
       app.on("models", () => this.cards.forEach((card) => card.enable()));
     }
 
-    async shown() {
-      if (this.asked) return;
-      this.asked = true;
+    // Shows the methods of these names and no others.
+    async keep(names) {
+      this.built = this.built || this.build();
+      await this.built;
+      for (const card of this.cards) card.element.hidden = !names.includes(card.method.name);
+    }
+
+    async build() {
       const data = await page.patient("explorer_methods", {});
       if (data.error) {
-        this.asked = false;
-        this.count.textContent = data.error;
-        return;
+        this.built = null;
+        return this.element.replaceChildren(h("p", { class: "soft" }, data.error));
       }
-      this.data = data;
-      this.build();
-      this.filter();
-    }
-
-    build() {
-      const { families, paper_families: kinds, methods, papers } = this.data;
-      const option = (value, text) => h("option", { value }, text);
-      this.family.replaceChildren(option("", "All families"),
-        h("optgroup", { label: "Methods" }, ...Object.entries(families).map(([name, title]) => option("m:" + name, title))),
-        h("optgroup", { label: "Papers" }, ...Object.entries(kinds).map(([name, title]) => option("p:" + name, title))));
-      this.cards = methods.map((method) => new Card(this.app, method, families));
-      this.grid.replaceChildren(...this.cards.map((card) => card.element));
-      this.rows = papers.map((paper) => ({ paper, element: this.row(paper), text: paper.title.toLowerCase() }));
-      this.groups = Object.entries(kinds).map(([name, title]) => {
-        const rows = this.rows.filter((row) => row.paper.family === name), heading = h("h3", {});
-        return { name, title, rows, heading, element: h("section", {}, heading, h("ul", {}, ...rows.map((row) => row.element))) };
-      });
-      this.papers.replaceChildren(...this.groups.map((group) => group.element));
+      this.cards = data.methods.map((method) => new Card(this.app, method, data.families));
+      this.element.replaceChildren(...this.cards.map((card) => card.element));
       this.watch();
-    }
-
-    row(paper) {
-      const [mark, says] = STATUS[paper.status];
-      const users = this.data.methods.filter((m) => m.papers.some((p) => p.slug === paper.slug)).map((m) => m.title);
-      return h("li", { class: "is-" + paper.status }, h("span", { class: "mark", "aria-hidden": "true" }, mark),
-        h("span", {}, paper.title), h("span", { class: "status" }, users.length ? "works: " + users.join(", ") : says));
     }
 
     // Pictures are fetched when their card is about to be seen.
@@ -175,48 +138,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       }, { rootMargin: "150px" });
       for (const card of this.cards) seen.observe(card.element);
     }
-
-    filter() {
-      if (!this.data) return;
-      const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean), [side, family] = this.family.value.split(":");
-      const said = (text) => words.every((word) => text.includes(word));
-      const slugs = new Set(this.rows.filter((row) => row.paper.family === family).map((row) => row.paper.slug));
-      const mine = new Set(this.data.methods.filter((m) => m.family === family).flatMap((m) => m.papers.map((p) => p.slug)));
-      for (const card of this.cards) {
-        const fits = !side || (side === "m" ? card.method.family === family : card.method.papers.some((p) => slugs.has(p.slug)));
-        card.element.hidden = !(fits && said(card.text()));
-      }
-      for (const row of this.rows) {
-        const fits = !side || (side === "p" ? row.paper.family === family : mine.has(row.paper.slug));
-        row.element.hidden = !(fits && said(row.text));
-      }
-      for (const group of this.groups) {
-        const left = group.rows.filter((row) => !row.element.hidden);
-        group.element.hidden = left.length === 0;
-        group.heading.replaceChildren(group.title + " ", h("span", {}, this.works(left) + " of " + left.length + " work here"));
-      }
-      this.tell();
-    }
-
-    works(rows) {
-      return rows.filter((row) => row.paper.status === "works").length;
-    }
-
-    tell() {
-      const cards = this.cards.filter((card) => !card.element.hidden), rows = this.rows.filter((row) => !row.element.hidden);
-      const works = this.works(rows), many = (count, word) => count + " " + word + (count === 1 ? "" : "s");
-      this.cardsHead.hidden = cards.length === 0;
-      this.papersHead.hidden = rows.length === 0;
-      this.count.textContent = cards.length + rows.length === 0 ? "Nothing has these words in its title. Search for less."
-        : many(cards.length, "method") + " · " + many(rows.length, "paper") + ": " + works + " work here, "
-          + (rows.length - works) + " not here yet";
-    }
   }
 
   page.addPart((app) => {
     if (app.data.saved) return;
     const methods = new Methods(app);
-    app.addSection("methods", methods.element, () => methods.shown());
+    app.addSection("methods", methods.element);
     app.methods = methods;
   });
 })(window.ExplorerPage);

@@ -29,8 +29,10 @@ def kind(component: gr.components.Component) -> Any:
             if getattr(component, "multiselect", False):
                 raise TypeError("Say in explorer/tabs/events.py what several choices are.")
             return one_of([value for _, value in component.choices])
-        case gr.HTML() | gr.Textbox():
+        case gr.HTML():
             return Text
+        case gr.Textbox():
+            return Text | None
         case gr.Checkbox():
             return bool
         case gr.Slider() | gr.Number():

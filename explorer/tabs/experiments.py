@@ -31,7 +31,7 @@ def build(tab: gr.Tab, look: gr.HTML) -> None:
             return
         found = experiments.find_stored(name)
         gr.Markdown(heading(found))
-        figures(found, look)
+        figures(found, "dark" if look == "dark" else "light")
         for one in found.get("pictures", []):
             if one["kind"] == "passages":
                 gr.HTML(passages(one))

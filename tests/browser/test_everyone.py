@@ -34,7 +34,7 @@ BOXES = (
 
 # Of lists of many cards that are made alike, the first stand for the rest: the engine takes long over each.
 FEWER = """() => {
-  document.querySelectorAll('.cards, .papers ul').forEach(
+  document.querySelectorAll('.cards').forEach(
     (list) => [...list.children].slice(5).forEach((card) => card.remove()));
 }"""
 

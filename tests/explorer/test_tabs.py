@@ -1,0 +1,82 @@
+"""Tabs in Gradio's own components: what they list, what their events may be sent, what they load."""
+
+import json
+import subprocess
+import sys
+
+import gradio as gr
+import pytest
+
+from decoders.registry import strategies
+from explorer.experiments import stored
+from explorer.papers import papers
+from explorer.schema import Malformed, read
+from explorer.tabs import experiments as experiments_tab
+from explorer.tabs.events import inputs
+from explorer.tabs.methods import EVERY, NOTHING, found
+
+
+def test_methods_and_papers_are_found_by_words_and_family():
+    count, names, rows = found("", EVERY)
+    assert json.loads(names) == list(strategies()) and len(rows) == len(papers()) == 193
+    works = sum(paper["status"] == "works" for paper in papers())
+    assert count == f"{len(strategies())} methods · 193 papers: {works} work here, {193 - works} not here yet"
+    assert found("JACOBI  parallel zzz", EVERY) == (NOTHING, "[]", [])
+    for family in ("m:search", "p:diffusion"):
+        _, names, rows = found("", family)
+        assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < len(rows) < 193
+    one = found("fast inference from transformers via", EVERY)
+    assert one[0] == "1 method · 1 paper: 1 work here, 0 not here yet" and one[1] == '["speculative"]'
+    assert one[2][0][2] == "✓ works: Speculative decoding"
+
+
+def event(*components):
+    """An event of a page with these inputs."""
+    button = gr.Button()
+    button.click(lambda *given: None, list(components), None)
+    return list(gr.context.Context.root_block.fns.values())[-1]
+
+
+def test_an_event_takes_what_its_components_can_hold_and_nothing_else():
+    with gr.Blocks():
+        model = inputs(event(gr.Dropdown(["a", "b"]), gr.Textbox(), gr.Checkbox(), gr.Number()))
+        names = list(model.model_fields)
+        for sound in (["a", "x", True, 3.5], [None, None, False, None]):
+            assert list(read(model, dict(zip(names, sound, strict=True))).model_dump().values()) == sound
+        for odd in (["c", "x", True, 1], [["a"], "x", True, 1], ["a", 3, True, 1], ["a", "x", "yes", 1],
+                    ["a", "x" * 20_001, True, 1], ["a", "x", True, {}]):  # fmt: skip
+            with pytest.raises(Malformed) as told:
+                read(model, dict(zip(names, odd, strict=True)))
+            assert str(told.value).startswith("input_") and len(str(told.value)) < 200
+        with pytest.raises(TypeError, match="what a File may be sent"):
+            inputs(event(gr.File()))
+
+
+@pytest.mark.parametrize("answer", stored(), ids=lambda answer: answer["name"])
+def test_an_answer_is_told_whole_and_as_no_markup(answer):
+    told = experiments_tab.heading(answer)
+    plain = told.replace("\\", "")
+    assert all(sentence.replace("\\", "") in plain for sentence in (answer["asks"], *answer["says"]))
+    assert f"experiment {answer['name']}" in experiments_tab.measured(answer)
+    rows, kinds = experiments_tab.cells(answer), experiments_tab.kinds(answer)
+    assert len(rows) == len(answer["rows"]) and len(kinds) == len(answer["columns"])
+    for row, given in zip(rows, answer["rows"], strict=True):
+        for kind, cell, value in zip(kinds, row, given, strict=True):
+            assert kind == "str" or not isinstance(cell, str)
+            assert cell == (pytest.approx(value, abs=6e-4) if isinstance(value, float) else value)
+
+
+def test_markdown_and_markup_in_words_are_shown_as_they_are():
+    assert experiments_tab.escaped("pg_td <b> `x` *y*") == r"pg\_td \<b\> \`x\` \*y\*"
+    picture = {
+        "title": "<i>T</i>", "says": "&", "begin": ["<script>"], "columns": ["a"],
+        "texts": [[[["one ", ""], ["<b>two</b>", "again"]]]],
+    }  # fmt: skip
+    made = experiments_tab.passages(picture)
+    assert '<mark class="again">&lt;b&gt;two&lt;/b&gt;</mark>' in made and "<script>" not in made
+
+
+def test_figures_are_loaded_when_one_is_looked_at_and_not_before():
+    code = "import explorer.page, sys; print('visualizers.figures' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip().endswith("False")
