@@ -108,10 +108,12 @@ class Inspect(OfLane):
 
 class Save(OfRun):
     """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
-    figure.
+    figure; `kind` and `ending`: of a graph.
     """
 
-    form: Literal["trace", "run", "page", "costs", "figure"]
+    form: Literal["trace", "run", "page", "costs", "figure", "graph"]
+    kind: Name = "tokens"
+    ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
     step: Whole | None = None
     look: Literal["light", "dark"] = "light"
     lane: Whole | None = None

@@ -20,7 +20,9 @@ from visualizers.cost_table import cost_table
 MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
 FORMS = {"trace": ("trace.json.gz", "application/gzip"), "run": ("run.json.gz", "application/gzip"),
          "page": ("page.html", "text/html"), "costs": ("costs.csv", "text/csv"),
-         "figure": ("figure.html", "text/html")}  # fmt: skip
+         "figure": ("figure.html", "text/html"), "graph": ("graph", "text/plain")}  # fmt: skip
+ONE_LANE = ("trace", "figure", "graph")  # forms
+MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
 
 
 def functions(runs: Runs, loader: Loader) -> list:
@@ -45,10 +47,10 @@ def functions(runs: Runs, loader: Loader) -> list:
 def saved(runs: Runs, run: Run, request: Save) -> dict:
     """A file of the whole run, or of one lane of it, as far as it has come: `{name, type, data}`.
 
-    A trace and a figure are of one lane. Raises ValueError with one sentence.
+    A trace, a figure and a graph are of one lane. Raises ValueError with one sentence.
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
-    if lane is not None and lane >= len(traces) or form in ("trace", "figure") and lane is None:
+    if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
         raise ValueError("There is no such lane in this run; choose one that was decoded.")
     shows = views if views is not None and len(views) == len(traces) else [None] * len(traces)
     numbers = range(len(traces)) if lane is None else [lane]
@@ -62,9 +64,11 @@ def saved(runs: Runs, run: Run, request: Save) -> dict:
         "run": lambda: pack(container(chosen, setup)),
         "page": lambda: replay_html(chosen, setup).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
+        "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
+    ending += f".{request.ending}" if form == "graph" else ""
     return {
         "name": filename(setup["prompt"], lane, ending),
         "type": kind,
@@ -78,6 +82,20 @@ def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
 
     at = None if step is None else min(step, len(trace.steps))
     return figures.page(trace.figure(view, at, look)).encode()
+
+
+def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
+    """A lane as a graph, in the format of this ending. Raises ValueError with one sentence."""
+    from visualizers.graphs import graph  # only where one is asked for
+    from visualizers.graphs.export import FORMATS
+
+    found = graph(trace, kind)
+    if len(found) > MAX_GRAPH_NODES:
+        raise ValueError(
+            f"This graph has {len(found):,} nodes, and at most {MAX_GRAPH_NODES:,} are made here; save the "
+            f"trace, and write the graph with Python: load(file).graph({kind!r})."
+        )
+    return FORMATS[f".{ending}"](found).encode()
 
 
 def filename(prompt: str, lane: int | None, ending: str) -> str:

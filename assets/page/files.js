@@ -36,13 +36,13 @@ window.ExplorerPage = window.ExplorerPage || {};
     setTimeout(() => URL.revokeObjectURL(address), 60000);
   };
 
-  // A file that the server makes of the run or of one lane of it; answers a sentence if that fails, else null.
-  page.save = async function (app, form, lane) {
+  // A file that the server makes of the run or of one lane of it, with more that the form asks for; answers a sentence if that fails, else null.
+  page.save = async function (app, form, lane, how = {}) {
     if (!app.run) return "There is no run yet; press Run first.";
     const views = Array.from({ length: app.run.count }, () => null);
     for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
     const look = form === "figure" ? { step: lane.shown, look: app.theme } : {};
-    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views, ...look });
+    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views, ...look, ...how });
     if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
       await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
       return null;

@@ -4,6 +4,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
+  const GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"];
+  const ENDINGS = [["graphml", "GraphML"], ["gexf", "GEXF"], ["dot", "DOT"], ["json", "JSON"]];
   const MOST = 16 * 2 ** 20; // bytes of a file that is opened
 
   class Traces {
@@ -17,6 +19,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         ["Save costs", "The cost table (.csv), one row for each lane.", "costs"],
       ].map(([text, says, form]) => [this.saver(text, says, form), says]);
       this.lanes = h("div", { class: "saved-lanes" });
+      this.ending = h("select", { "aria-label": "Format of graphs" }, ...ENDINGS.map(([ending, name]) => h("option", { value: ending }, name)));
       const chosen = () => {
         if (this.file.files[0]) this.open(this.file.files[0]);
         this.file.value = "";
@@ -26,6 +29,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.element = h("section", { class: "section traces", "aria-label": "Traces" }, this.said,
         h("h2", {}, "Save"), this.run,
         ...this.whole.map(([button, says]) => h("div", { class: "row" }, button, h("span", { class: "says" }, says))), this.lanes,
+        h("label", { class: "row" }, h("span", { class: "says" }, "Graphs are saved as"), this.ending),
         h("h2", {}, "Open"),
         h("label", { class: "drop" },
           h("span", {}, "A trace, a run, a saved page, or a server's JSON answer with log-probabilities: "
@@ -48,10 +52,21 @@ window.ExplorerPage = window.ExplorerPage || {};
         onclick: (event) => this.save(event.currentTarget, form, lane) }, text);
     }
 
-    async save(button, form, lane) {
+    // A lane's graphs, one to choose.
+    graphs(lane) {
+      const save = async (event) => {
+        const select = event.currentTarget, kind = select.value;
+        select.value = "";
+        await this.save(select, "graph", lane, { kind, ending: this.ending.value });
+      };
+      return h("select", { "aria-label": "Graph", title: "The lane as a graph, for Gephi, Cytoscape, Graphviz or NetworkX", onchange: save },
+        h("option", { value: "" }, "Graph …"), ...GRAPHS.map((kind) => h("option", { value: kind }, kind)));
+    }
+
+    async save(button, form, lane, how) {
       button.disabled = true;
       this.say("Making the file …");
-      const wrong = await page.save(this.app, form, lane);
+      const wrong = await page.save(this.app, form, lane, how);
       button.disabled = false;
       this.say(wrong || "Saved. Your browser has put it where it puts downloads.", wrong);
     }
@@ -81,6 +96,7 @@ window.ExplorerPage = window.ExplorerPage || {};
           h("span", { class: "disc", "aria-hidden": "true" }, String(number)), h("span", { class: "name" }, title),
           h("span", { class: "row" }, this.saver("Trace", "The lane's record as data (.json.gz)", "trace", lane),
             this.saver("Page", "One HTML file that replays this lane from the disk", "page", lane),
+            this.graphs(lane),
             picture("png", "What is on the screen of this lane"), picture("svg", "The same as lines and letters, for print")));
       }));
     }

@@ -89,6 +89,12 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     page.get_by_role("slider", name="Step position").fill("40")
     name, png = entry("Picture (PNG)")
     assert name == "lane-2-speculative-draft_tree.png".replace("_", "-") and png[:8] == b"\x89PNG\r\n\x1a\n"
+    section(page)
+    page.get_by_label("Format of graphs").select_option("DOT")
+    rows = page.get_by_role("group", name="Lane 2")
+    name, dot = downloaded(page, lambda: rows.get_by_label("Graph", exact=True).select_option("drafts"))
+    assert name.endswith(".lane-2.graph.dot") and dot.startswith(b"digraph")
+    page.get_by_role("tab", name="Decode", exact=True).click()
     _, svg = entry("Picture (SVG)")
     colours = page.evaluate(
         """data => new Promise((done) => { const image = new Image(); image.onload = () => {

@@ -3,8 +3,10 @@
 import base64
 import csv
 import io
+import json
 import time
 
+import networkx
 import pytest
 
 from explorer import container, sharing, stored
@@ -54,6 +56,32 @@ def test_one_lane_alone_is_a_trace_or_a_page_with_the_view_it_shows(runs):
     page = call(runs, "explorer_save", run="example", form="page", lane=1, views=views)
     setup, _ = container.unpack(base64.b64decode(page["data"]))
     assert [lane["view"] for lane in setup["lanes"]] == ["draft_round"]
+
+
+@pytest.mark.parametrize("ending", ["graphml", "gexf", "dot", "json"])
+def test_a_lane_is_saved_as_a_graph(runs, ending, tmp_path):
+    asked = {"run": "example", "form": "graph", "lane": 1, "kind": "drafts", "ending": ending}
+    file = call(runs, "explorer_save", **asked)
+    assert file["name"] == f"once-upon-a-time.lane-2.graph.{ending}"
+    wanted, text = stored.traces()[1].graph("drafts"), base64.b64decode(file["data"]).decode()
+    if ending == "dot":
+        assert text.startswith("digraph") and text.count(" -> ") == wanted.number_of_edges()
+        return
+    read = {
+        "graphml": lambda: networkx.parse_graphml(text),
+        "gexf": lambda: networkx.read_gexf(io.BytesIO(text.encode())),
+        "json": lambda: networkx.node_link_graph(json.loads(text), edges="links"),
+    }
+    found = read[ending]()
+    assert (len(found), found.number_of_edges()) == (len(wanted), wanted.number_of_edges())
+
+
+def test_a_graph_that_is_not_there_or_too_large_is_one_sentence(runs, monkeypatch):
+    asked = {"run": "example", "form": "graph", "lane": 1}
+    assert "no graph of kind 'wood'" in call(runs, "explorer_save", **asked, kind="wood")["error"]
+    assert "nothing for a graph of" in call(runs, "explorer_save", **asked, kind="dependencies")["error"]
+    monkeypatch.setattr(sharing, "MAX_GRAPH_NODES", 10)
+    assert "at most 10 are made here" in call(runs, "explorer_save", **asked)["error"]
 
 
 def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
@@ -107,7 +135,7 @@ def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
     [
         (
             {"run": "example", "form": "film"},
-            "form must be one of trace, run, page, costs, figure, not 'film'.",
+            "form must be one of trace, run, page, costs, figure, graph, not 'film'.",
         ),
         ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
     ],
