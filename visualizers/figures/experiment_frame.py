@@ -3,8 +3,6 @@
 Knows the palette and numbers, no kind of figure.
 """
 
-import textwrap
-
 import plotly.graph_objects as go
 
 from visualizers.figures.theme import SANS, Theme, template
@@ -52,8 +50,3 @@ def framed(colours: Theme, title: str, caption: str, height: int, **layout: obje
         },
         **layout,
     )
-
-
-def folded(words: str) -> str:
-    """Words for a hover card: short lines, no markup."""
-    return "<br>".join(map(plain, textwrap.wrap(words, 46, break_on_hyphens=False)))

@@ -2,7 +2,8 @@
 
 import plotly.graph_objects as go
 
-from visualizers.figures.experiment_frame import folded, framed
+from visualizers.figures.charts import hover
+from visualizers.figures.experiment_frame import framed
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 
@@ -64,6 +65,6 @@ def arrow(one: dict, at: int, parts: list[str], colours: Theme) -> go.Scatter:
             "opacity": [0, 0, 1],
         },
         hoverinfo="text",
-        hovertext=folded(f"{one['sender']} to {one['receiver']} after {one['seconds']:.2f} s: {words}"),
+        hovertext=hover(f"{one['sender']} to {one['receiver']} after {one['seconds']:.2f} s: {words}"),
         meta={"sender": one["sender"], "receiver": one["receiver"], "call": one["call"]},
     )

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figures.experiment_frame import folded, framed, said
+from visualizers.figures.charts import hover
+from visualizers.figures.experiment_frame import framed, said
 from visualizers.figures.experiment_maps import heat, tokens
 from visualizers.figures.experiment_messages import messages
 from visualizers.figures.theme import Theme, theme
@@ -190,7 +191,7 @@ def spread(picture: dict, found: dict, colours: Theme) -> go.Figure:
             mode="markers",
             name=plain(name),
             marker={"symbol": symbol, "size": 9, "color": fill, "line": {"color": ink, "width": 1.5}},
-            hovertext=list(map(folded, told)),
+            hovertext=list(map(hover, told)),
             hoverinfo="text",
         )
     return figure
@@ -235,7 +236,7 @@ def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
             mode="lines+markers",
             line=look,
             marker={"size": 7, "opacity": 0},
-            hovertext=folded(told[at]),
+            hovertext=hover(told[at]),
             hoverinfo="text",
             meta={"row": at},
         )
