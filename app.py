@@ -13,7 +13,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
-    from decoders.names import DRAFT, TARGET, by_role, locate
+    from decoders.models.catalog import DRAFT, TARGET, by_role, locate
     from explorer.access import LOOPBACK, Access, chosen_token
 
     parser = argparse.ArgumentParser(
@@ -71,7 +71,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 def allowed(models: str | None, public: bool) -> frozenset[str] | None:
     """The names of models that visitors may choose; None for all. ValueError for a name that is none."""
-    from decoders.names import locate, shipped
+    from decoders.models.catalog import locate, shipped
 
     chosen = models or ("embedded" if public else "any")
     if chosen == "any":
@@ -86,11 +86,11 @@ def allowed(models: str | None, public: bool) -> frozenset[str] | None:
 
 def make(options: argparse.Namespace):
     """The Gradio app, its launch arguments, and the loader of its models (not started yet)."""
-    from explorer import sandbox
-    from explorer.lanes import lane_maker
-    from explorer.loading import Loader
-    from explorer.page import build
-    from explorer.runs import Runs
+    from explorer.page.layout import build
+    from explorer.runs.lane_factory import lane_maker
+    from explorer.runs.model_pool import Loader
+    from explorer.runs.scheduler import Runs
+    from explorer.tasks import sandbox
 
     if options.run_code:
         sandbox.allow_unsealed()

@@ -12,23 +12,23 @@ from typing import Any
 
 import torch
 
-from decoders import begin as beginnings
 from decoders import model_defaults, registry, stopping, token_healing
-from decoders.cache import OutOfSlots
 from decoders.callbacks import Callbacks
 from decoders.chooser import Chooser, Random
-from decoders.distributions import Around, processors
-from decoders.engine import Work
-from decoders.events import Commit, Event, Forward, Step
+from decoders.engine.engine import Work
+from decoders.engine.kv_cache import OutOfSlots
+from decoders.engine.partial_forward import Layers
+from decoders.engine.pieces import in_pieces
+from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
+from decoders.logits.distributions import Around, processors
+from decoders.logits.watermark import Detector
 from decoders.looked_at import looked_at
 from decoders.model_interface import Model
-from decoders.pieces import in_pieces
 from decoders.recorder import Recorder
-from decoders.thin import Layers
-from decoders.trace import Trace
-from decoders.tree import Tree
-from decoders.watermark import Detector
+from decoders.trace import given_tokens as beginnings
+from decoders.trace.events import Commit, Event, Forward, Step
+from decoders.trace.trace import Trace
 
 __all__ = ["Lane", "Limits", "Model"]
 
@@ -50,9 +50,9 @@ class Lane(Recorder):
         logits_processor: Sequence[Callable] = (),
         prefix_allowed_tokens_fn: Callable | None = None,
     ):
-        """`begin`: tokens after the prompt that the lane starts from, see begin.py. `callbacks`: what it asks
-        of whoever starts it, see callbacks.py. The last two are those of transformers' `generate`, for code:
-        no file and no page holds them.
+        """`begin`: tokens after the prompt that the lane starts from, see given_tokens.py. `callbacks`: what
+        it asks of whoever starts it, see callbacks.py. The last two are those of transformers' `generate`,
+        for code: no file and no page holds them.
 
         Raises ValueError with one sentence for an unusable prompt, parameter, limit, begin or missing model.
         """

@@ -5,8 +5,8 @@ Knows trees and events, no lane.
 
 from typing import Any
 
-from decoders.events import Depend
-from decoders.tree import Tree
+from decoders.engine.tree import Tree
+from decoders.trace.events import Depend
 
 SHOWN = 6  # strongest sources named for each committed token
 

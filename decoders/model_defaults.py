@@ -6,7 +6,7 @@ processors and plain values, no tensors.
 
 from typing import TYPE_CHECKING, Any
 
-from decoders.stages import NEUTRAL, WARPERS, title
+from decoders.logits.processor_order import NEUTRAL, WARPERS, title
 
 if TYPE_CHECKING:
     from decoders.strategy import Strategy

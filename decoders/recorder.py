@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from decoders.distributions import log_softmax, summarise
-from decoders.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
-from decoders.trace import Trace
-from decoders.tree import Tree
+from decoders.engine.tree import Tree
+from decoders.logits.distributions import log_softmax, summarise
+from decoders.trace.events import Cell, Depend, Distribution, Event, Note, Propose, Score, Verdict
+from decoders.trace.trace import Trace
 
 
 class Recorder:

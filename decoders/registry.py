@@ -9,9 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from decoders.strategy import Parameter, Part, Strategy, shortened
-
-__all__ = ["Parameter", "Part", "Strategy", "get", "shortened", "strategies", "strategy"]
+from decoders.strategy import Strategy, shortened
 
 FAMILIES = {
     "sampling": "One token at a time",

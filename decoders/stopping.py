@@ -5,7 +5,7 @@ Knows parameters, tokens and their bytes.
 
 from typing import Any
 
-from decoders import typed
+from decoders.logits import token_constraints
 
 
 def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
@@ -14,7 +14,7 @@ def eos_of(parameters: dict[str, Any], model: Any) -> frozenset[int]:
     if not wanted:
         return model.eos
     return frozenset(
-        typed.tokens("eos_token_id", wanted, getattr(model, "cut", None), model.engine.vocabulary)
+        token_constraints.tokens("eos_token_id", wanted, getattr(model, "cut", None), model.engine.vocabulary)
     )
 
 
@@ -24,7 +24,7 @@ def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
     if not wanted:
         return ()
     found = []
-    for piece in typed.pieces("stop_strings", wanted):
+    for piece in token_constraints.pieces("stop_strings", wanted):
         exact = len(piece) > 2 and piece[0] == piece[-1] == '"'
         found.append((piece[1:-1] if exact else piece).replace("\\n", "\n").encode())
     return tuple(found)

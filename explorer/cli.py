@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 from decoders import registry
-from decoders.names import DRAFT, TARGET
-from decoders.trace import Trace
-from explorer import experiments, papers, sandbox, shipped
-from explorer.load_pair import load_models
-from explorer.requests import MAX_LANES
-from explorer.summary import before_text, sequences, summary
-from visualizers.costs import strip
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.trace.trace import Trace
+from explorer import experiments, shipped
+from explorer.catalog import papers
+from explorer.runs.load_pair import load_models
+from explorer.runs.run_summary import before_text, sequences, summary
+from explorer.runs.validation import MAX_LANES
+from explorer.tasks import sandbox
+from visualizers.analysis.cost_summary import strip
 
 PAGES = (".html", ".htm")  # names for which --out writes a page; all others get the data
 
@@ -183,7 +185,7 @@ def list_strategies(options: argparse.Namespace) -> None:
 def list_papers(options: argparse.Namespace) -> None:
     """Prints every paper with its status, or writes the map of methods."""
     if options.graph:
-        from explorer.method_map import method_map
+        from explorer.catalog.method_map import method_map
         from visualizers import graphs
 
         graphs.save(method_map(), options.graph)
@@ -259,7 +261,7 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
         raise ValueError("the prompt is empty; type at least one character.")
 
     from decoders.lane import Lane, Limits
-    from explorer.lanes import CALLBACKS, check_tests
+    from explorer.runs.lane_factory import CALLBACKS, check_tests
 
     for lane in lanes:
         check_tests(registry.get(lane["strategy"]), lane["parameters"], prompt)
@@ -274,8 +276,8 @@ def decode(options: argparse.Namespace, lanes: list[dict]) -> tuple[str, list[Tr
 
 def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace]) -> None:
     """Writes a page, a run or, for a single lane, a trace, as the name says."""
-    from explorer.container import container, pack, settings
-    from explorer.replay import replay_html
+    from explorer.export.replay_page import replay_html
+    from explorer.export.run_file import container, pack, settings
 
     setup = {**settings(traces), "prompt": prompt, "max_new_tokens": options.max_new_tokens}
     if out.name.endswith(PAGES):
@@ -329,9 +331,9 @@ def read_prompt(path: Path) -> str:
 
 def bench(options: argparse.Namespace) -> None:
     """Measures and prints the speed figures."""
-    from explorer import benchmarks
+    from explorer.benchmarks import generate_speed
 
-    benchmarks.run(options)
+    generate_speed.run(options)
 
 
 COMMANDS = {

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 from pydantic_core import PydanticCustomError, from_json
 
-from decoders.registry import shortened
+from decoders.strategy import shortened
 
 MOST_VALUES = 1000  # of a list that is the value of a parameter
 MOST_CHARACTERS = 120  # of what a sentence quotes

@@ -7,13 +7,12 @@ import argparse
 import ast
 import importlib
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
-from decoders.names import SHIPPED, kind, locate
+from decoders.models.catalog import SHIPPED, kind, locate
 
-RECIPES = SHIPPED.parent / "recipes"
+RECIPES = Path(__file__).resolve().with_name("training") / "recipes"
 WORDS = {"model": "target", "draft": "draft model", "texts": "texts", "out": "folder"}  # of options
 FACTS = ("parameters", "million_tokens", "held_out_loss", "greedy_acceptance")
 # heads that can be trained on one's own models, and what each needs besides the target: own_heads.py there
@@ -90,7 +89,7 @@ def train(options: argparse.Namespace) -> None:
         raise ValueError(f"--million-tokens must be above 0, not {options.million_tokens:g}.")
     if name in OWN_HEADS:
         check_own_head(name, options)
-        script("own_heads").main(options)
+        script("recipes.own_heads").main(options)
         return
     if name not in recipes():
         raise ValueError(
@@ -100,7 +99,7 @@ def train(options: argparse.Namespace) -> None:
     if options.corpus is None:
         raise ValueError(f"The recipe {name} reads a corpus; name its folder with --corpus.")
     check_corpus(options.corpus)
-    script(name.replace("-", "_")).main(options)
+    script("recipes." + name.replace("-", "_")).main(options)
 
 
 def check_own_head(name: str, options: argparse.Namespace) -> None:
@@ -118,7 +117,7 @@ def measure(options: argparse.Namespace) -> None:
     if there is no such model or corpus.
     """
     check_corpus(options.corpus)
-    script("measure").main(options)
+    script("evaluation.measure").main(options)
 
 
 def check_corpus(corpus: Path) -> None:
@@ -128,7 +127,5 @@ def check_corpus(corpus: Path) -> None:
 
 
 def script(name: str) -> ModuleType:
-    """A file of `assets/recipes`, imported: they import each other by their bare names."""
-    if str(RECIPES) not in sys.path:
-        sys.path.insert(0, str(RECIPES))
-    return importlib.import_module(name)
+    """A module of `explorer.training`, imported only where it is wanted: it brings torch."""
+    return importlib.import_module(f"explorer.training.{name}")

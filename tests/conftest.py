@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from decoders.registry import strategies
-from tests import tiny
+from tests.helpers import tiny_models
 
 torch.set_num_threads(1)  # tiny models run slower on more
 _made = {}
@@ -22,7 +22,7 @@ def tiny_model():
     def get(kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32):
         key = (kind, seed, dtype)
         if key not in _made:
-            _made[key] = tiny.make(kind, seed, dtype)
+            _made[key] = tiny_models.make(kind, seed, dtype)
         return _made[key]
 
     return get
@@ -44,7 +44,7 @@ def target_for(tiny_model):
 @pytest.fixture
 def prompt():
     """A few token ids for the tiny models."""
-    return tiny.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
+    return tiny_models.tokenizer()("the cat sat on a mat; the cat")["input_ids"]
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

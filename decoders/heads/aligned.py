@@ -16,7 +16,7 @@ STRENGTH = 0.1  # of the wish to stay near the target while learning: the beta o
 
 class Aligned(nn.Module):
     """h + B SiLU(A h). `settings` is what a file keeps to build it again; `reward`: the parameters of the
-    scorer (decoders/search/values.py) that it was aligned to.
+    scorer (decoders/search/stepwise/scorers.py) that it was aligned to.
     """
 
     kind = "aligned"

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from decoders.heads import KINDS, SCORERS, DraftModule, Target
-from decoders.names import SHIPPED, kind
+from decoders.models.catalog import SHIPPED, kind
 
 FORMAT, VERSION = "decoding-explorer-heads", 1
 KEYS = {"target", "target_weights_sha256", "tokenizer_sha256", "modules"}  # without which nothing is read

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
 
-from decoders.cache import ReadOnly
+from decoders.engine.kv_cache import ReadOnly
 from decoders.heads.module import DraftModule, soft_ce
 from decoders.heads.taps import Taps, Target
 

@@ -7,10 +7,11 @@ after some passes, and the guesses that stand behind it then are read as they ar
 import math
 from collections.abc import Iterator
 
-from decoders.distributions import log_softmax
 from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
 from decoders.parallel.jacobi import corrected, first_guess, propose_chain
-from decoders.registry import Parameter, Part, strategy
+from decoders.registry import strategy
+from decoders.strategy import Parameter, Part
 
 QUESTIONS = {  # as a person chooses them -> as the model reads them
     "So the answer is": " So the answer is",

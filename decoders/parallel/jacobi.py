@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import log_softmax
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.shaping import MODEL_DEFAULTS
+from decoders.logits.distributions import log_softmax
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
+from decoders.strategy import Parameter, Part
 
 
 @strategy(

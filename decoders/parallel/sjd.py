@@ -11,14 +11,25 @@ from dataclasses import dataclass, field
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
-from decoders.sampling.shaping import GREEDY
-from decoders.speculative.greedy_match import GREEDY_MATCH
-from decoders.speculative.node_sampling import NODE_SAMPLING
-from decoders.speculative.parts import FIXED, SAMPLED, Draft, Drafter, Seen, Verifier, Walk, badge, described
-from decoders.speculative.prompt_lookup import look_up
-from decoders.speculative.recursive_rejection import RECURSIVE_REJECTION
-from decoders.speculative.rounds import law, rounds
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.interfaces import (
+    FIXED,
+    SAMPLED,
+    Draft,
+    Drafter,
+    Seen,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.methods.prompt_lookup import look_up
+from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
+from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
+from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
+from decoders.strategy import Parameter
 
 LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
 VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}

@@ -8,12 +8,13 @@ entropy-threshold.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from decoders.distributions import entropies, log_softmax
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.logits.distributions import entropies, log_softmax
+from decoders.registry import strategy
 from decoders.sampling.candidates import Candidate, Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
-from decoders.sampling.shaping import MODEL_DEFAULTS
+from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
+from decoders.strategy import Parameter, Part
 
 AT_ONCE, AHEAD = "at once", "looked ahead"
 ENTROPY = "entropy in nats"

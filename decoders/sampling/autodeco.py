@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import torch
 from transformers.generation.logits_process import TopPLogitsWarper
 
-from decoders.distributions import entropies, probabilities
 from decoders.heads.autodeco import HIGHEST, AutoDeco
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.logits.distributions import entropies, probabilities
+from decoders.registry import strategy
 from decoders.sampling.next_token import drawn
-from decoders.trace import GAUGE
+from decoders.strategy import Parameter, Part
+from decoders.trace.events import GAUGE
 
 BOTH, TEMPERATURE, TOP_P, NEITHER = "both", "temperature", "top_p", "neither"
 NO_HEADS = (

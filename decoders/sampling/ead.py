@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import entropies, log_softmax
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.logits.distributions import entropies, log_softmax
+from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
-from decoders.sampling.shaping import GREEDY, PROCESSORS
+from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
+from decoders.strategy import Parameter, Part
 
 LARGE, SMALL = "target", "draft"
 WHOLE = "whole"  # the scorer that looks what the target would say, only to show it

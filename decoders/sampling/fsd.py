@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
-from decoders.sampling.shaping import MODEL_DEFAULTS
+from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
+from decoders.strategy import Parameter, Part
 
 FORMS = ("n-grams", "states")
 USUAL = dict(zip(FORMS, (3, 2), strict=True))  # the authors' n of each form

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.next_token import processed
-from decoders.sampling.shaping import ENDS, PENALTIES, PROCESSORS
+from decoders.sampling.sampling_parameters import ENDS, PENALTIES, PROCESSORS
 
 
 @strategy(

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import torch
 
-from decoders.distributions import log_softmax, probabilities
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.logits.distributions import log_softmax, probabilities
+from decoders.registry import strategy
 from decoders.sampling.next_token import NOTHING_LEFT, drawn
-from decoders.sampling.shaping import PENALTIES
+from decoders.sampling.sampling_parameters import PENALTIES
+from decoders.strategy import Parameter, Part
 
 RANKS = 100  # from so many of the likeliest tokens the exponent is estimated
 

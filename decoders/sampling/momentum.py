@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
+from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.sampling.next_token import processed
-from decoders.sampling.shaping import MODEL_DEFAULTS
+from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
+from decoders.strategy import Parameter, Part
 
 LONGEST = 5  # longer runs of repetition count as this long
 # How strongly a candidate is resisted that makes a run of m repeated tokens, m = 0 ... LONGEST.

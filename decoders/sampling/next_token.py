@@ -6,8 +6,8 @@ Knows one lane and a row of scores, not where the scores come from.
 import torch
 
 from decoders.chooser import Tag
-from decoders.distributions import probabilities
 from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
 
 NOTHING_LEFT = "The processors left no token to choose from; loosen no_repeat_ngram_size or allow more words."
 

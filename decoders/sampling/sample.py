@@ -7,10 +7,11 @@ Examination of Decoding Methods in the Era of LLMs" (2024).
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, strategy
+from decoders.registry import strategy
 from decoders.sampling.next_token import next_token
-from decoders.sampling.shaping import ENDS, PROCESSORS, SHAPING
+from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
+from decoders.strategy import Parameter
 
 
 @strategy(

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
-from decoders.registry import Parameter, Part, strategy
-from decoders.sampling.shaping import ENDS, PROCESSORS, SHAPING
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
 from decoders.sampling.side_by_side import Sample, grown, take
-from decoders.search.units import f1
+from decoders.search.planned.discourse_units import f1
+from decoders.strategy import Parameter, Part
 
 LONGEST_NGRAM, BETA = 6, 2.0  # of chrF
 

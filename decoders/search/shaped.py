@@ -4,8 +4,8 @@ import math
 
 import torch
 
-from decoders.distributions import log_softmax
 from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
 
 
 def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

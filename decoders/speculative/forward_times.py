@@ -8,11 +8,11 @@ import time
 
 import torch
 
+from decoders.engine.pieces import in_pieces
+from decoders.engine.tree import Tree
 from decoders.lane import Lane
-from decoders.pieces import in_pieces
-from decoders.registry import Parameter
-from decoders.trace import Forward
-from decoders.tree import Tree
+from decoders.strategy import Parameter
+from decoders.trace.events import Forward
 
 ASSUMED, MEASURED = "assumed", "measured"
 REPEATS = 3

@@ -21,7 +21,7 @@ from explorer.experiments.pictures import Picture
 from explorer.shipped import check_corpus
 
 if TYPE_CHECKING:
-    from decoders.models import LoadedModel
+    from decoders.models.loading import LoadedModel
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "experiments"
 Models = dict[str, "LoadedModel"]
@@ -155,7 +155,7 @@ def command(options: argparse.Namespace) -> None:
     """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
     page.
     """
-    from explorer.load_pair import load_models
+    from explorer.runs.load_pair import load_models
 
     if options.name is None:
         for experiment in experiments().values():

@@ -8,7 +8,7 @@ from collections import Counter
 
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
-from visualizers.lane_facts import LaneFacts
+from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("sequoia",)
 WIDTH, TOKENS, SEEDS = 8, 64, 4

@@ -6,12 +6,12 @@ import torch
 
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
+from explorer.benchmarks.timing import PROMPTS
 from explorer.experiments import Models
-from explorer.lanes import CALLBACKS
+from explorer.runs.lane_factory import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, problems
-from explorer.timing import PROMPTS
-from visualizers.lane_facts import LaneFacts
+from visualizers.analysis.lane_stats import LaneFacts
 
 # Kind of text -> the task it is made of; stories have prompts of their own.
 KINDS = {

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from decoders.experts import routers
+from decoders.models.expert_routing import routers
 
 SHARPNESS = 100.0  # of the soft step that says whether an expert is active
 Reader = Callable[[torch.Tensor], torch.Tensor]  # ids [B, T] -> which experts each token needs [L, B, T, E]

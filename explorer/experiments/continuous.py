@@ -11,8 +11,8 @@ import math
 
 import torch
 
-from decoders.speculative.continuous import Process, decode, overlap, ratio, residual
 from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.models.continuous import Process, decode, overlap, ratio, residual
 
 PAPERS = ("continuous-speculative-decoding-for-autoregressive-image-generation",)
 DRAWS, LENGTH = 20_000, 400

@@ -10,12 +10,12 @@ test on these.
 from dataclasses import dataclass
 from statistics import fmean
 
-from decoders.search.values import unscored
+from decoders.search.stepwise.scorers import unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
-from explorer.experiments.figures import sign_test
+from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 25, 64

@@ -13,8 +13,8 @@ from time import perf_counter
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.cost_and_accuracy import answer
-from explorer.experiments.figures import distinct, repetition
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
+from explorer.experiments.statistics import distinct, repetition
 from explorer.tasks import HELD_OUT_SEED, problems
 
 PAPERS = ("a-thorough-examination-of-decoding-methods-in",)

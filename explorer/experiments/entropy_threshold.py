@@ -8,9 +8,9 @@ import math
 
 import torch
 
-from decoders.distributions import entropies, log_softmax
-from decoders.speculative import stores
-from decoders.tree import Tree
+from decoders.engine.tree import Tree
+from decoders.logits.distributions import entropies, log_softmax
+from decoders.speculative.drafters import datastore
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.tasks import HELD_OUT_SEED, problems
 
@@ -26,7 +26,7 @@ NEWTON = 60  # steps; the two numbers of the curve stand long before
 def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
     """Up to `count` texts: their tokens, and from which of them on the model is asked."""
     if kind == STORIES:
-        stories = [model.encode(text) for text in stores.texts(STORIES)[:count]]
+        stories = [model.encode(text) for text in datastore.texts(STORIES)[:count]]
         return [(tokens, min(OPENING, len(tokens) - 1)) for tokens in stories]
     found = []
     for problem in problems(kind, count, HELD_OUT_SEED):

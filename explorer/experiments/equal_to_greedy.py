@@ -7,7 +7,7 @@ apart.
 
 import torch
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_chance
 

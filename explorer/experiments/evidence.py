@@ -12,13 +12,14 @@ import random
 import re
 from dataclasses import dataclass
 
-from decoders.trace import Score, Trace
+from decoders.trace.events import Score
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
-from explorer.experiments.figures import sign_test
+from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ()
 COUNT, TOKENS = 60, 5

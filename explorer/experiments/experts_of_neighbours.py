@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch.nn import functional as F
 
-from decoders.models import load
-from decoders.trace import Commit, Propose, Trace
+from decoders.models.loading import load
+from decoders.trace.events import Commit, Propose
+from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 from explorer.experiments.block_ffn import (
@@ -27,8 +28,8 @@ from explorer.experiments.block_ffn import (
     scores,
     unused,
 )
+from explorer.experiments.models.small import fit, own_text, words
 from explorer.experiments.pictures import TokenMap
-from explorer.experiments.small_models import fit, own_text, words
 
 PAPERS = ("blockffn",)
 MIXTRAL = "llama-tiny-moe"

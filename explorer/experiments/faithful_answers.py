@@ -12,11 +12,11 @@ import math
 from itertools import islice
 from statistics import fmean, stdev
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import Item, gain, overlap, said, sheets, unusual, words
-from visualizers.reliability import Z
+from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
 COUNT, SEEDS, TOKENS = 240, 4, 5  # questions, and answers to each

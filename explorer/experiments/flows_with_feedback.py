@@ -14,14 +14,24 @@ from collections.abc import Callable
 from itertools import takewhile
 from statistics import fmean, stdev
 
-from decoders.trace import Trace
-from explorer.container import pack
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, Told
-from explorer.flows import Ask, Content, Flow, Log, Message, checker, circular, decoding, ran
+from explorer.experiments.message_flows import (
+    Ask,
+    Content,
+    Flow,
+    Log,
+    Message,
+    checker,
+    circular,
+    decoding,
+    ran,
+)
+from explorer.export.run_file import pack
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("flows",)
 COUNT, ROUNDS = 60, (1, 2, 4, 8)

@@ -19,11 +19,11 @@ from statistics import fmean
 
 import torch
 
-from decoders.models import LoadedModel
+from decoders.models.loading import LoadedModel
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
-from explorer.shipped import script
+from explorer.training.data.corpus import read_stories
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
@@ -44,7 +44,7 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """As the target has read it in training, see `told` of assets/recipes/corpus.py."""
+        """As the target has read it in training, see `told` of explorer/training/data/corpus.py."""
         return f"Begin: {self.begin}\nEnd: {self.end}\nMiddle:"
 
 
@@ -129,7 +129,7 @@ def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[li
 
 def run(models: Models, corpus: Path) -> Result:
     """A row for each gamma and one for the stories themselves; the trade as a curve."""
-    target, (_, held) = models["target"], script("corpus").read_stories(corpus)
+    target, (_, held) = models["target"], read_stories(corpus)
     some, plain, rows = gaps(held), [], []
     for gamma in GAMMAS:
         parts = [some[at : at + BATCH] for at in range(0, len(some), BATCH)]

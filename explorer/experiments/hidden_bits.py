@@ -14,11 +14,18 @@ from statistics import fmean
 import torch
 
 from decoders.lane import Lane, Limits
-from decoders.sampling.bottleneck import coupled, encoder, entropy, information, joint_of
-from decoders.trace import Distribution, Score, Trace
+from decoders.sampling.coupling.minimum_entropy_coupling import (
+    coupled,
+    encoder,
+    entropy,
+    information,
+    joint_of,
+)
+from decoders.trace.events import Distribution, Score
+from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import prompts
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("minimum-entropy-coupling-with-bottleneck",)
 WEIGHTS = [30, 22, 15, 11, 8, 6, 5, 3]

@@ -19,14 +19,14 @@ from statistics import fmean, stdev
 import torch
 from transformers import LogitsProcessorList
 
-from decoders.distributions import entropies
-from decoders.models import LoadedModel
-from decoders.sampling.citations import CitationBlocker, citation, longest_citation
+from decoders.logits.distributions import entropies
+from decoders.models.loading import LoadedModel
+from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import said
-from explorer.experiments.figures import sign_test
 from explorer.experiments.pictures import Passages
-from explorer.shipped import script
+from explorer.experiments.statistics import sign_test
+from explorer.training.data.corpus import read_stories
 
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True
@@ -60,7 +60,7 @@ class Texts:
 
 def texts(target: LoadedModel, corpus: Path) -> Texts:
     """The first tokens of stories that are held out from all training."""
-    _, held = script("corpus").read_stories(corpus)
+    _, held = read_stories(corpus)
     cut = (target.cut(story)[:LENGTH] for story in held)
     rows = torch.tensor([ids for ids in cut if len(ids) == LENGTH][: SEQUENCES + CONTEXTS])
     if len(rows) < SEQUENCES + CONTEXTS:

@@ -10,10 +10,10 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import take_taps
-from decoders.models import LoadedModel
+from decoders.models.loading import LoadedModel
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import prompts
-from explorer.experiments.figures import spearman
+from explorer.experiments.statistics import spearman
 
 PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
 HORIZONS, TEXTS, TOKENS = (2, 3, 4, 5, 8), 24, 64  # after each prompt

@@ -13,11 +13,11 @@ from statistics import fmean
 
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
-from decoders.search.hypotheses import returned
+from decoders.search.beam.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import own_logprob, prompts, said
-from explorer.experiments.figures import spearman
 from explorer.experiments.pictures import Cloud, Clouds, fitted
+from explorer.experiments.statistics import spearman
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 
 PAPERS = ("language-model-decoding-as-likelihood-utility-alignment",)

@@ -20,10 +20,10 @@ import torch
 from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.exits_model import Exits, joint_weights, rotated, skip_chances, skip_weights
 from explorer.experiments.information_surplus import by_frequency
+from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_chances, skip_weights
+from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
-from explorer.experiments.small_models import fit, next_loss, own_text, words
 
 PAPERS = ("one-model-to-train-them-all",)
 LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)

@@ -9,9 +9,10 @@ path's score there is not its own log-probability: how far are the two apart?
 import random
 
 from decoders.lane import Lane, Limits
-from decoders.search.hypotheses import returned
-from decoders.search.lattice import FRONTIERS, Graph
-from decoders.trace import Propose, Trace, Verdict
+from decoders.search.beam.hypotheses import returned
+from decoders.search.best_first.lattice import FRONTIERS, Graph
+from decoders.trace.events import Propose, Verdict
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result
 from explorer.experiments.asked import own_logprob, prompts
 

@@ -8,7 +8,7 @@ and by how guesses are made and refined; here each strategy is sorted by what it
 from collections import Counter
 
 from decoders.registry import strategies
-from decoders.trace import Cell, Propose
+from decoders.trace.events import Cell, Propose
 from explorer.experiments import Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 

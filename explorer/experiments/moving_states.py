@@ -12,8 +12,8 @@ from statistics import fmean
 import torch
 from transformers import PreTrainedModel
 
-from decoders.moving_states import window_losses
 from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments.models.moving_states import window_losses
 from explorer.experiments.pictures import Heat, Strip
 from explorer.tasks import HELD_OUT_SEED, problems
 

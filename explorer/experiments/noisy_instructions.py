@@ -9,13 +9,13 @@ p: of a sign test on these.
 
 from dataclasses import replace
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import gain, said
-from explorer.experiments.figures import sign_test
+from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("distort-distract-decode",)
 COUNT, TOKENS, EPSILON = 12, 24, 0.3

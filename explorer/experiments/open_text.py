@@ -10,7 +10,7 @@ from statistics import fmean
 
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, own_logprob, prompts
-from explorer.experiments.figures import distinct, repetition, self_bleu
+from explorer.experiments.statistics import distinct, repetition, self_bleu
 
 PAPERS = ()
 PROMPTS, SEEDS, TOKENS = 8, 6, 64

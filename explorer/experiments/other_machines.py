@@ -8,10 +8,10 @@ figure is the paper's.
 
 from dataclasses import replace
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
-from visualizers.other_machine import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
+from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
 
 PAPERS = ("hades",)
 TOKENS, PROMPTS = 48, 6

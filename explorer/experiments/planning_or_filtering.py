@@ -10,7 +10,7 @@ draw while it reads no more tokens than planning did on the same problem, with s
 import math
 from statistics import fmean, stdev
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems

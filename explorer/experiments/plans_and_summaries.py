@@ -16,17 +16,18 @@ from statistics import fmean
 import torch
 
 from decoders.lane import Lane, Limits
-from decoders.models import LoadedModel, load
-from decoders.names import TARGET
-from decoders.search.edu_plans import RERANKER
-from decoders.search.hypotheses import returned
-from decoders.search.tagged import source_of, tags_of
-from decoders.search.topics import sentences
-from decoders.search.units import agreement, oracle, rouge
-from decoders.trace import Score, Trace
+from decoders.models.catalog import TARGET
+from decoders.models.loading import LoadedModel, load
+from decoders.search.beam.hypotheses import returned
+from decoders.search.planned.discourse_units import agreement, oracle, rouge
+from decoders.search.planned.edu_plans import RERANKER
+from decoders.search.planned.plan_tags import source_of, tags_of
+from decoders.search.planned.topic_tokens import sentences
+from decoders.trace.events import Score
+from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Models, Result
-from explorer.experiments.figures import distinct, paired
-from explorer.experiments.small_models import fit
+from explorer.experiments.models.small import fit
+from explorer.experiments.statistics import distinct, paired
 from explorer.tasks.summaries import Sheet, make_sheet
 
 PAPERS = ("generating-edu-extracts-for-plan-guided-summary",)

@@ -12,12 +12,12 @@ import random
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from decoders.search.treecoder import DECODERS
+from decoders.search.tree_search.treecoder import DECODERS
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, said
 from explorer.experiments.pictures import Board
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("treecoder",)
 TASK, VALIDATION, TEST, TOKENS, SEED = "list_program", 8, 12, 24, 0

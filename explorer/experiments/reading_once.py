@@ -18,11 +18,11 @@ from time import perf_counter
 import torch
 from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 
-from decoders.names import SHIPPED
-from decoders.thin import Blocks, Layers
+from decoders.engine.partial_forward import Blocks, Layers
+from decoders.models.catalog import SHIPPED
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("return-of-the-encoder",)
 NAME, LEFT_AFTER = "llama-tiny-seq2seq", 9

@@ -12,11 +12,11 @@ import torch
 from torch.nn import functional as F
 
 from decoders.heads import Taps, take_taps
-from decoders.speculative.kangaroo import EITHER
-from decoders.speculative.m2r2 import adapters_of
+from decoders.speculative.self_draft.kangaroo import EITHER
+from decoders.speculative.self_draft.m2r2 import adapters_of
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import KINDS, decoded, prompts
-from visualizers.reliability import wilson
+from visualizers.analysis.calibration import wilson
 
 PAPERS = ("m2r2",)
 COUNT, TOKENS = 8, 40

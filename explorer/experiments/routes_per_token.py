@@ -16,9 +16,9 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.duo_model import Duo, Router, bits, by_chance
+from explorer.experiments.models.duo import Duo, Router, bits, by_chance
+from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
-from explorer.experiments.small_models import fit, next_loss, own_text, words
 
 PAPERS = ("duo-llm",)
 LAYERS, SMALLER = 6, 16  # the shipped target was trained to be left after six

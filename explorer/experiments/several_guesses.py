@@ -7,9 +7,9 @@ one guess alone would allow, yet each rule stops short of what optimal transport
 
 import torch
 
-from decoders.distributions import probabilities, residual
-from decoders.speculative.kseq import ceiling, division
-from decoders.speculative.recursive_rejection import without
+from decoders.logits.distributions import probabilities, residual
+from decoders.speculative.verifiers.kseq import ceiling, division
+from decoders.speculative.verifiers.recursive_rejection import without
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts
 

@@ -6,7 +6,7 @@ its defaults, greedily, in turn with plain greedy decoding of the same prompt; t
 
 import time
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_chance
 

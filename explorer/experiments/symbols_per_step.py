@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.codebook_patterns import Pattern, SymbolModel, digits, patterns
-from explorer.experiments.small_models import fit, own_text
+from explorer.experiments.models.small import fit, own_text
 
 PAPERS = ("stack-and-delay",)
 BASE, LEVELS, FRAMES = 16, 3, 16

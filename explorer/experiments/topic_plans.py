@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from decoders.lane import Lane, Limits
-from decoders.models import LoadedModel, folder_of, load
-from decoders.search.topics import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
-from decoders.search.units import f1
-from decoders.speculative.stores import texts
+from decoders.models.loading import LoadedModel, folder_of, load
+from decoders.search.planned.discourse_units import f1
+from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
+from decoders.speculative.drafters.datastore import texts
 from explorer.experiments import Cell, Models, Result
-from explorer.experiments.figures import paired
 from explorer.experiments.plans_and_summaries import said, sheets
+from explorer.experiments.statistics import paired
 
 PAPERS = ()  # topics steer, but the model's own plans cover no more than the same model without topics does
 SHEETS, STORIES = "llama-tiny-summaries", "llama-tiny-forms"

@@ -15,11 +15,11 @@ from time import perf_counter
 import torch
 from torch.nn import functional as F
 
-from decoders.hybrid import Hybrid, Known
-from decoders.state_space import Memory, StateSpace
+from explorer.benchmarks.timing import in_turn
 from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.small_models import fit, own_text
-from explorer.timing import in_turn
+from explorer.experiments.models.hybrid import Hybrid, Known
+from explorer.experiments.models.small import fit, own_text
+from explorer.experiments.models.state_space import Memory, StateSpace
 
 PAPERS = ("stree",)
 ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches

@@ -5,12 +5,12 @@ look. What does each pay, in target forwards and in drafted tokens thrown away? 
 that the head, or the draft itself, gives its tokens?
 """
 
-from decoders.speculative.specdec_pp import HEAD, OWN
-from decoders.trace import Trace
+from decoders.speculative.methods.specdec_pp import HEAD, OWN
+from decoders.trace.trace import Trace
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
-from visualizers.lane_facts import LaneFacts
-from visualizers.reliability import calibration_error, foretold
+from visualizers.analysis.calibration import calibration_error, foretold
+from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("specdec-plus-plus",)
 LENGTHS, LIMITS, TOKENS, SEEDS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 64, 2, 10

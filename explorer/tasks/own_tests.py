@@ -6,8 +6,7 @@
 import ast
 import re
 
-from explorer import sandbox
-from explorer.tasks import list_programs, python_programs
+from explorer.tasks import list_programs, python_programs, sandbox
 
 # `++`: lines once read are not read another way, or the time would double with each line of a prompt
 LIST_PROMPT = re.compile(r"program for\n((?:[\d ]*-> ?[\d ]*\n)++)is\n\Z")

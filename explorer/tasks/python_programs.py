@@ -6,7 +6,7 @@ What a model wrote runs in a sandbox.
 import random
 from collections.abc import Callable
 
-from explorer import sandbox
+from explorer.tasks import sandbox
 from explorer.tasks.problem import Grade, Problem, Task
 
 

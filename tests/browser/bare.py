@@ -13,8 +13,8 @@ def bare_player(chromium, body: str, **options) -> Iterator[tuple]:
     page, errors = chromium.new_page(**options), []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.set_content(body)
-    for script in sorted((ASSETS / "player").glob("*.js")):
+    for script in sorted((ASSETS / "web" / "player").glob("*.js")):
         page.add_script_tag(path=str(script))
-    page.add_style_tag(path=str(ASSETS / "player" / "player.css"))
+    page.add_style_tag(path=str(ASSETS / "web" / "player" / "player.css"))
     yield page, errors
     page.close()

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from explorer.browser import FLAGS, find
-from tests.explorer.scripted import ScriptedLane
+from explorer.benchmarks.browser import FLAGS, find
+from tests.helpers.scripted_lane import ScriptedLane
 
 WAIT = 60_000  # milliseconds: on a busy machine 40 tokens may take half of it
 expect.set_options(timeout=WAIT)
@@ -23,10 +23,10 @@ def app():
 
     The prompt "scripted" gets hostile tokens.
     """
-    from explorer.lanes import lane_maker
-    from explorer.page import build
-    from explorer.runs import Runs
-    from tests.ready import ready_loader
+    from explorer.page.layout import build
+    from explorer.runs.lane_factory import lane_maker
+    from explorer.runs.scheduler import Runs
+    from tests.helpers.ready_loader import ready_loader
 
     loader = ready_loader()
     real = lane_maker(loader)

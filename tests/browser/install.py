@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from explorer.browser import find
+from explorer.benchmarks.browser import find
 
 
 def main() -> None:

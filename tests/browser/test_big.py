@@ -7,12 +7,12 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
-from decoders.models import load
+from decoders.models.loading import load
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
-from visualizers.scene import Header
-from visualizers.views import deltas
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import deltas
 
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),

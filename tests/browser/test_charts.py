@@ -9,10 +9,10 @@ import random
 
 import pytest
 
-from decoders.trace import Cell, Commit, Depend, Distribution, Propose, Step
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
 from tests.browser.bare import ASSETS, bare_player
-from visualizers.scene import Header
-from visualizers.views import deltas
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import deltas
 
 WORDS = [
     b"Once",

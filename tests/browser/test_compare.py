@@ -5,11 +5,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from decoders.trace import from_json
-from explorer import stored
-from explorer.replay import replay_html
+from decoders.trace.trace import from_json
+from explorer.catalog import recorded_runs
+from explorer.export.replay_page import replay_html
 from tests.browser.test_page import press, run, seek, start, trace
-from visualizers.comparison import compare
+from visualizers.analysis.comparison import compare
 
 LANES = [
     {"strategy": "greedy"},
@@ -184,11 +184,11 @@ def test_it_works_while_lanes_run(visit):
 
 def test_a_saved_page_compares_the_whole_run_without_a_server(chromium, tmp_path):
     path = tmp_path / "run.html"
-    path.write_text(replay_html(stored.traces(), stored.setup()), "utf-8")
+    path.write_text(replay_html(recorded_runs.traces(), recorded_runs.setup()), "utf-8")
     context = chromium.new_context(offline=True, viewport={"width": 1400, "height": 900})
     page = context.new_page()
     page.goto(path.as_uri())
-    expect(panel(page)).to_contain_text(compare(stored.traces())["sentence"])
+    expect(panel(page)).to_contain_text(compare(recorded_runs.traces())["sentence"])
     expect(panel(page)).to_contain_text("What follows is of the whole run")
     context.close()
 

@@ -17,8 +17,9 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.lane import Lane
-from explorer import alive, container
-from explorer import runs as runs_module
+from explorer import alive
+from explorer.export import run_file
+from explorer.runs import scheduler as runs_module
 from tests.browser.conftest import WAIT
 from tests.browser.test_page import finished, marks, press, ready, seek, start
 from tests.browser.test_traces import choose, saved, section
@@ -211,7 +212,7 @@ def test_what_the_browser_kept_is_there_when_the_app_has_lost_it_too(visit, app)
     )
     name, data = saved(page, "Save")
     assert (
-        name == "a-tale-that-ended.run.json.gz" and container.unpack(data)[0]["prompt"] == "A tale that ended"
+        name == "a-tale-that-ended.run.json.gz" and run_file.unpack(data)[0]["prompt"] == "A tale that ended"
     )
     press(page, "Open")
     expect(status(page)).to_contain_text("Opened again.")
@@ -239,7 +240,7 @@ def test_a_run_that_made_room_for_others_is_saved_opened_again_and_branched(visi
     section(page)
     name, data = saved(page, "Save run")
     page.get_by_role("tab", name="Decode", exact=True).click()
-    traces = container.unpack(data)[1]
+    traces = run_file.unpack(data)[1]
     assert name == "a-tale.run.json.gz"
     assert page.evaluate("decodingExplorer.lanes.map(l => l.count)") == [len(t.steps) for t in traces]
     press(page, "Reopen")
@@ -267,7 +268,7 @@ def test_an_app_at_another_address_is_said_and_the_run_is_saved(visit, app, slow
         "The app was started again with another address: open the address that it printed."
     )
     _, data = saved(page, "Save")
-    assert len(container.unpack(data)[1]) == 2
+    assert len(run_file.unpack(data)[1]) == 2
     page.unroute_all()
     expect(status(page)).to_have_text("Decoding …")
     press(page, "Stop")
@@ -308,7 +309,7 @@ def mortal(app, served, monkeypatch):
             """In this process, as models take long to import; it counts its components as a new one does."""
             from gradio.context import Context
 
-            from explorer.page import build
+            from explorer.page.layout import build
 
             monkeypatch.setattr(Context, "id", 0)
             demo, launch = build(app.runs, app.loader)
@@ -340,7 +341,7 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     expect(status(page)).to_contain_text("The app was started again and no longer has this run. What you see")
     assert drawn(page) == text and loaded == [mortal.address]  # nothing went, and nobody reloaded the page
     name, data = saved(page, "Save")
-    _, traces = container.unpack(data)
+    _, traces = run_file.unpack(data)
     assert name == "once-upon-a-time.run.json.gz" and [len(t.steps) for t in traces] == steps
     assert [committed(t) for t in traces] == [nodes[:few] for nodes, few in zip(text, steps, strict=True)]
     press(page, "Reopen")

@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import expect
 
 from explorer.access import Access, Guard
-from explorer.browser import FLAGS, find
-from explorer.page import build
-from explorer.runs import Runs
-from tests.explorer.scripted import ScriptedLane
-from tests.ready import ready_loader
+from explorer.benchmarks.browser import FLAGS, find
+from explorer.page.layout import build
+from explorer.runs.scheduler import Runs
+from tests.helpers.ready_loader import ready_loader
+from tests.helpers.scripted_lane import ScriptedLane
 
 # All that a page can do with a server it does not belong to; answers what it could read of the answers.
 ATTACK = """async ([app, component]) => {

@@ -1,11 +1,13 @@
-"""The Microscope section: what it shows is what visualizers.microscope finds in the lane's trace."""
+"""The Microscope section: what it shows is what visualizers.analysis.speculation_report finds in the lane's
+trace.
+"""
 
 import pytest
 from playwright.sync_api import expect
 
-from decoders.trace import from_json
+from decoders.trace.trace import from_json
 from tests.browser.test_page import press, trace
-from visualizers.microscope import microscope
+from visualizers.analysis.speculation_report import microscope
 
 LANES = [
     {"strategy": "greedy"},

@@ -6,10 +6,10 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from decoders.models import load
-from explorer import stored
-from tests import tiny
+from decoders.models.loading import load
+from explorer.catalog import recorded_runs
 from tests.browser.test_page import press, ready, trace
+from tests.helpers import tiny_models
 
 SIZES = pytest.mark.parametrize("size", [(1400, 900), (390, 844)], ids=["wide", "phone"])
 
@@ -62,7 +62,7 @@ def chosen(page) -> dict:
 
 @SIZES
 def test_other_models_keep_prompt_and_lanes(visit, tmp_path, size):
-    folder = tiny.save(tmp_path / "other", seed=2, endings=0.0)
+    folder = tiny_models.save(tmp_path / "other", seed=2, endings=0.0)
     page = visit(*size)
     start(page, "the cat", 5)
     page.evaluate(
@@ -92,7 +92,7 @@ def test_other_models_keep_prompt_and_lanes(visit, tmp_path, size):
 
 
 def test_the_status_says_which_models_are_loaded_again(visit, app, tmp_path, monkeypatch):
-    folder = tiny.save(tmp_path / "dropped", seed=2, endings=0.0)
+    folder = tiny_models.save(tmp_path / "dropped", seed=2, endings=0.0)
     page = visit()
     start(page, "the cat", 4)
     choose(page, folder)
@@ -105,7 +105,7 @@ def test_the_status_says_which_models_are_loaded_again(visit, app, tmp_path, mon
         assert go_on.wait(60)
         return load(*given)
 
-    monkeypatch.setattr("decoders.models.load", slow)
+    monkeypatch.setattr("decoders.models.loading.load", slow)
     press(page, "Run")
     expect(page.get_by_role("status").filter(has_text="Loading ")).to_contain_text(f"Loading {folder} …")
     go_on.set()
@@ -114,7 +114,7 @@ def test_the_status_says_which_models_are_loaded_again(visit, app, tmp_path, mon
 
 
 def test_two_pages_decode_with_their_own_models(visit, tmp_path):
-    folder = tiny.save(tmp_path / "other", seed=2, endings=0.0)
+    folder = tiny_models.save(tmp_path / "other", seed=2, endings=0.0)
     ours, theirs = visit(), visit()
     start(ours, "the cat", 4), start(theirs, "the cat", 4)
     choose(ours, folder)
@@ -138,7 +138,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     name_folder(found, "target", "~nosuch")
     expect(found.get_by_role("alert")).to_contain_text("A folder may begin with ~/, your own home")
     expect(found.get_by_role("button", name="Load")).to_be_disabled()
-    name_folder(found, "target", tiny.save(tmp_path))
+    name_folder(found, "target", tiny_models.save(tmp_path))
     found.get_by_label("draft model", exact=True).select_option("llama-tiny-draft")
     expect(found.get_by_role("button", name="Load")).to_be_enabled()
     found.get_by_role("button", name="Load").click()
@@ -153,7 +153,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
 
 
 def test_models_that_a_setup_asks_for_are_not_loaded_by_themselves(visit, app, tmp_path):
-    folder = tiny.save(tmp_path / "asked", endings=0.0)
+    folder = tiny_models.save(tmp_path / "asked", endings=0.0)
     page = visit()
     ready(page)
     page.evaluate("name => decodingExplorer.app.applySetup({prompt: 'hi', models: {target: name}})", folder)
@@ -171,7 +171,7 @@ def test_models_that_a_setup_asks_for_are_not_loaded_by_themselves(visit, app, t
 
 @SIZES
 def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path, size):
-    folder = tiny.save(tmp_path / "talker", chat=True, endings=0.0)
+    folder = tiny_models.save(tmp_path / "talker", chat=True, endings=0.0)
     page = visit(*size)
     start(page, "<b>hi</b>", 3)
     expect(page.get_by_role("checkbox", name="chat")).to_be_hidden()
@@ -198,7 +198,7 @@ def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path, size):
 def test_an_example_brings_its_prompt_and_its_lanes(visit):
     page = visit()
     ready(page)
-    number, example = next((i, e) for i, e in enumerate(stored.prompts()) if "lanes" in e)
+    number, example = next((i, e) for i, e in enumerate(recorded_runs.prompts()) if "lanes" in e)
     picker = page.get_by_label("Example prompts")
     picker.select_option(f"lanes {number}")
     setup = page.evaluate("decodingExplorer.app.setup()")
@@ -207,7 +207,7 @@ def test_an_example_brings_its_prompt_and_its_lanes(visit):
     expect(page.locator(".status-text")).to_contain_text(example["says"])
     picker.select_option("prompt 0")
     after = page.evaluate("decodingExplorer.app.setup()")
-    assert after["prompt"] == stored.prompts()[0]["prompt"] and after["lanes"] == setup["lanes"]
+    assert after["prompt"] == recorded_runs.prompts()[0]["prompt"] and after["lanes"] == setup["lanes"]
 
 
 def test_an_example_and_a_card_ask_for_the_models_that_they_need(visit):

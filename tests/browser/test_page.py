@@ -6,10 +6,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from decoders.trace import from_json
+from decoders.trace.trace import from_json
 from tests.browser.conftest import HOSTILE
-from visualizers.scene import Header
-from visualizers.views import deltas
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import deltas
 
 STATES = {"never reached": "unreached"} | {
     name: name for name in ("accepted", "rejected", "resampled", "bonus")

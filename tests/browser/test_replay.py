@@ -4,11 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.lane import Lane, Limits
-from decoders.models import load
-from explorer import stored
-from explorer.replay import replay_html, show
+from decoders.models.loading import load
+from explorer.catalog import recorded_runs
+from explorer.export.replay_page import replay_html, show
 from tests.browser.conftest import HOSTILE, SCRIPT, WAIT
-from tests.explorer.scripted import ScriptedLane
+from tests.helpers.scripted_lane import ScriptedLane
 
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 MAX_BYTES = 5 * 10**6
@@ -18,7 +18,7 @@ MAX_BYTES = 5 * 10**6
 def saved(tmp_path_factory):
     """The stored run as a file."""
     path = tmp_path_factory.mktemp("saved") / "run.html"
-    path.write_text(replay_html(stored.traces(), stored.setup()), "utf-8")
+    path.write_text(replay_html(recorded_runs.traces(), recorded_runs.setup()), "utf-8")
     return path
 
 
@@ -134,7 +134,7 @@ def test_a_browser_that_cannot_unpack_says_so(chromium, saved):
 def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
     """As a notebook does: the frame's HTML in a page; its scripts run in the sandbox, with no origin."""
     path = tmp_path / "notebook.html"
-    path.write_text(f"<!doctype html><body>{show(stored.traces()[1])._repr_html_()}</body>", "utf-8")
+    path.write_text(f"<!doctype html><body>{show(recorded_runs.traces()[1])._repr_html_()}</body>", "utf-8")
     page = opened(path)
     frame = page.frame_locator("iframe")
     expect(frame.get_by_role("region", name="Lane 1").locator("svg.dp-marks").first).to_be_visible()

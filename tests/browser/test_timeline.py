@@ -3,7 +3,8 @@
 import pytest
 from playwright.sync_api import expect
 
-from decoders.trace import Forward, from_json
+from decoders.trace.events import Forward
+from decoders.trace.trace import from_json
 from tests.browser.test_page import press, trace
 
 TICKS = """() => [...document.querySelectorAll('.dp-texts > g.dp-slides > text')]

@@ -11,7 +11,7 @@ import zlib
 import pytest
 from playwright.sync_api import expect
 
-from explorer import container
+from explorer.export import run_file
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import press, ready, run
 
@@ -47,7 +47,7 @@ def test_a_run_is_saved_and_opened_again(visit, width, height):
     section(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     name, data = saved(page, "Save run")
-    setup, traces = container.unpack(data)
+    setup, traces = run_file.unpack(data)
     assert name.endswith(".run.json.gz") and len(traces) == 2
     texts = page.evaluate("decodingExplorer.lanes.map(l => l.chips.marksAt().map(m => m.text))")
     page.evaluate("decodingExplorer.app.applySetup({prompt: 'x', lanes: [{strategy: 'greedy'}]})")
@@ -78,7 +78,7 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     assert traced["strategy"] == "speculative"
     assert len(traced["steps"]) == page.evaluate("decodingExplorer.lanes[1].count") > 5
     name, data = entry("Save page")
-    assert name.endswith(".lane-2.page.html") and container.unpack(data)[1][0].strategy == "speculative"
+    assert name.endswith(".lane-2.page.html") and run_file.unpack(data)[1][0].strategy == "speculative"
     page.get_by_role("slider", name="Step position").fill("3")
     name, figure = entry("Save figure")
     assert name.endswith(".lane-2.figure.html") and b"after 3 of " in figure
@@ -141,7 +141,7 @@ def test_hostile_tokens_are_text_in_a_picture_and_a_saved_lane(visit):
     assert HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in svg and "<img" not in svg
     section(page)
     _, data = saved(page, "Save run")
-    assert container.unpack(data)[1][0].text() == page.evaluate(
+    assert run_file.unpack(data)[1][0].text() == page.evaluate(
         "decodingExplorer.lanes[0].chips.marksAt().slice(1).map(m => m.text).join('')"
     ).replace("↵", "\n").replace("␣", " ")
     choose(page, "run.json.gz", data)

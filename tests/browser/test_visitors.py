@@ -5,7 +5,7 @@ import time
 import pytest
 
 from decoders.lane import Lane
-from explorer.runs import UNHEARD_SECONDS
+from explorer.runs.scheduler import UNHEARD_SECONDS
 from tests.browser.test_page import press, run, start
 
 ASKED = [

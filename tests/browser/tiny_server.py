@@ -5,10 +5,10 @@ Its lanes are scripted, so that it needs no models and is there within seconds.
 
 import sys
 
-from explorer.loading import Loader
-from explorer.page import build
-from explorer.runs import Runs
-from tests.explorer.scripted import ScriptedLane
+from explorer.page.layout import build
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Runs
+from tests.helpers.scripted_lane import ScriptedLane
 
 WORDS = [f" word{i}".encode() for i in range(300)]
 

@@ -6,15 +6,15 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.heads import Outlook, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME
-from decoders.speculative.duodecoding import sequence_count
-from decoders.speculative.sentences import number
-from decoders.speculative.specbranch import branch_count
-from decoders.tables import TableModel, TableScorer, exact_law
-from decoders.trace import Commit, Forward, Note, Propose, Verdict
-from tests import tiny
-from tests.decoders.lossless import distance, law_of_rounds, random_table, shape_of
-from tests.decoders.test_lossless_exact import PAIRS, SHAPES, pair
-from tests.decoders.test_pearl import VOCABULARY, run, says, told
+from decoders.models.table_model import TableModel, TableScorer, exact_law
+from decoders.speculative.asynchronous.duodecoding import sequence_count
+from decoders.speculative.asynchronous.specbranch import branch_count
+from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
+from decoders.trace.number_format import number
+from tests.decoders.speculative.asynchronous.test_pearl import VOCABULARY, run, says, told
+from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
+from tests.helpers import tiny_models
+from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 
 BRANCHED = {
     "duodecoding": {"budget": 4},
@@ -108,7 +108,7 @@ def test_they_have_the_targets_law_over_several_rounds_with_ends(name):
 
 @pytest.fixture(scope="module")
 def models():
-    return {"target": tiny.make("llama"), "draft": tiny.make("llama", 1)}
+    return {"target": tiny_models.make("llama"), "draft": tiny_models.make("llama", 1)}
 
 
 @every_one
@@ -207,7 +207,7 @@ def test_whatever_the_predictor_expects_the_law_is_the_target_s(fate):
 
 def test_the_predictor_reads_what_the_target_left_where_it_chose_the_newest_token():
     """On a real model: what is noted is what the head says of a forward over the whole text."""
-    target, twin = tiny.make("llama"), tiny.make("llama")
+    target, twin = tiny_models.make("llama"), tiny_models.make("llama")
     torch.manual_seed(0)
     head = target.__dict__["outlook"] = Outlook(Target.of(target.model), of=twin.name).eval()
     both = {"target": target, "draft": twin}

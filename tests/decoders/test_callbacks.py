@@ -4,7 +4,7 @@ import pytest
 
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
-from decoders.tables import TableModel
+from decoders.models.table_model import TableModel
 
 MODEL = TableModel(lambda past: [0.5, 0.5], 2, words=["a", "b"])
 WANTED = {"scorer": "tests", "rollouts": 8}

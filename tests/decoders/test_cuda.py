@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from decoders.distributions import processors
-from tests.decoders.test_distributions import AROUND, VALUES, VOCABULARY
+from decoders.logits.distributions import processors
+from tests.decoders.logits.test_distributions import AROUND, VALUES, VOCABULARY
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

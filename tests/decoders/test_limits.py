@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from decoders import pieces, trace
 from decoders.callbacks import Callbacks
+from decoders.engine import pieces
 from decoders.lane import Lane, Limits
-from decoders.trace import Forward
-from explorer.slices import Sliced
+from decoders.trace import trace
+from decoders.trace.events import Forward
+from explorer.runs.slices import Sliced
 from tests.laws.test_laws import told
 
 PROMPT = [40, 41, 42, 40, 41]
@@ -50,7 +51,7 @@ def alike(one: object, other: object) -> bool:
 
 @pytest.mark.parametrize("name", SLICED)
 def test_lanes_that_take_turns_at_every_verb_tell_what_they_tell_alone(name, target_for, tiny_model):
-    from explorer import slices
+    from explorer.runs import slices
 
     models = {"target": target_for(name), "draft": tiny_model("llama", 1)}
 

@@ -3,12 +3,14 @@
 import pytest
 import torch
 
-from decoders import model_defaults, models
+from decoders import model_defaults
 from decoders.lane import Lane, Limits
 from decoders.model_defaults import settings_of
-from decoders.tables import TableModel
-from decoders.trace import Note, from_json
-from tests import tiny
+from decoders.models import loading
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Note
+from decoders.trace.trace import from_json
+from tests.helpers import tiny_models
 
 QWEN = {"repetition_penalty": 1.3, "temperature": 0.7, "top_p": 0.8, "top_k": 20}  # as Qwen2.5
 PROMPT = [40, 41, 42, 40, 41]
@@ -32,7 +34,7 @@ EQUAL = {  # strategies that write what `generate` or greedy decoding writes, an
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A model saved with such a generation config."""
-    made, where = tiny.make("llama", seed=3), tmp_path_factory.mktemp("qwen")
+    made, where = tiny_models.make("llama", seed=3), tmp_path_factory.mktemp("qwen")
     made.model.generation_config.update(**QWEN, do_sample=True, bad_words_ids=[[7], [40, 41]])
     made.model.save_pretrained(where)
     made.tokenizer.save_pretrained(where)
@@ -41,18 +43,18 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def target(folder):
-    return models.load(str(folder), "cpu")
+    return loading.load(str(folder), "cpu")
 
 
 def run(strategy, target, parameters=None, new_tokens=14):
-    both = {"target": target, "draft": tiny.make("llama", seed=1)}
+    both = {"target": target, "draft": tiny_models.make("llama", seed=1)}
     return Lane(strategy, PROMPT, both, parameters, limits=Limits(max_new_tokens=new_tokens)).run()
 
 
 def generated(target, new_tokens=14, **asked) -> list[int]:
     ids = torch.tensor([PROMPT])
     asked = {"do_sample": False, "max_new_tokens": new_tokens, "attention_mask": torch.ones_like(ids)} | asked
-    return tiny.cut(target.model.generate(ids, **asked)[0, len(PROMPT) :].tolist(), target)
+    return tiny_models.cut(target.model.generate(ids, **asked)[0, len(PROMPT) :].tolist(), target)
 
 
 @pytest.mark.parametrize("strategy", EQUAL)
@@ -105,7 +107,7 @@ def test_strategies_that_read_the_raw_model_say_so(target):
 
 
 def test_a_model_without_settings_changes_nothing():
-    model = tiny.make("llama", seed=3)
+    model = tiny_models.make("llama", seed=3)
     trace = run("greedy", model)
     assert model.generation == {} and trace.steps[0].of(Note) == []
     assert "model_defaults" not in trace.to_json() and trace.badge == "equal to generate"

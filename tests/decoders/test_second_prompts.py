@@ -5,12 +5,12 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
+from decoders.models.table_model import TableModel
 from decoders.registry import get
-from decoders.sampling import instructive
-from decoders.sampling.places import first_part, last_part
-from decoders.tables import TableModel
-from decoders.trace import Distribution, Forward, Note, Score
-from tests import tiny
+from decoders.sampling.contrastive import instructive
+from decoders.sampling.contrastive.prompt_split import first_part, last_part
+from decoders.trace.events import Distribution, Forward, Note, Score
+from tests.helpers import tiny_models
 
 STORY = "Mia has a red hat.\nTom has a dog.\nThe hat is"
 
@@ -50,14 +50,14 @@ def reads(name, model, text, parameters=None) -> str:
 @pytest.mark.parametrize("negative", ["", "a dog"])
 def test_guidance_is_generates(model, prompt, scale, negative):
     ids = {"negative_prompt_ids": torch.tensor([model.encode(negative)])} if negative else {}
-    want = tiny.generate(model, prompt, guidance_scale=scale, max_new_tokens=12, **ids)
+    want = tiny_models.generate(model, prompt, guidance_scale=scale, max_new_tokens=12, **ids)
     found = trace("guidance", model, prompt, {"guidance_scale": scale, "negative_prompt": negative})
     assert found.output() == want
 
 
 def test_guidance_comes_before_penalties_as_in_generate(model, prompt):
     shaped = {"repetition_penalty": 0.3, "no_repeat_ngram_size": 2}
-    want = tiny.generate(model, prompt, guidance_scale=2.0, max_new_tokens=12, **shaped)
+    want = tiny_models.generate(model, prompt, guidance_scale=2.0, max_new_tokens=12, **shaped)
     assert trace("guidance", model, prompt, {"guidance_scale": 2.0, **shaped}).output() == want
     assert want != trace("guidance", model, prompt, {"guidance_scale": 2.0}).output()
 

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.models import load
-from decoders.names import DRAFT, TARGET
-from decoders.trace import Verdict
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.loading import load
+from decoders.trace.events import Verdict
 
 BEGINNINGS = (
     "Once upon a time, there was a little girl named Lily.",

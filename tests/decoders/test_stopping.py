@@ -3,17 +3,17 @@
 import pytest
 import torch
 
-from decoders import models
 from decoders.lane import Lane, Limits
+from decoders.models import loading
 from decoders.stopping import stop_strings_of
-from tests import tiny
+from tests.helpers import tiny_models
 
 PROMPT = [40, 41, 42, 40, 41]
 
 
 @pytest.fixture(scope="module")
 def model():
-    return tiny.make("llama", seed=3)
+    return tiny_models.make("llama", seed=3)
 
 
 def run(model, strategy="greedy", new_tokens=20, **parameters):
@@ -30,7 +30,7 @@ def generated(model, new_tokens=20, **asked) -> list[int]:
 @pytest.mark.parametrize("strategy, asked", [("greedy", {}), ("beam", {"num_beams": 3})])
 @pytest.mark.parametrize("at", [0, 9, 14])
 def test_a_stop_string_ends_the_text_with_the_token_that_it_ends_in(strategy, asked, at):
-    shipped = models.load("llama-tiny", "cpu")
+    shipped = loading.load("llama-tiny", "cpu")
     prompt = shipped.encode("Once upon a time there was")
     whole = Lane(strategy, prompt, {"target": shipped}, asked, limits=Limits(16)).run()
     stop = (" was" + whole.text())[
@@ -43,7 +43,7 @@ def test_a_stop_string_ends_the_text_with_the_token_that_it_ends_in(strategy, as
         ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=16, stop_strings=[stop],
         tokenizer=shipped.tokenizer, **asked,
     )  # fmt: skip
-    assert trace.output() == tiny.cut(made[0, len(prompt) :].tolist(), shipped)
+    assert trace.output() == tiny_models.cut(made[0, len(prompt) :].tolist(), shipped)
     if strategy == "greedy":
         assert trace.ended == "The model wrote a stop string."
         assert len(trace.output()) < len(whole.output())
@@ -77,7 +77,7 @@ def test_the_forced_end_and_the_shortest_length_are_those_of_generate(model, str
     for more in ({"forced_eos_token_id": 258}, {"min_length": 12}, {"renormalize_logits": True}):
         typed = {k: f"#{v}" if k.startswith("forced") else v for k, v in more.items()}
         trace = run(model, strategy, 9, **asked, **typed)
-        assert trace.output() == tiny.cut(generated(model, 9, **asked, **more), model)
+        assert trace.output() == tiny_models.cut(generated(model, 9, **asked, **more), model)
         assert "forced_eos_token_id" not in more or trace.output()[-1] == 258
 
 

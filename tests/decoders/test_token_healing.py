@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from decoders import begin, token_healing
+from decoders import token_healing
 from decoders.lane import Lane, Limits
-from decoders.models import load
-from decoders.names import DRAFT, TARGET
-from decoders.trace import Forward, Note, Propose
-from explorer.summary import before_text
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.models.loading import load
+from decoders.trace import given_tokens
+from decoders.trace.events import Forward, Note, Propose
+from explorer.runs.run_summary import before_text
 
 PROMPTS = [
     "Once upon a time there was a little gir",
@@ -100,7 +101,7 @@ def test_a_lane_that_branched_off_begins_with_the_healed_token_and_heals_nothing
     ids, start = models["target"].encode(PROMPTS[0]), {"tokens": trace.output()[:3], "forced": [2]}
     again = Lane("greedy", ids, models, {"token_healing": True}, limits=Limits(8), begin=start).run()
     assert again.prompt == trace.prompt and again.output() == trace.output()
-    assert begin.of(again) == start
+    assert given_tokens.of(again) == start
 
 
 def test_special_tokens_and_prompts_of_one_token_are_left_alone(models):

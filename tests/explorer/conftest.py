@@ -4,10 +4,10 @@ import importlib
 
 import pytest
 
-from explorer.lanes import lane_maker
-from explorer.runs import Runs
-from explorer.shipped import script
-from tests.ready import ready_loader
+from explorer.runs.lane_factory import lane_maker
+from explorer.runs.scheduler import Runs
+from explorer.training.data.corpus import END, STORY_MIX
+from tests.helpers.ready_loader import ready_loader
 
 
 @pytest.fixture
@@ -87,9 +87,8 @@ def corpus(tmp_path_factory):
     """A folder with a few made stories in every file that is read."""
     folder = tmp_path_factory.mktemp("corpus")
     (folder / "stories").mkdir()
-    made = script("corpus")
-    for name in made.STORY_MIX:
+    for name in STORY_MIX:
         acts = "It was glad. It ran. It sat. It ate. It slept. Then it woke."
         told = [f"{name} {n} had a cat. {acts}" for n in range(3)]
-        (folder / "stories" / f"{name}.txt").write_text(f"\n{made.END}\n".join(told), "utf-8")
+        (folder / "stories" / f"{name}.txt").write_text(f"\n{END}\n".join(told), "utf-8")
     return folder

@@ -19,10 +19,10 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 import app
 from explorer.access import Access, Guard
-from explorer.page import build
-from explorer.runs import Runs
-from tests.explorer.scripted import ScriptedLane
-from tests.ready import ready_loader
+from explorer.page.layout import build
+from explorer.runs.scheduler import Runs
+from tests.helpers.ready_loader import ready_loader
+from tests.helpers.scripted_lane import ScriptedLane
 
 TOKEN = "open-sesame"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}

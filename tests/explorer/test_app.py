@@ -13,15 +13,17 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 import app
-from decoders.names import shipped
-from explorer import assets, model_calls, stored
-from explorer.lanes import lane_maker
-from explorer.loading import Loader
-from explorer.page import first_data, server_functions
-from explorer.runs import Runs
-from tests import tiny
-from tests.explorer.asking import ask
-from tests.explorer.scripted import ScriptedLane
+from decoders.models.catalog import shipped
+from explorer.catalog import recorded_runs
+from explorer.page import models as model_calls
+from explorer.page import serve
+from explorer.page.layout import first_data, server_functions
+from explorer.runs.lane_factory import lane_maker
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Runs
+from tests.helpers import tiny_models
+from tests.helpers.scripted_lane import ScriptedLane
+from tests.helpers.server_calls import ask
 
 ROOT = Path(app.__file__).parent
 
@@ -126,7 +128,7 @@ def test_models_that_cannot_be_loaded_are_a_sentence_for_every_run(tmp_path):
 
 def test_a_lane_that_cannot_be_made_closes_the_others_and_names_itself():
     loader = Loader("tiny", None)
-    loader.models, loader.state = {"target": tiny.make(endings=0.0)}, "ready"
+    loader.models, loader.state = {"target": tiny_models.make(endings=0.0)}, "ready"
     loader.done.set()
     lane = {"strategy": "greedy", "parameters": {}, "seed": 0}
     request = {"prompt": "Once", "max_new_tokens": 4, "lanes": [lane, {**lane, "strategy": "speculative"}]}
@@ -137,13 +139,13 @@ def test_a_lane_that_cannot_be_made_closes_the_others_and_names_itself():
 
 
 def test_the_stored_run_is_real_and_whole():
-    setup, traces = stored.setup(), stored.traces()
+    setup, traces = recorded_runs.setup(), recorded_runs.traces()
     assert [t.strategy for t in traces] == [lane["strategy"] for lane in setup["lanes"]] and len(traces) == 2
     for trace in traces:
         assert trace.ended and len(trace.output()) == setup["max_new_tokens"] and trace.costs.seconds > 0
         assert b"".join(trace.vocabulary[t] for t in trace.prompt).decode() == setup["prompt"]
     assert {d["name"] for d in setup["declarations"]} == {t.strategy for t in traces}
-    assert all(p["title"] and p["prompt"] for p in stored.prompts())
+    assert all(p["title"] and p["prompt"] for p in recorded_runs.prompts())
 
 
 @pytest.fixture
@@ -156,9 +158,9 @@ def served():
     routes = [
         Route("/", lambda request: HTMLResponse(page)),
         Route("/other", lambda request: PlainTextResponse("<head><gradio-app")),
-        *assets.routes(),
+        *serve.routes(),
     ]
-    return TestClient(Starlette(routes=routes, middleware=assets.middleware(first)))
+    return TestClient(Starlette(routes=routes, middleware=serve.middleware(first)))
 
 
 def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
@@ -175,13 +177,13 @@ def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
 
 def test_every_file_of_the_page_is_served_and_no_other(served):
     for address in served.get("/").text.split('"'):
-        if address.startswith(assets.PREFIX):
+        if address.startswith(serve.PREFIX):
             answer = served.get("/" + address)
             assert answer.status_code == 200 and len(answer.content) > 100
             assert "immutable" in answer.headers["cache-control"]
     for name in ("app-py", "..%2f..%2fapp.py", "palette-json", "style.css"):
-        assert served.get(f"/{assets.PREFIX}/{name}").status_code == 404
-    assert served.get("/").text.count(assets.PREFIX) > 12
+        assert served.get(f"/{serve.PREFIX}/{name}").status_code == 404
+    assert served.get("/").text.count(serve.PREFIX) > 12
 
 
 def test_a_call_with_nonsense_is_answered_with_a_sentence():

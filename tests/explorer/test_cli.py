@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from decoders import names, registry, trace
-from explorer import cli, container, papers, shipped
+from decoders import registry
+from decoders.models import catalog
+from decoders.trace import trace
+from explorer import cli, shipped
+from explorer.catalog import papers
 from explorer.experiments import experiments
+from explorer.export import run_file
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,7 +62,7 @@ def test_papers_knows_all_and_says_what_is_missing(capsys):
 def test_models_lists_what_is_shipped_with_its_facts(capsys):
     listed = json.loads(call(capsys, "models", "--json"))
     text = call(capsys, "models")
-    assert set(names.shipped()) <= {m["name"] for m in listed}
+    assert set(catalog.shipped()) <= {m["name"] for m in listed}
     for model in listed:
         folder = ROOT / "assets" / "models" / model["name"]
         own = model.get("trained_parameters", model["parameters"])  # an adapter has its base's beside it
@@ -70,8 +74,7 @@ def test_models_lists_what_is_shipped_with_its_facts(capsys):
 def test_train_runs_the_recipe_of_that_name(capsys, monkeypatch, tmp_path):
     """With both ways to write a name; the recipe gets the folders and the budget."""
     (tmp_path / "stories").mkdir()
-    monkeypatch.setattr(sys, "path", [str(shipped.RECIPES), *sys.path])
-    recipe = importlib.import_module("llama_tiny_draft")
+    recipe = importlib.import_module("explorer.training.recipes.llama_tiny_draft")
     got = []
     monkeypatch.setattr(recipe, "main", got.append)
     for name in ("llama-tiny-draft", "llama_tiny_draft"):
@@ -213,7 +216,7 @@ def test_compare_writes_a_page_that_holds_every_lane(capsys, tmp_path):
     assert [lane["strategy"] for lane in printed["lanes"]] == ["beam", "greedy"]
     assert printed["lanes"][0]["parameters"]["num_beams"] == 2
     assert all(lane["totals"]["new_tokens"] == 4 for lane in printed["lanes"])
-    setup, traces = container.unpack(out.read_bytes())
+    setup, traces = run_file.unpack(out.read_bytes())
     assert setup["prompt"] == "Once upon a time" and setup["max_new_tokens"] == 4
     assert [t.output() for t in traces] == [lane["output_tokens"] for lane in printed["lanes"]]
     assert [lane["seed"] for lane in setup["lanes"]] == [3, 3]
@@ -224,11 +227,11 @@ def test_compare_prints_each_lane_and_saves_data_by_the_name(capsys, tmp_path):
     prompt = ["--prompt", "Hi", "--max-new-tokens", "2", "--out", str(out)]
     text = call(capsys, "compare", "--strategy", "greedy", "--strategy", "sample", *prompt)
     assert "1. Greedy" in text and "2. Sampling" in text and text.count("target forwards") == 2
-    assert len(container.unpack(out.read_bytes())[1]) == 2
+    assert len(run_file.unpack(out.read_bytes())[1]) == 2
     call(
         capsys, "run", "--set", "num_beams=2", "--strategy", "beam", *prompt[:-1], str(tmp_path / "one.html")
     )
-    _, (one,) = container.unpack((tmp_path / "one.html").read_bytes())
+    _, (one,) = run_file.unpack((tmp_path / "one.html").read_bytes())
     assert one.parameters["num_beams"] == 2
 
 

@@ -1,11 +1,11 @@
 """The page and the summary are told which of the model's own generation settings a lane used."""
 
 from decoders.lane import Lane, Limits
-from decoders.tables import TableModel
-from decoders.trace import Distribution
-from explorer.record import Record, Run, answer
-from explorer.summary import summary
-from visualizers import offers
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Distribution
+from explorer.runs.run_state import Record, Run, answer
+from explorer.runs.run_summary import summary
+from visualizers.analysis import distribution_stages
 
 
 def finished(generation: dict):
@@ -31,4 +31,4 @@ def test_what_the_processors_left_is_called_by_the_models_setting():
     trace = finished({"repetition_penalty": 1.5})
     left = [e for e in trace.steps[0].of(Distribution) if e.view == "processed"]
     assert len(left) == 1
-    assert offers.title(left[0], trace.shaping, each=False) == "repetition_penalty 1.5"
+    assert distribution_stages.title(left[0], trace.shaping, each=False) == "repetition_penalty 1.5"

@@ -8,12 +8,12 @@ import gradio as gr
 import pytest
 
 from decoders.registry import strategies
+from explorer.catalog.papers import papers
 from explorer.experiments import stored
-from explorer.papers import papers
+from explorer.page.tabs import experiments as experiments_tab
+from explorer.page.tabs.events import inputs
+from explorer.page.tabs.methods import EVERY, NOTHING, found
 from explorer.schema import Malformed, read
-from explorer.tabs import experiments as experiments_tab
-from explorer.tabs.events import inputs
-from explorer.tabs.methods import EVERY, NOTHING, found
 
 
 def test_methods_and_papers_are_found_by_words_and_family():
@@ -77,6 +77,6 @@ def test_markdown_and_markup_in_words_are_shown_as_they_are():
 
 
 def test_figures_are_loaded_when_one_is_looked_at_and_not_before():
-    code = "import explorer.page, sys; print('visualizers.figures' in sys.modules)"
+    code = "import explorer.page.layout, sys; print('visualizers.figures' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip().endswith("False")

@@ -13,13 +13,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders import events, registry, trace
+from decoders import registry
 from decoders.chooser import Random
+from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
-from decoders.models import LoadedModel
-from decoders.sequences import SequenceEngine
-from decoders.trace import Commit, Distribution, Forward, Note, Propose, Verdict
-from tests import tiny
+from decoders.models.loading import LoadedModel
+from decoders.trace import events, trace
+from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
+from tests.helpers import tiny_models
 from tests.laws.extremes import extremes
 
 STRATEGIES = list(registry.strategies())
@@ -247,10 +248,10 @@ def test_the_limit_of_new_tokens_is_exact(name, endless, new_tokens):
 
 @every_case
 def test_the_models_context_is_filled_to_the_last_token_and_no_further(name, endless):
-    prompt = [i % 250 for i in range(tiny.CONTEXT - 3)]
+    prompt = [i % 250 for i in range(tiny_models.CONTEXT - 3)]
     found = start(name, endless, prompt, new_tokens=30).run()
     assert len(found.output()) == 3
-    assert found.ended == f"The model's context of {tiny.CONTEXT} tokens is full."
+    assert found.ended == f"The model's context of {tiny_models.CONTEXT} tokens is full."
 
 
 @every_case
@@ -315,7 +316,7 @@ def test_a_lossless_badge_is_true(name, models):
         assert len(outputs) == 1
     if badge == "lossless: equal to greedy":
         for prompt in PROMPTS:
-            want = tiny.generate(models["target"], list(prompt), max_new_tokens=15)
+            want = tiny_models.generate(models["target"], list(prompt), max_new_tokens=15)
             assert start(name, models, prompt, new_tokens=15).run().output() == want
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.trace import STATUSES, Commit, Propose, Score, Step, Verdict
-from tests.visualizers.folding import PLACE
-from visualizers.scene import Header
-from visualizers.views import build
+from decoders.trace.events import STATUSES, Commit, Propose, Score, Step, Verdict
+from tests.helpers.view_folding import PLACE
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import build
 
 MAYBE = st.one_of(st.none(), st.floats(0, 1))
 SOURCES = ("target", "draft", "prompt", "guess")

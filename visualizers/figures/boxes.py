@@ -1,4 +1,4 @@
-"""Cells, bars, bands and step areas as Plotly traces; the looks are those of assets/player."""
+"""Cells, bars, bands and step areas as Plotly traces; the looks are those of assets/web/player."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import Room, alike, box, kind_of, lines, unseen, words
-from visualizers.scene import Op, fit
+from visualizers.scene.marks import Op, fit
 
 CLEAR = "rgba(0,0,0,0)"
 

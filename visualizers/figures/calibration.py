@@ -1,12 +1,13 @@
 """Charts of what was to be expected of a draft, and of whether it can be believed.
 
-Takes what `visualizers.microscope.microscope` gives; knows nothing of traces. Every function draws a chart
-that says so where nothing was drafted, and raises ValueError with one sentence for an unknown look.
+Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
+draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
+look.
 """
 
 import plotly.graph_objects as go
 
-from visualizers.costs import share
+from visualizers.analysis.cost_summary import share
 from visualizers.figures.charts import across, chart, dotted, hover, lane_line, nothing, upwards
 from visualizers.figures.theme import theme
 

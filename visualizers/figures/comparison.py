@@ -1,7 +1,8 @@
 """Charts of a comparison of lanes: tokens and likelihood against cost, entropies, acceptance, agreement.
 
-Takes what `visualizers.comparison.compare` gives; knows nothing of traces. Lanes are told apart by dash and
-marker; in every chart a click on a name in the legend hides that lane, a double click shows it alone.
+Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces. Lanes are told apart by
+dash and marker; in every chart a click on a name in the legend hides that lane, a double click shows it
+alone.
 """
 
 import bisect
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 import plotly.graph_objects as go
 
-from visualizers.costs import share
+from visualizers.analysis.cost_summary import share
 from visualizers.figures.charts import (
     NAME,
     chart,

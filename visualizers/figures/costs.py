@@ -1,6 +1,7 @@
 """The chart of one cost of several lanes, such as target forwards or tokens a second.
 
-Takes what `visualizers.comparison.compare` gives, of which it reads the table; knows nothing of traces.
+Takes what `visualizers.analysis.comparison.compare` gives, of which it reads the table; knows nothing of
+traces.
 """
 
 import plotly.graph_objects as go

@@ -1,6 +1,6 @@
 """The chart of how far the texts of lanes agree: any two of them, up to their first difference.
 
-Takes what `visualizers.comparison.compare` gives; knows nothing of traces.
+Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of traces.
 """
 
 import plotly.graph_objects as go

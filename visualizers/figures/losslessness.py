@@ -1,6 +1,6 @@
 """The chart of the live proof: how far what was counted lies from the target's distribution.
 
-Takes what `decoders.proof.Proof.state` gives; knows nothing of lanes or models.
+Takes what `decoders.speculative.losslessness.Proof.state` gives; knows nothing of lanes or models.
 """
 
 import plotly.graph_objects as go

@@ -7,7 +7,7 @@ from visualizers.figures.strokes import arcs, guides, hooks, labels, paths, stem
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import Room
 from visualizers.figures.trees import edges, nodes, ticks
-from visualizers.scene import Op
+from visualizers.scene.marks import Op
 
 DRAWERS = {  # in the order in which they are drawn
     "band": bands, "step": areas, "bar": bars, "stem": stems, "guide": guides, "cell": cells, "arc": arcs,

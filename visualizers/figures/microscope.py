@@ -1,12 +1,15 @@
 """Charts of the microscope: where the drafts of one speculative lane were accepted, and where wasted.
 
-Takes what `visualizers.microscope.microscope` gives; knows nothing of traces. Every function draws a chart
-that says so where nothing was drafted, and raises ValueError with one sentence for an unknown look.
+Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
+draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
+look.
 """
 
 import plotly.graph_objects as go
 
-from visualizers.costs import share
+from visualizers.analysis.cost_summary import share
+from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, BESIDE, OPEN, PRUNED, REJECTED
+from visualizers.analysis.speculation_report import FATES, RECENT
 from visualizers.figures.charts import (
     across,
     bar_look,
@@ -23,8 +26,6 @@ from visualizers.figures.charts import (
     whole,
 )
 from visualizers.figures.theme import theme
-from visualizers.lane_facts import ACCEPTED, BEHIND, BESIDE, OPEN, PRUNED, REJECTED
-from visualizers.microscope import FATES, RECENT
 
 NO_SHARES = "This lane was imported without the tokens that were rejected: shares by token would mislead."
 OWN = {"resampled": ", then the target's own token", "bonus": " and one more of the target's own"}

@@ -1,13 +1,14 @@
 """Charts of lanes on another machine, by the roofline model: all numbers are derived.
 
-Takes what `visualizers.other_machine.other_machine` gives of each lane, with what the lane is called in its
-`lane`, and figures of a device and of models; knows nothing of traces.
+Takes what `visualizers.analysis.roofline.other_machine` gives of each lane, with what the lane is called in
+its `lane`, and figures of a device and of models; knows nothing of traces.
 """
 
 import math
 
 import plotly.graph_objects as go
 
+from visualizers.analysis.roofline import Device, Size, checked, forward_work, ridge, sentence
 from visualizers.figures.charts import (
     chart,
     counted,
@@ -19,7 +20,6 @@ from visualizers.figures.charts import (
     significant,
 )
 from visualizers.figures.theme import theme
-from visualizers.other_machine import Device, Size, checked, forward_work, ridge, sentence
 
 NONE = "There is no lane yet."
 MOST = 4096  # tokens in a forward that the roofline shows at least

@@ -1,4 +1,6 @@
-"""Symbols, arcs, hooks, paths, lines and labels as Plotly traces; the looks are those of assets/player."""
+"""Symbols, arcs, hooks, paths, lines and labels as Plotly traces; the looks are those of
+assets/web/player.
+"""
 
 import math
 from collections.abc import Iterator
@@ -7,7 +9,7 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import MONO, SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
-from visualizers.scene import Op
+from visualizers.scene.marks import Op
 
 GLYPHS = {
     "dot": "circle", "diamond": "diamond-open", "triangle": "triangle-down", "ring": "circle-open",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from visualizers.figures.theme import MONO
-from visualizers.scene import Op
+from visualizers.scene.marks import Op
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Nodes, edges and dropped candidates as Plotly traces; the looks are those of assets/player/trees.js."""
+"""Nodes, edges and dropped candidates as Plotly traces; the looks are those of assets/web/player/trees.js."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from visualizers.figures.theme import SANS, Theme
 from visualizers.figures.traces import Room, alike, kind_of, lines, points, unseen, words
-from visualizers.scene import Op, fit
+from visualizers.scene.marks import Op, fit
 
 SYMBOLS = {  # of a node: symbol and size in pixels, by state
     "prompt": ("circle", 5), "unreached": ("circle-open", 6), "pruned": ("circle", 4),

@@ -1,7 +1,7 @@
 """Charts of drafts of other shapes: tokens a round and speed by the length of a chain.
 
-Takes what `visualizers.what_if.what_if` gives; knows nothing of traces. Both functions draw a chart that says
-so where nothing is known, and raise ValueError with one sentence for an unknown look.
+Takes what `visualizers.analysis.draft_what_if.what_if` gives; knows nothing of traces. Both functions draw a
+chart that says so where nothing is known, and raise ValueError with one sentence for an unknown look.
 """
 
 import plotly.graph_objects as go

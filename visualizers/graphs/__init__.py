@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import networkx as nx
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from visualizers.graphs.export import save
 from visualizers.graphs.lattice import lattice
 from visualizers.graphs.links import CriticalPath, attention, critical_path, dependencies

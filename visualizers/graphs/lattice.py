@@ -5,7 +5,7 @@ Knows events and the token tree, no strategy.
 
 import networkx as nx
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import search
 
 END = "finished"

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from decoders.trace import Cell, Depend, Step, Trace
+from decoders.trace.events import Cell, Depend, Step
+from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
-from visualizers.scene import Header
+from visualizers.scene.marks import Header
 
 
 def attention(trace: Trace, steps: int | None = None) -> nx.DiGraph:

@@ -5,8 +5,9 @@ Knows events, no strategy and no picture.
 
 import networkx as nx
 
-from decoders.trace import Commit, Distribution, Propose, Score, Step, Trace, Verdict
-from visualizers.scene import Header
+from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
+from decoders.trace.trace import Trace
+from visualizers.scene.marks import Header
 
 PROMPT, OPEN = "prompt", "no verdict"
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 import networkx as nx
 
-from decoders.trace import Trace
+from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
 
 LONGEST_LOOP = 12  # tokens in a loop that is looked for

@@ -5,10 +5,14 @@ import functools
 import plotly.graph_objects as go
 
 from decoders.lane import Lane, Limits
-from decoders.proof import Proof
-from decoders.trace import Trace
-from tests.visualizers.test_what_if import models
-from visualizers.comparison import compare
+from decoders.speculative.losslessness import Proof
+from decoders.trace.trace import Trace
+from tests.visualizers.analysis.test_draft_what_if import models
+from visualizers.analysis.comparison import compare
+from visualizers.analysis.draft_what_if import what_if as recomputed
+from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, sentence
+from visualizers.analysis.roofline import other_machine as elsewhere
+from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import (
     calibration,
     comparison,
@@ -20,10 +24,6 @@ from visualizers.figures import (
     other_machine,
     what_if,
 )
-from visualizers.microscope import microscope as looked_at
-from visualizers.other_machine import DEVICES, DRAFT, TARGET, sentence
-from visualizers.other_machine import other_machine as elsewhere
-from visualizers.what_if import what_if as recomputed
 
 LANES = {
     "greedy": {}, "speculative": {"num_assistant_tokens": 3, "temperature": 1.0},

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from tests.visualizers.figures.charts_of import LOSSES, analyses, charts, read, traces
-from visualizers.comparison import compare
+from visualizers.analysis.comparison import compare
+from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import (
     calibration,
     caption,
@@ -21,7 +22,6 @@ from visualizers.figures import (
 )
 from visualizers.figures.charts import HEIGHT, LINE, REST, hover, number, significant
 from visualizers.figures.theme import PALETTE, theme
-from visualizers.microscope import microscope as looked_at
 
 COLOUR = re.compile(r"#[0-9A-Fa-f]{6}\b")
 

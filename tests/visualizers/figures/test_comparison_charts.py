@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.visualizers.analysis.test_comparison import CAT, DOG, STOP, THE, drafting, lane
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
-from tests.visualizers.test_comparison import CAT, DOG, STOP, THE, drafting, lane
-from visualizers.comparison import compare
+from visualizers.analysis.comparison import compare
 from visualizers.figures import caption, comparison, costs, first_differences
 
 

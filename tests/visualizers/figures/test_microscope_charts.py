@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.visualizers.analysis.test_speculation_report import chain, tree
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
-from tests.visualizers.test_microscope import chain, tree
+from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import calibration, caption, microscope
 from visualizers.figures.theme import theme
-from visualizers.microscope import microscope as looked_at
 
 
 def by_state(figure) -> dict:

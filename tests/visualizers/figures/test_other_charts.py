@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.visualizers.figures.charts_of import DEVICE, LOSSES, analyses, lanes, read
+from visualizers.analysis.roofline import DRAFT, TARGET, Device, Size, forward_work, ridge
 from visualizers.figures import caption, losses, losslessness, other_machine, what_if
-from visualizers.other_machine import DRAFT, TARGET, Device, Size, forward_work, ridge
 
 MODELS = Path(__file__).resolve().parents[3] / "assets" / "models"
 

@@ -7,8 +7,8 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
-from decoders.trace import Trace
-from tests import tiny
+from decoders.trace.trace import Trace
+from tests.helpers import tiny_models
 from visualizers.figures import page, save
 from visualizers.figures.marks import DRAWERS
 from visualizers.figures.scene_figure import figure, picture
@@ -29,7 +29,7 @@ PLACE = {  # kind -> where a figure's point of a mark lies
 
 @pytest.fixture(scope="module")
 def traces() -> dict[str, Trace]:
-    models = {"target": tiny.make(), "draft": tiny.make(seed=1)}
+    models = {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
     return {
         name: Lane(name, [40, 41, 42, 40, 41], models, given, 0, Limits(10)).run()
         for name, given in WRITTEN.items()

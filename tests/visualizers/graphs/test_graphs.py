@@ -8,11 +8,12 @@ import networkx as nx
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.tables import TableModel
-from decoders.trace import Cell, Depend, Note, Propose, Step, Trace, Verdict
-from tests import tiny
-from tests.decoders.lossless import random_table
-from tests.decoders.test_lattice import model as words_model
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Cell, Depend, Note, Propose, Step, Verdict
+from decoders.trace.trace import Trace
+from tests.decoders.search.best_first.test_lattice import model as words_model
+from tests.helpers import tiny_models
+from tests.helpers.losslessness import random_table
 from visualizers.graphs import KINDS, critical_path, loops
 from visualizers.graphs.export import FORMATS, save
 from visualizers.graphs.walk import loop_of
@@ -22,7 +23,7 @@ PROMPT = [40, 41, 42, 40, 41]
 
 @pytest.fixture(scope="module")
 def models() -> dict:
-    return {"target": tiny.make(), "draft": tiny.make(seed=1)}
+    return {"target": tiny_models.make(), "draft": tiny_models.make(seed=1)}
 
 
 def decoded(models: dict, strategy: str, prompt=PROMPT, new_tokens: int = 12, **parameters) -> Trace:

@@ -1,0 +1,72 @@
+// What all parts of the page share: elements, buttons, and where a part says that it belongs to the page. Knows nothing of
+// runs, lanes or strategies.
+//
+// A part is a file in this folder that calls `page.addPart((app) => ...)`; it is built once, after the bars and the first lanes.
+// It may add a section beside the lanes with `app.addSection`, put an element below them (`app.below`), listen with `app.on`,
+// and ask the server with `page.call`, or `page.patient` where the question can wait for the network. What is emitted: "run"
+// (another run is shown), "data" (rows came), "shown" (the slider stands elsewhere), "lanes" (lanes came, went or changed),
+// "state", "theme", "models", "kept" (more of the trace is here), "wish" (a button waits for the app), "lost" (the app has the
+// run no more). In a saved page `app.data.saved` is true: there is no server (assets/web/replay/offline.js answers for it), so a part
+// that cannot do without one adds nothing.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+
+  // An element: h("button", {class: "x", onclick: f, "aria-label": "Run"}, "Run"). Text is always text, never markup.
+  page.h = function (tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (name === "value" || name === "checked" || name === "disabled" || name === "hidden") element[name] = value;
+      else if (value !== null && value !== undefined) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  };
+
+  // A row of buttons of which one is pressed; options: [value, text, title].
+  page.choice = function (label, options, current, pick) {
+    const buttons = options.map(([value, text, title]) =>
+      page.h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
+    function select(value, told) {
+      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
+      if (told) pick(value);
+    }
+    return { element: page.h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
+  };
+
+  // A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
+  page.rove = function (row, selector, reach) {
+    row.addEventListener("keydown", (event) => {
+      const all = [...row.querySelectorAll(selector)], at = all.indexOf(event.target);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+      if (at < 0 || to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      reach(all[(to + all.length) % all.length]);
+    });
+  };
+
+  // A control with its name in front.
+  page.labelled = function (text, control, className) {
+    return page.h("label", { class: "field " + (className || "") }, page.h("span", {}, text), control);
+  };
+
+  // Who listens to what; `emit` tells them in the order in which they came.
+  page.Emitter = class {
+    constructor() {
+      this.listeners = new Map();
+    }
+
+    on(name, listener) {
+      if (!this.listeners.has(name)) this.listeners.set(name, []);
+      this.listeners.get(name).push(listener);
+    }
+
+    emit(name, ...what) {
+      for (const listener of this.listeners.get(name) || []) listener(...what);
+    }
+  };
+
+  page.parts = [];
+  page.addPart = (build) => page.parts.push(build);
+})(window.ExplorerPage);

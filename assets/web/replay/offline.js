@@ -1,0 +1,80 @@
+// Only in a saved page: unpacks the run that the page carries, starts the page with it, and answers what it would ask a server.
+// Nothing is computed here; explorer/export/replay_page.py has computed it all.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const OLD = "This browser cannot unpack the run in this page; open it with a newer one "
+    + "(Chrome 80, Firefox 113, Safari 16.4 or later).";
+
+  const unpacked = new Map();
+
+  // What one of the page's blobs holds; unpacked once.
+  function blob(name) {
+    if (!unpacked.has(name)) unpacked.set(name, unpack(name));
+    return unpacked.get(name);
+  }
+
+  async function unpack(name) {
+    const bytes = page.fromBase64(document.getElementById("explorer-" + name).textContent);
+    return JSON.parse(new TextDecoder().decode(await page.through(new DecompressionStream("gzip"), bytes)));
+  }
+
+  // One lane's part of a pull's answer: what comes after the cursor.
+  function after(lane, cursor) {
+    const view = lane.views[cursor.view], all = lane.answer;
+    const found = { ...all, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
+      rows_from: cursor.rows, rows: all.rows.slice(Math.max(0, cursor.rows)) };
+    if (cursor.ops <= 0) found.head = view.head;
+    return found;
+  }
+
+  const answers = {
+    async explorer_pull(request) {
+      const { lanes } = await blob("rest");
+      return { run: request.run, state: "done", lanes: lanes.map((lane, i) => after(lane, request.cursors[i])) };
+    },
+    async explorer_inspect(request) {
+      const { nodes, cells } = await blob("rest");
+      const found = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
+      return found || { error: "This mark is no token of the trace; click on a token." };
+    },
+    async explorer_compare() {
+      return (await blob("rest")).comparison;
+    },
+    async explorer_trace(request) {
+      return (await blob("run")).traces[request.lane];
+    },
+    async explorer_save(request) { // the only form that a saved page offers: the trace of a lane
+      const bytes = new TextEncoder().encode(JSON.stringify((await blob("run")).traces[request.lane]));
+      const packed = await page.through(new CompressionStream("gzip"), bytes);
+      return { name: "lane-" + (request.lane + 1) + ".trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
+    },
+  };
+
+  // The settings are shown as they were and cannot be changed.
+  page.addPart((app) => {
+    const bar = app.bar;
+    for (const element of [...Object.values(bar.buttons), bar.add, bar.examples, bar.tokens.parentNode]) element.hidden = true;
+    bar.prompt.readOnly = true;
+    for (const lane of app.lanes) {
+      lane.picker.disabled = true;
+      lane.remove.hidden = true;
+    }
+  });
+
+  async function start() {
+    if (!window.DecompressionStream) {
+      document.getElementById("explorer").textContent = OLD;
+      return;
+    }
+    page.boot(await blob("first"));
+    page.app.models = { state: "saved", sentence: "" };
+    page.app.status();
+    page.draw();
+    // Answers are text, as a server's are: what the page does with them must not change them here.
+    const asText = (ask) => async (request) => JSON.stringify(await ask(request));
+    page.connect(Object.fromEntries(Object.entries(answers).map(([name, ask]) => [name, asText(ask)])));
+  }
+
+  start();
+})(window.ExplorerPage);

@@ -1,0 +1,396 @@
+"""Scores nodes of token trees on a causal LM: one KV slot per node, ancestor mask, one forward per call.
+
+The engine knows token ids and tensors, nothing of text, strategies or chance. One `Engine` belongs to one
+model; each lane attaches its tree and gets a `Scorer`. Lanes with the same prompt share the prompt's slots.
+Single-threaded: one thread at a time may score on one engine.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+
+from decoders.engine.attention_weights import Tap
+from decoders.engine.fast_llama import lean_forward
+from decoders.engine.forward_outputs import Batch, Early, Trunk
+from decoders.engine.input_embeddings import Mixed, read_at
+from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache
+from decoders.engine.partial_forward import Blocks, Layers, trial
+from decoders.engine.sparse_kv import View
+from decoders.engine.tree import Tree
+from decoders.engine.tree_attention import Sight, as_index
+
+__all__ = ["Engine", "OutOfSlots", "Scorer"]
+
+DEFAULT_SLOT_BYTES = 2 * 2**30  # what the KV pool of one model may grow to
+MAX_SLOTS = 16384
+
+
+def slot_bytes(config, itemsize: int) -> int:
+    """Bytes of one KV slot, keys and values of all layers, for a text config and the size of a number."""
+    heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return 2 * config.num_hidden_layers * heads * width * itemsize
+
+
+@dataclass
+class Work:
+    """What the last `score` call computed: for the Forward event."""
+
+    tokens: int = 0  # evaluated now
+    shared: int = 0  # prompt tokens that another lane had evaluated already
+    rows: int = 0
+    share: float = 1.0  # of the model's blocks that ran
+    scope: str | None = None  # which layers, if not all
+
+
+@dataclass
+class Engine:
+    """A causal LM behind the tree interface. `limit` is the largest number of KV slots it may use."""
+
+    model: torch.nn.Module
+    limit: int | None = None
+    trunks: dict[tuple[int, ...], Trunk] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        config = self.model.config.get_text_config()
+        self.device, self.dtype = self.model.device, self.model.dtype
+        self.vocabulary = self.model.get_output_embeddings().weight.shape[0]
+        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.layer_count = layers = config.num_hidden_layers
+        if self.limit is None:
+            per_slot = slot_bytes(config, self.dtype.itemsize)
+            self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
+        self.cache = SlotCache(layers, self.limit)
+        self.tap = Tap(self.model)
+        self.lean = lean_forward(self.model)
+        if self.lean is not None:
+            self.tap.scaling = self.lean.scaling
+        self.note: str | None = None
+        kinds = set(getattr(config, "layer_types", None) or ())
+        self.window = getattr(config, "sliding_window", None) if kinds != {"full_attention"} else None
+        self.mixed = "full_attention" in kinds and "sliding_attention" in kinds
+
+    def attach(self, tree: Tree) -> "Scorer":
+        """A scorer for `tree`. Raises OutOfSlots if the prompt does not fit."""
+        return Scorer(self, tree)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The model's blocks, to be run in part."""
+        return Blocks(self.model)
+
+    @cached_property
+    def parts_problem(self) -> str | None:
+        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+        return trial(self)
+
+    @torch.inference_mode()
+    def forward(
+        self,
+        tokens: list[int],
+        positions: list[int],
+        mask: torch.Tensor | dict[str, torch.Tensor] | None,
+        keep: list[int],
+        hidden: bool,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
+        taps: bool = False,
+        embeddings: torch.Tensor | None = None,
+    ) -> Batch:
+        """One forward over `tokens` [N] with an additive mask [1, 1, N, K], None if nothing is masked; logits
+        of the rows `keep` only.
+
+        A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
+        and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
+        if None. states [N, d]: the stream that enters them, instead of the embeddings. taps: whether the
+        streams after each layer are wanted. embeddings [N, d]: what is read in place of the tokens' own.
+        """
+        device = self.device
+        if self.lean is not None:
+            ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
+            found = [] if taps else None
+            states = embeddings if states is None else states
+            states, queries, stream = self.lean.forward(ids, places, mask, self.cache, part, states, found)
+            states = states if keep == list(range(len(tokens))) else states[keep]
+            streams = torch.stack([*found, stream]) if taps else None
+            return Batch(self.lean.logits(states), states, queries, stream, streams)
+        if mask is None:  # transformers would make one of its own
+            mask = torch.zeros((1, 1, len(tokens), self.cache.read_count), dtype=self.dtype, device=device)
+        only_last = keep == [len(tokens) - 1]
+        entering = None if states is None else states[None]
+        part = Layers.first(self.layer_count, self.layer_count) if taps and part is None else part
+        running = nullcontext() if part is None else self.blocks.running(part, entering)
+        self.tap.open()
+        own = embeddings is None
+        read = (
+            {"input_ids": torch.tensor([tokens], device=device)}
+            if own
+            else {"inputs_embeds": embeddings[None]}
+        )
+        with running as stream:
+            output = self.model(
+                **read,
+                position_ids=torch.tensor([positions], device=device),
+                attention_mask=mask,
+                past_key_values=self.cache,
+                use_cache=True,
+                output_hidden_states=hidden,
+                **(
+                    {"logits_to_keep": 1}
+                    if only_last and len(tokens) > 1 and self.tap.takes_logits_to_keep
+                    else {}
+                ),
+            )
+        logits = output.logits[0]
+        if only_last:
+            logits = logits[-1:]
+        elif keep != list(range(len(tokens))):
+            logits = logits[keep]
+        states = output.hidden_states[-1][0][keep] if hidden else None
+        queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
+        streams = torch.cat(stream) if taps else None
+        return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
+
+
+class Scorer:
+    """One lane's view of one engine. `score` evaluates nodes; what was evaluated is never evaluated again."""
+
+    def __init__(self, engine: Engine, tree: Tree):
+        self.engine, self.tree = engine, tree
+        self.cache = engine.cache
+        key = tuple(tree.tokens[: tree.trunk])
+        self.trunk = engine.trunks.get(key)
+        if self.trunk is None:
+            self.trunk = engine.trunks[key] = Trunk(self.cache.take(len(key)))
+        self.trunk.users += 1
+        self.key = key
+        self.slots: dict[int, int] = {}  # node -> slot, for nodes below the trunk
+        self.kept: dict[
+            int, tuple[Batch, int, int]
+        ] = {}  # node -> batch, its row of logits, its row of queries
+        # nodes whose slots do not hold the whole model's keys: from the first layers alone, or (None) useless
+        self.early: dict[int, Early | None] = {}
+        self.taps = False  # whether the streams after each layer are kept
+        self.mixed: Mixed = {}
+        self.work = Work()
+        self.peak = len(key)  # most slots this lane held at one time
+        self.started = False
+        self.sight = Sight(tree, self._slot)
+
+    @property
+    def used(self) -> int:
+        """Slots this lane holds, the shared prompt included."""
+        return len(self.key) + len(self.slots)
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [N, V] for the token after each node (float32, or the model's own float64).
+
+        Evaluates what is not evaluated yet, ancestors included, in one forward. Raises OutOfSlots with
+        nothing changed.
+        """
+        self.work = Work(rows=len(nodes))
+        if not self.started and self.trunk.last is not None and not (hidden or self.taps):
+            self.kept[self.tree.trunk - 1] = self.trunk.last
+            self.work.shared, self.started = self.tree.trunk, True
+        missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][0].hidden is None)]
+        if missing:
+            self._evaluate(missing, hidden)
+        rows = [self.kept[n] for n in nodes]
+        batch = rows[0][0]
+        if all(b is batch for b, _, _ in rows):
+            indices = [i for _, i, _ in rows]
+            logits = batch.logits if indices == list(range(len(batch.logits))) else batch.logits[indices]
+        else:
+            logits = torch.stack([b.logits[i] for b, i, _ in rows])
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
+        """Logits [N, V] after each node if only `part` of the model runs there, and at ancestors that nothing
+        has read yet; always computed. Whatever the whole model has read keeps its keys and values.
+
+        Keys of the first layers are exact, and `score` goes on behind them; all others it computes anew.
+        Raises OutOfSlots with nothing changed, ValueError for a node that the whole model has read.
+        """
+        if not self.trunk.evaluated or any(self._is_whole(n) for n in nodes):
+            raise ValueError(
+                "A part of the layers can only read what follows a text that all of them have read."
+            )
+        order = sorted(self._with_unread(nodes, self.slots.__contains__))
+        batch = self._forward(order, nodes, False, part)
+        for row, node in enumerate(order):
+            queries = None if batch.queries is None else batch.queries[:, :, row]
+            exact = part.exit is not None
+            self.early[node] = Early(part.exit, batch.stream[row], queries) if exact else None
+        self.work = Work(len(order), rows=len(nodes), share=part.share, scope=str(part))
+        return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
+        """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`
+        reads these nodes anew. Raises OutOfSlots with nothing changed.
+        """
+        order = sorted(self._with_unread(nodes, self.slots.__contains__))
+        self.sight.view = view
+        try:
+            batch = self._forward(order, nodes, False)
+        finally:
+            self.sight.view = None
+        self.early.update(dict.fromkeys(order))
+        scope = f"{self.cache.read_count} of {self.tree.depths[order[-1]] + 1} places"
+        self.work = Work(len(order), rows=len(nodes), scope=scope)
+        return batch.logits if batch.logits.dtype == torch.float64 else batch.logits.float()
+
+    def early_state(self, node: int) -> torch.Tensor:
+        """The stream [d] after the first layers at a node that nothing but they has read."""
+        return self.early[node].stream
+
+    def seen_from(self, node: int) -> ReadOnly:
+        """Keys and values on the path of a node, of the layers that have read it; the next call ends it."""
+        self.cache.read = as_index([self._slot(n) for n in self.tree.path(node)], self.engine.device)
+        return ReadOnly(self.cache.seen)
+
+    def streams(self, node: int) -> torch.Tensor | None:
+        """The residual streams [L + 1, d] of a scored node after 0 to L layers, if `taps` was set then."""
+        batch, _, at = self.kept[node]
+        return None if batch.streams is None else batch.streams[:, at]
+
+    def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
+        """States [N, d] after this layer alone if `states` [N, d] enter it at `nodes`, behind a text that the
+        whole model has read.
+        """
+        part = Layers.only([layer], self.engine.layer_count)
+        stream = self._forward(nodes, [], False, part, states).stream
+        self.early.update(dict.fromkeys(nodes))
+        self.work = Work(len(nodes), share=part.share, scope=str(part))
+        return stream
+
+    def _is_whole(self, node: int) -> bool:
+        """Whether the node's slot holds the keys and values of the whole model."""
+        return node < self.tree.trunk or (node in self.slots and node not in self.early)
+
+    def hidden(self, node: int) -> torch.Tensor:
+        """Last-layer state [d] of a node that was scored with hidden=True."""
+        batch, row, _ = self.kept[node]
+        return batch.hidden[row]
+
+    def _evaluate(self, nodes: list[int], hidden: bool) -> None:
+        trunk_end = self.tree.trunk
+        new = self._with_unread(nodes, self._is_whole)
+        first_time = not self.started
+        if not self.trunk.evaluated:
+            new.update(range(trunk_end))
+        order = sorted(new)  # parents have smaller ids, so they come first
+        index = {n: i for i, n in enumerate(order)}
+        part, states, queries = self._entered(order)
+        batch = self._forward(order, nodes, hidden, part, states)
+        if queries is not None:
+            batch.queries = queries if batch.queries is None else torch.cat([queries, batch.queries])
+        for node in order:
+            self.early.pop(node, None)
+        for row, node in enumerate(nodes):
+            self.kept[node] = (batch, row, index[node])
+        self.work.tokens = len(order)
+        if part is not None:
+            self.work.share, self.work.scope = part.share, str(part)
+        if first_time and self.trunk.evaluated:
+            self.work.shared = trunk_end - sum(n < trunk_end for n in order)
+        self.started = self.trunk.evaluated = True
+        self.trunk.last = self.trunk.last or self.kept.get(trunk_end - 1)
+
+    def _with_unread(self, nodes: list[int], is_read: Callable[[int], bool]) -> set[int]:
+        """These nodes and those of their ancestors below the trunk that are not read."""
+        new: set[int] = set()
+        for node in nodes:
+            new.add(node)  # asked for again without a kept row: its token runs once more on its own slot
+            node = self.tree.parents[node]
+            while node >= self.tree.trunk and not is_read(node) and node not in new:
+                new.add(node)
+                node = self.tree.parents[node]
+        return new
+
+    def _entered(self, order: list[int]) -> tuple[Layers | None, torch.Tensor | None, torch.Tensor | None]:
+        """What is left to do where the first layers have read all of `order` already: (the layers that
+        remain, the stream [N, d] that enters them, the queries [E, H, N, D] so far); else three times None.
+        """
+        early = [self.early.get(n) for n in order]
+        if not all(early) or len({e.exit for e in early}) != 1:
+            return None, None, None
+        queries = None
+        if all(e.queries is not None for e in early):
+            queries = torch.stack([e.queries for e in early], dim=2)
+        rest = Layers.after(early[0].exit, self.engine.layer_count)
+        return rest, torch.stack([e.stream for e in early]), queries
+
+    def _forward(
+        self,
+        order: list[int],
+        nodes: list[int],
+        hidden: bool,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
+    ) -> Batch:
+        """One forward over the nodes `order`, parents first, with a slot for each; logits of `nodes`."""
+        tree = self.tree
+        fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
+        self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
+        self.peak = max(self.peak, self.used)
+        masks = self.sight.look_at(order, self.engine)
+        index = {n: i for i, n in enumerate(order)}
+        return self.engine.forward(
+            [tree.tokens[n] for n in order],
+            [tree.depths[n] for n in order],
+            masks,
+            [index[n] for n in nodes],
+            hidden,
+            part,
+            states,
+            self.taps and part is None,
+            read_at(self.engine.model, self.mixed, order, tree.tokens),
+        )
+
+    def _slot(self, node: int) -> int:
+        return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
+
+    def attention(self, nodes: list[int]) -> tuple[list[int], list[int], torch.Tensor] | None:
+        """How strongly `nodes`, all on one path, looked back when each predicted the token after it.
+
+        (those of `nodes` whose rows are kept, R of them; the path down to the last, K nodes; weights [R, K]):
+        means over layers and heads, each row summing to 1. None if this model's attention cannot be read.
+        Comes from the queries of the nodes' own forwards.
+        """
+        rows = [(n, self.kept[n]) for n in nodes if n in self.kept and self.kept[n][0].queries is not None]
+        if not rows or self.cache.pool is None:
+            return None
+        seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
+        slots = torch.tensor([self._slot(n) for n in path], device=self.engine.device)
+        queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
+        reach = [self.tree.depths[n] + 1 for n in seen]
+        return seen, path, self.engine.tap.weights(queries, self.cache.keys(slots), reach)
+
+    def forget(self, nodes: list[int]) -> None:
+        """Drops the kept rows of nodes that nobody will ask about again; their slots stay."""
+        for node in nodes:
+            self.kept.pop(node, None)
+
+    def release(self, nodes: list[int]) -> None:
+        """Gives the slots of dead nodes back. Nodes of the trunk and nodes without a slot are ignored."""
+        self.forget(nodes)
+        for node in nodes:
+            if node in self.slots:
+                self.sight.forget(node)
+            self.early.pop(node, None)
+        self.cache.give([self.slots.pop(n) for n in nodes if n in self.slots])
+
+    def close(self) -> None:
+        """Gives everything back; the prompt's slots too, if no other lane uses them. May be called twice."""
+        if self.trunk is None:
+            return
+        self.release(list(self.slots))
+        self.kept.clear()
+        self.trunk.users -= 1
+        if self.trunk.users == 0:
+            self.cache.give(self.trunk.slots)
+            del self.engine.trunks[self.key]
+        self.trunk = None

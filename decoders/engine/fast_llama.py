@@ -1,0 +1,157 @@
+"""The forward of small Llama models in plain tensor operations: the same numbers without many module calls.
+
+On a model of a few million parameters, the calls take more time than the arithmetic. Used for Llama
+architectures up to LARGEST parameters; every other model runs its own forward. Whether it gives the model's
+own numbers is tested when a model is loaded (`sequence_engine.engine_for`). Knows tensors and slots, no
+trees.
+"""
+
+import torch
+from torch.nn import functional as F
+
+from decoders.engine.kv_cache import SlotCache
+from decoders.engine.partial_forward import Layers
+
+LARGEST = 100_000_000  # above, arithmetic outweighs calls, and the joined weights would cost memory
+FEW, SOME = 3, 4  # rows: up to these a product is bound by reading the weights
+SMALL = 50_000  # numbers: for a smaller weight oneDNN's preparations take longer than the product
+ROWS = 8  # for which oneDNN lays the weights out; other counts gain as much
+
+
+class Matrix:
+    """A weight [out, in], its transposed copy and one in oneDNN's own layout: which of them multiplies
+    fastest depends on the rows.
+
+    Measured on CPU at these sizes: one row is 1.5 x as fast on the transposed copy as by F.linear, two and
+    three rows are twice as fast with the weight on the left, more are 1.4 to 2 x as fast in oneDNN's layout.
+    """
+
+    def __init__(self, *weights: torch.Tensor, norm: torch.Tensor | None = None):
+        """Joins `weights` along out. norm [in]: the weight of an RMS norm in front, multiplied in."""
+        joined = torch.cat(weights) if len(weights) > 1 else weights[0]
+        self.weight = joined if norm is None else joined * (norm * len(norm) ** 0.5)
+        self.turned = self.weight.t().contiguous()  # [in, out]
+        self.packed = laid_out(self.weight)
+
+    def times(self, x: torch.Tensor) -> torch.Tensor:
+        """x [N, in] times the weight: [N, out]."""
+        rows = x.shape[0]
+        if rows == 1:
+            return x @ self.turned
+        if self.packed is not None and rows > FEW:
+            return torch.ops.mkldnn._linear_pointwise(x, self.packed, None, "none", [], "")
+        return (self.weight @ x.t()).t().contiguous() if rows <= SOME else x @ self.turned
+
+
+def laid_out(weight: torch.Tensor) -> torch.Tensor | None:
+    """A float32 weight on CPU as oneDNN multiplies it fastest, by the two operations that torch's compiler
+    uses for this; None for a small one and where they are not at hand.
+    """
+    able = hasattr(torch.ops.mkldnn, "_linear_pointwise") and hasattr(
+        torch.ops.mkldnn, "_reorder_linear_weight"
+    )
+    if not able or weight.numel() < SMALL or weight.device.type != "cpu" or weight.dtype != torch.float32:
+        return None
+    return torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
+
+
+class LeanLlama:
+    """`forward` of one model. Joins q, k and v, and gate and up, into one matrix each (a copy)."""
+
+    def __init__(self, model: torch.nn.Module):
+        config = model.config
+        self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        self.scaling = model.model.layers[0].self_attn.scaling
+        self.eps = config.rms_norm_eps
+        self.floor = torch.tensor((self.eps * config.hidden_size) ** 0.5, device=model.device)
+        self.embed, self.head = model.model.embed_tokens.weight, Matrix(model.lm_head.weight)
+        self.last_norm = model.model.norm.weight * config.hidden_size**0.5
+        self.layers = [
+            (
+                Matrix(
+                    *(p.weight for p in (attend.q_proj, attend.k_proj, attend.v_proj)),
+                    norm=layer.input_layernorm.weight,
+                ),
+                Matrix(attend.o_proj.weight),
+                Matrix(
+                    *(p.weight for p in (layer.mlp.gate_proj, layer.mlp.up_proj)),
+                    norm=layer.post_attention_layernorm.weight,
+                ),
+                Matrix(layer.mlp.down_proj.weight),
+            )
+            for layer in model.model.layers
+            for attend in (layer.self_attn,)
+        ]
+        positions = torch.arange(config.max_position_embeddings, device=model.device)[None]
+        cos, sin = model.model.rotary_emb(self.embed[:1, None], positions)  # [1, context, D]
+        half = cos.shape[-1] // 2
+        self.cos = cos[0][:, None]  # [context, 1, D]
+        self.sin = torch.cat([-sin[0, :, :half], sin[0, :, half:]], dim=-1)[:, None]  # signed, to be rolled
+
+    def forward(
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor | None,
+        cache: SlotCache,
+        part: Layers | None = None,
+        states: torch.Tensor | None = None,
+        taps: list[torch.Tensor] | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]:
+        """Of tokens [N]: last-layer states [N, d], final norm included; queries [L, H, N, D]; the stream
+        [N, d] before that norm.
+
+        positions [N]: their depths. mask: additive [1, 1, N, K], or None if every row sees all K columns.
+        part: the blocks that run, all if None. states [N, d]: what enters them instead of the embeddings.
+        taps: gets the streams that enter the layers.
+        """
+        heads, kv_heads = self.heads, self.kv_heads
+        x = self.embed[tokens] if states is None else states  # [N, d]
+        n, width = x.shape[0], self.cos.shape[-1]
+        cos, sin = self.cos[positions], self.sin[positions]
+        queries, entered, early = [], x, frozenset() if part is None else part.early
+        for index, (qkv, out, gate_up, down) in enumerate(self.layers):
+            if taps is not None:
+                taps.append(x)
+            if part is None or index in part.attention:
+                entered = entered if index in early else x
+                mixed = qkv.times(self.scaled(entered)).view(n, -1, width)
+                turned = mixed[:, : heads + kv_heads]  # q and k, to their rotary positions, in place
+                rolled = turned.roll(width // 2, -1)
+                turned.mul_(cos).addcmul_(rolled, sin)
+                q = mixed[:, :heads].transpose(0, 1)[None]  # [1, H, N, D]
+                queries.append(q)
+                both = mixed[:, heads:].view(n, 2, kv_heads, width)
+                keys, values = cache.put(both.permute(1, 2, 0, 3), index)
+                seen = F.scaled_dot_product_attention(
+                    q, keys, values, attn_mask=mask, scale=self.scaling, enable_gqa=heads != kv_heads
+                )
+                x = x + out.times(seen[0].transpose(0, 1).reshape(n, -1))
+            if part is None or index in part.mlp:
+                gate, up = gate_up.times(self.scaled(x)).chunk(2, dim=-1)
+                x = x + down.times(F.silu(gate) * up)
+        return self.scaled(x) * self.last_norm, torch.cat(queries) if queries else None, x
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor:
+        """RMS norm of x [N, d] up to a factor sqrt(d) and its weight, which the next matrix holds.
+
+        x / sqrt(|x|^2 + d eps) in three operations; on CPU F.rms_norm takes six.
+        """
+        return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), self.floor)
+
+    def logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Logits [N, V] of last-layer states [N, d]."""
+        return self.head.times(states)
+
+
+def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
+    """The lean forward of a model that it fits, else None."""
+    plain = type(model).__name__ == "LlamaForCausalLM"
+    count = sum(p.numel() for p in model.parameters())
+    return LeanLlama(model) if plain and fits(model.config, count) else None
+
+
+def fits(config, parameters: int) -> bool:
+    """Whether a model with this config and so many parameters gets the lean forward, if its class does."""
+    plain = config.model_type == "llama" and config.hidden_act == "silu"
+    return plain and not config.attention_bias and not config.mlp_bias and parameters <= LARGEST

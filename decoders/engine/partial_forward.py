@@ -1,0 +1,262 @@
+"""A part of a model's layers: which attention and MLP blocks run, and how a transformers model runs those.
+
+A block that does not run adds nothing to the residual stream; the last norm and the head always run. The
+attentions of a group of layers may all read what entered the first of them. Knows modules and tensors,
+neither trees nor strategies; which keys and values may be kept is the engine's to know.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from decoders.engine.tree import Tree
+
+
+@dataclass(frozen=True)
+class Layers:
+    """The blocks that run, by layer (counted from 0), of a model with `total` layers."""
+
+    total: int
+    attention: frozenset[int]
+    mlp: frozenset[int]
+    group: int = 1  # layers whose attentions read one input; the first and the last layer stand alone
+
+    @classmethod
+    def grouped(cls, group: int, total: int) -> "Layers":
+        """All layers, but those between the first and the last one in groups of so many."""
+        every = frozenset(range(total))
+        return cls(total, every, every, group)
+
+    @classmethod
+    def only(cls, layers: Collection[int], total: int) -> "Layers":
+        """Both blocks of these layers."""
+        return cls(total, frozenset(layers), frozenset(layers))
+
+    @classmethod
+    def first(cls, count: int, total: int) -> "Layers":
+        """The first `count` layers: an early exit."""
+        return cls.only(range(count), total)
+
+    @classmethod
+    def after(cls, count: int, total: int) -> "Layers":
+        """What `first` leaves out."""
+        return cls.only(range(count, total), total)
+
+    @classmethod
+    def without(cls, attention: Collection[int], mlp: Collection[int], total: int) -> "Layers":
+        """All but these blocks."""
+        every = frozenset(range(total))
+        return cls(total, every - frozenset(attention), every - frozenset(mlp))
+
+    @classmethod
+    def read(cls, scope: str) -> "Layers | None":
+        """The part that `str` has told of, perhaps behind words; None if a scope tells of no layers."""
+        if found := re.search(r"(\d+) layers in groups of (\d+)$", scope):
+            return cls.grouped(int(found[2]), int(found[1]))
+        if found := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
+            return cls.only(unspanned(found[1]), int(found[2]))
+        if found := re.search(r"attention (.*) and MLP (.*) of (\d+) layers$", scope):
+            return cls(int(found[3]), unspanned(found[1]), unspanned(found[2]))
+        return None
+
+    @property
+    def early(self) -> frozenset[int]:
+        """The layers whose attention reads what entered the first layer of their group."""
+        return frozenset(i for i in range(1, self.total - 1) if (i - 1) % self.group)
+
+    @property
+    def share(self) -> float:
+        """The share of all blocks that run, an attention counting as much as an MLP."""
+        return (len(self.attention) + len(self.mlp)) / (2 * self.total)
+
+    @property
+    def exit(self) -> int | None:
+        """How many layers run if they are the first ones; None otherwise. States of the first layers are the
+        whole model's own.
+        """
+        count = len(self.attention)
+        if self.early:
+            return None
+        return count if self.attention == self.mlp == frozenset(range(count)) else None
+
+    def __str__(self) -> str:
+        """`layers 1-3 of 12`, counted from 1 as people do."""
+        if self.early:
+            return f"{self.total} layers in groups of {self.group}"
+        if self.attention == self.mlp:
+            return f"layers {spans(self.attention)} of {self.total}"
+        return f"attention {spans(self.attention)} and MLP {spans(self.mlp)} of {self.total} layers"
+
+
+def spans(layers: Collection[int]) -> str:
+    """{0, 1, 2, 5} as `1-3, 6`."""
+    found: list[list[int]] = []
+    for layer in sorted(layers):
+        if found and found[-1][1] == layer:
+            found[-1][1] = layer + 1
+        else:
+            found.append([layer + 1, layer + 1])
+    return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in found) or "none"
+
+
+def unspanned(told: str) -> frozenset[int]:
+    """`1-3, 6` as {0, 1, 2, 5}."""
+    ends = [[int(n) for n in one.split("-")] for one in told.split(", ") if one != "none"]
+    return frozenset(layer for first, *last in ends for layer in range(first - 1, (last or [first])[0]))
+
+
+class Blocks:
+    """The blocks of one transformers model. AttributeError if its modules have other names than most."""
+
+    def __init__(self, model: torch.nn.Module):
+        base = model.base_model
+        self.layers = base.layers if hasattr(base, "layers") else base.h
+        self.attention = [
+            layer.self_attn if hasattr(layer, "self_attn") else layer.attn for layer in self.layers
+        ]
+        self.mlp = [layer.mlp for layer in self.layers]
+        norms = (getattr(base, name, None) for name in ("norm", "ln_f", "final_layer_norm"))
+        self.last_norm = next((norm for norm in norms if norm is not None), None)
+        self.head = model.get_output_embeddings()
+
+    @torch.inference_mode()
+    def exit_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """What the model's own last norm and head make of the stream [N, d] after any layer: [N, V]."""
+        return self.head(self.last_norm(states))
+
+    def norm_of(self, layer: int) -> torch.nn.Module:
+        """The norm in front of a layer's attention."""
+        found = self.layers[layer]
+        return found.input_layernorm if hasattr(found, "input_layernorm") else found.ln_1
+
+    @contextmanager
+    def running(
+        self, part: Layers, states: torch.Tensor | None = None, starts: list[int] | None = None
+    ) -> Iterator[list[torch.Tensor]]:
+        """While this is open, forwards of the model run `part` only; the list it gives is filled with the
+        residual streams [B, T, d] that enter layer 0 and leave each layer.
+
+        states [B, T, d]: the stream that layer 0 gets instead of the embeddings. starts: for each row of the
+        batch the place from which on blocks are left out; everything runs before it, and `states` [B, 1, d]
+        are put into that place.
+        """
+        undo: list[Callable[[], None]] = []
+        stream: list[torch.Tensor] = []
+        out = [m for i, m in enumerate(self.attention) if i not in part.attention]
+        out += [m for i, m in enumerate(self.mlp) if i not in part.mlp]
+        for module in out:
+            if starts is None:
+                undo.append(silenced(module, pair=module in self.attention))
+            else:
+                undo.append(module.register_forward_hook(silent_from(starts)).remove)
+        if states is not None:
+            hook = given(states, starts)
+            undo.append(self.layers[0].register_forward_pre_hook(hook, with_kwargs=True).remove)
+
+        def enters(module, inputs, named) -> None:
+            stream.append(inputs[0] if inputs else named["hidden_states"])
+
+        def leaves(module, inputs, output) -> None:
+            stream.append(output[0] if isinstance(output, tuple) else output)
+
+        undo.append(self.layers[0].register_forward_pre_hook(enters, with_kwargs=True).remove)
+        undo += [layer.register_forward_hook(leaves).remove for layer in self.layers]
+        for i in sorted(part.early):  # `stream[k]` is what enters layer k
+            hook = taken_from(stream, i - (i - 1) % part.group, starts)
+            undo.append(self.norm_of(i).register_forward_pre_hook(hook).remove)
+        try:
+            yield stream
+        finally:
+            for back in undo:
+                back()
+
+
+def silenced(module: torch.nn.Module, pair: bool) -> Callable[[], None]:
+    """Lets `module` answer zeros without computing anything; returns what undoes it."""
+    before = module.__dict__.get("forward")
+
+    def nothing(*inputs, **named):
+        zeros = torch.zeros_like(inputs[0] if inputs else named["hidden_states"])
+        return (zeros, None) if pair else zeros
+
+    def undo() -> None:
+        if before is None:
+            del module.forward
+        else:
+            module.forward = before
+
+    module.forward = nothing
+    return undo
+
+
+def silent_from(starts: list[int]) -> Callable:
+    """A hook that zeroes a block's output [B, T, d] from its row's start on."""
+
+    def hook(module, inputs, output):
+        found = (output[0] if isinstance(output, tuple) else output).clone()
+        for row, start in enumerate(starts):
+            found[row, start:] = 0.0
+        return (found, *output[1:]) if isinstance(output, tuple) else found
+
+    return hook
+
+
+def taken_from(stream: list[torch.Tensor], layer: int, starts: list[int] | None) -> Callable:
+    """A hook that lets a norm read what entered `layer` in place of its input, from each row's start on."""
+
+    def hook(module, inputs):
+        if starts is None:
+            return (stream[layer], *inputs[1:])
+        new = inputs[0].clone()
+        for row, start in enumerate(starts):
+            new[row, start:] = stream[layer][row, start:]
+        return (new, *inputs[1:])
+
+    return hook
+
+
+def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
+    """A hook that puts `states` in place of a layer's input, or of each row's place in `starts` alone."""
+
+    def hook(module, inputs, named):
+        new = states
+        if starts is not None:
+            new = (named["hidden_states"] if "hidden_states" in named else inputs[0]).clone()
+            new[range(len(starts)), starts] = states[:, 0]
+        if "hidden_states" in named:
+            return inputs, {**named, "hidden_states": new}
+        return (new, *inputs[1:]), named
+
+    return hook
+
+
+def trial(engine) -> str | None:
+    """Why parts of this engine's model cannot be run, as a sentence; None if they can.
+
+    Found out by trying: a draft through the first layer from which the rest then goes on must give the whole
+    model's numbers.
+    """
+    no = (
+        f"{type(engine.model).__name__} does not let a part of its layers be run; "
+        "choose a model built like Llama, Qwen2, Mistral or GPT-2."
+    )
+    tree = Tree([token % engine.vocabulary for token in (1, 2, 3)])
+    a = tree.add(2, 4 % engine.vocabulary)
+    b, first = tree.add(a, 5 % engine.vocabulary), Layers.first(1, engine.layer_count)
+    scorer = engine.attach(tree)
+    try:
+        scorer.score([2])
+        whole = scorer.score([a, b])
+        scorer.release([b, a])
+        scorer.score_part([a], first)
+        scorer.score_part([b], first)
+        ours = scorer.score([a, b])
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
+        return no
+    finally:
+        scorer.close()
+    tolerance = 1e-3 if engine.dtype in (torch.float32, torch.float64) else 5e-2
+    return None if (ours - whole).abs().max() <= tolerance * (1 + whole.abs().max()) else no

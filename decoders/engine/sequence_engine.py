@@ -1,0 +1,191 @@
+"""Scores tree nodes as whole sequences: the fallback for models that cannot take a tree mask (state-space,
+old ALiBi code).
+
+The same interface as `engine.Engine` and `engine.Scorer`, no KV slots, every forward from the first token on:
+slow, same numbers. `engine_for` finds out by trying which of the two a model needs.
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cached_property
+
+import torch
+
+from decoders.engine.engine import Engine, Work
+from decoders.engine.input_embeddings import Mixed, reads
+from decoders.engine.kv_cache import ReadOnly
+from decoders.engine.partial_forward import Blocks, Layers, trial
+from decoders.engine.tree import Tree
+
+NOTE = (
+    "This model cannot take a tree mask, so every candidate is scored as a whole sequence of its own: "
+    "the same numbers, but slower, and no attention is shown."
+)
+
+
+class SequenceEngine:
+    """A causal LM that scores nodes by running each root-to-node text from the start."""
+
+    def __init__(self, model: torch.nn.Module):
+        config = model.config.get_text_config()
+        self.model, self.device, self.dtype = model, model.device, model.dtype
+        self.vocabulary = model.get_output_embeddings().weight.shape[0]
+        self.context = getattr(config, "max_position_embeddings", None) or 1 << 30
+        self.layer_count = config.num_hidden_layers
+        self.note = NOTE
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The model's blocks, to be run in part."""
+        return Blocks(self.model)
+
+    @cached_property
+    def parts_problem(self) -> str | None:
+        """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
+        return trial(self)
+
+    def attach(self, tree: Tree) -> "SequenceScorer":
+        """A scorer for `tree`."""
+        return SequenceScorer(self, tree)
+
+    @torch.inference_mode()
+    def rows(
+        self,
+        texts: list[list[int]],
+        hidden: bool,
+        part: Layers | None = None,
+        starts: Sequence[int] = (),
+        states: torch.Tensor | None = None,
+        mixed: Sequence[Mixed] = (),
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
+        """Of each text: logits [N, V] after it, last-layer states [N, d] if asked for, and, with a part, the
+        streams [L + 1, N, d] after 0 to L layers. Shorter texts are padded on the right.
+
+        part: the layers that run from the place `starts` of each text on; before it all do. states [N, d]:
+        what enters them at that place. mixed: of each text, place -> embedding [d] that is read there.
+        """
+        longest = max(len(t) for t in texts)
+        padded = torch.tensor([t + [0] * (longest - len(t)) for t in texts], device=self.device)
+        entering = None if states is None else states[:, None]
+        running = nullcontext() if part is None else self.blocks.running(part, entering, list(starts))
+        with running as streams:
+            output = self.model(
+                **reads(self.model, padded, mixed), use_cache=False, output_hidden_states=hidden
+            )
+        at = (torch.arange(len(texts)), torch.tensor([len(t) - 1 for t in texts]))
+        last = output.hidden_states[-1][at] if hidden else None
+        return output.logits[at], last, torch.stack([x[at] for x in streams]) if streams else None
+
+
+class SequenceScorer:
+    """One lane's view of a SequenceEngine; see `engine.Scorer` for the contract."""
+
+    def __init__(self, engine: SequenceEngine, tree: Tree):
+        self.engine, self.tree = engine, tree
+        self.kept: dict[int, tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] = {}
+        self.taps = False  # whether the streams after each layer are kept
+        self.whole: set[int] = set()  # nodes that the whole model has read
+        self.first: dict[int, torch.Tensor] = {}  # streams [d] after the first layers
+        self.mixed: Mixed = {}  # as in `engine.Scorer`
+        self.work = Work()
+        self.used = self.peak = 0
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [N, V] of the token after each node."""
+        missing = [n for n in nodes if n not in self.kept or (hidden and self.kept[n][1] is None)]
+        texts = [self.tree.text(n) for n in missing]
+        self.work = Work(tokens=sum(map(len, texts)), rows=len(nodes))
+        if missing:
+            layers = self.engine.layer_count
+            part = Layers.first(layers, layers) if self.taps else None
+            mixed = [self._mixed(n) for n in missing]
+            starts = [len(t) for t in texts]
+            logits, states, streams = self.engine.rows(texts, hidden, part, starts, mixed=mixed)
+            self.whole.update(node for n in missing for node in self.tree.path(n))
+            for i, node in enumerate(missing):
+                tapped = streams[:, i] if self.taps else None
+                self.kept[node] = (logits[i], states[i] if hidden else None, tapped)
+        logits = torch.stack([self.kept[n][0] for n in nodes])
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def _mixed(self, node: int) -> Mixed:
+        """Place -> embedding on the path to a node, where it is not the token's own."""
+        path = self.tree.path(node) if self.mixed else []
+        return {place: self.mixed[n] for place, n in enumerate(path) if n in self.mixed}
+
+    def score_part(self, nodes: list[int], part: Layers) -> torch.Tensor:
+        """As `engine.Scorer.score_part`: all layers run up to where the whole model has read the text."""
+        texts, starts = [self.tree.text(n) for n in nodes], []
+        for node in nodes:
+            path = self.tree.path(node)
+            starts.append(next((i for i, n in enumerate(path) if n not in self.whole), len(path)))
+        logits, _, streams = self.engine.rows(texts, False, part, starts)
+        if part.exit is not None:
+            self.first.update(zip(nodes, streams[part.exit], strict=True))
+        tokens = sum(map(len, texts))
+        share = (sum(starts) + (tokens - sum(starts)) * part.share) / tokens
+        self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
+        return logits if logits.dtype == torch.float64 else logits.float()
+
+    def early_state(self, node: int) -> torch.Tensor:
+        """As `engine.Scorer.early_state`."""
+        return self.first[node]
+
+    @torch.inference_mode()
+    def seen_from(self, node: int) -> ReadOnly:
+        """As `engine.Scorer.seen_from`: the whole model reads the path once more."""
+        ids = torch.tensor([self.tree.text(node)], device=self.engine.device)
+        return ReadOnly.of(self.engine.model(input_ids=ids, use_cache=True).past_key_values)
+
+    def streams(self, node: int) -> torch.Tensor | None:
+        """As `engine.Scorer.streams`."""
+        return self.kept[node][2]
+
+    def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
+        """As `engine.Scorer.through`."""
+        texts, part = [self.tree.text(n) for n in nodes], Layers.only([layer], self.engine.layer_count)
+        tokens, starts = sum(map(len, texts)), [len(t) - 1 for t in texts]
+        share = (sum(starts) + len(texts) * part.share) / tokens
+        self.work = Work(tokens, rows=len(nodes), share=share, scope=str(part))
+        return self.engine.rows(texts, False, part, starts, states)[2][-1]
+
+    def hidden(self, node: int) -> torch.Tensor:
+        """Last-layer state [d] of a node that was scored with hidden=True."""
+        return self.kept[node][1]
+
+    def attention(self, nodes: list[int]) -> None:
+        return None
+
+    def forget(self, nodes: list[int]) -> None:
+        for node in nodes:
+            self.kept.pop(node, None)
+
+    def release(self, nodes: list[int]) -> None:
+        self.forget(nodes)
+        self.whole.difference_update(nodes)
+        for node in nodes:
+            self.first.pop(node, None)
+
+    def close(self) -> None:
+        self.kept.clear()
+
+
+def engine_for(model: torch.nn.Module) -> Engine | SequenceEngine:
+    """The tree engine if it gives this model's own numbers on a small tree, else the fallback. Decided by a
+    test, not a list.
+    """
+    whole = SequenceEngine(model)
+    tree = Tree([1, 2, 3])
+    left, right = tree.add(2, 4), tree.add(2, 5)
+    leaf = tree.add(left, 6)
+    try:
+        engine = Engine(model)
+        scorer = engine.attach(tree)
+        scorer.score([2])
+        ours = scorer.score([right, leaf])
+        scorer.close()
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError, KeyError):
+        return whole
+    theirs = whole.attach(tree).score([right, leaf])
+    tolerance = 1e-3 if model.dtype in (torch.float32, torch.float64) else 5e-2
+    return engine if (ours - theirs).abs().max() <= tolerance * (1 + theirs.abs().max()) else whole

@@ -1,0 +1,256 @@
+"""From logits to distributions: processors, probabilities, entropies, residuals. Knows tensors, no models and
+no tree.
+
+Log-probabilities are in nats. Processors are transformers' own classes in the order in which `generate`
+builds them.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import torch
+from transformers.generation import logits_process
+
+from decoders.logits import token_constraints, watermark
+from decoders.logits.more_processors import BREAKERS, Coin, Dry, TopNSigma, Xtc
+from decoders.logits.processor_order import OF_ENTROPY, WITH_HISTORY, stages
+
+TOP_K = 8  # tokens that a Distribution event names; the rest is one number
+
+
+def log_softmax(logits: torch.Tensor) -> torch.Tensor:
+    """Log-probabilities [N, V] of logits [N, V]: float32, or float64 if the logits are."""
+    return torch.log_softmax(logits if logits.dtype == torch.float64 else logits.float(), dim=-1)
+
+
+def probabilities(logits: torch.Tensor) -> torch.Tensor:
+    """Probabilities [N, V] in float64, the precision in which verifiers compare and subtract them."""
+    return torch.softmax(logits.double(), dim=-1)
+
+
+def one_hot(logits: torch.Tensor) -> torch.Tensor:
+    """Probabilities [N, V] in float64 at temperature 0: all on the argmax, ties to the smaller token id."""
+    likeliest = logits.argmax(dim=-1, keepdim=True)
+    return torch.zeros(logits.shape, dtype=torch.float64, device=logits.device).scatter_(-1, likeliest, 1.0)
+
+
+def entropies(logprobs: torch.Tensor) -> torch.Tensor:
+    """Nats [...] of rows of logprobs [..., V]; removed tokens (-inf) count as 0."""
+    # not torch.special.entr, which takes the logarithms again
+    return 0.0 - (logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
+
+
+def summarise(logprobs: torch.Tensor, top_k: int = TOP_K) -> list[tuple[list[list[float]], float, float]]:
+    """For each row of logprobs [N, V]: (top [token, logprob] pairs, mass left out, entropy in nats)."""
+    top = logprobs.topk(min(top_k, logprobs.shape[-1]), dim=-1)
+    rest = (1.0 - top.values.exp().sum(-1)).clamp(min=0.0).tolist()
+    rows = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    pairs = [[[i, v] for i, v in zip(ids, vals, strict=True) if v > -1e30] for ids, vals in rows]
+    return list(zip(pairs, rest, entropies(logprobs).tolist(), strict=True))
+
+
+def residual(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor | None:
+    """norm(max(p - q, 0)) over [V] in float64, or None if nothing is left (p = q up to rounding)."""
+    left = (p.double() - q.double()).clamp(min=0.0)
+    total = left.sum()
+    return left / total if total > 0 else None
+
+
+Processors = Callable[..., torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a processor may know besides logits and texts: the vocabulary's size, the end-of-text tokens, how
+    many tokens the prompt has, how a typed text is cut into tokens (None: not at all), on which device the
+    logits lie, how many tokens prompt and text have at most (0: no limit), and who decides by chance.
+    """
+
+    vocabulary: int
+    eos: tuple[int, ...] = ()
+    prompt: int = 0
+    cut: token_constraints.Cut | None = None
+    device: torch.device | str = "cpu"
+    length: int = 0
+    keep: int = 1  # tokens that truncations leave at least
+    coin: Coin | None = None
+
+    @property
+    def ends(self) -> torch.Tensor:
+        return torch.tensor(self.eos, dtype=torch.long, device=self.device)
+
+
+# A person types words, a model's own settings hold token ids.
+def _bias(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+    pairs = value
+    if isinstance(value, str):
+        pairs = token_constraints.biases("sequence_bias", value, around.cut, around.vocabulary)
+    return logits_process.SequenceBiasLogitsProcessor(pairs)
+
+
+def _bad_words(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+    words = value
+    if isinstance(value, str):
+        words = token_constraints.sequences("bad_words_ids", value, around.cut, around.vocabulary)
+    if all(len(word) == 1 and word[0] in around.eos for word in words):
+        raise ValueError("bad_words_ids cannot forbid the end of the text; min_new_tokens puts it off.")
+    return logits_process.NoBadWordsLogitsProcessor(words, around.ends)
+
+
+def _decay(value: list[float], around: Around) -> logits_process.LogitsProcessor:
+    if len(value) != 2 or value[0] != int(value[0]) or value[1] <= 0.0:
+        raise ValueError(
+            "exponential_decay_length_penalty must be a whole number and a factor above 0, such as 20, 1.1."
+        )
+    start, factor = value
+    return logits_process.ExponentialDecayLengthPenalty((int(start), factor), around.ends, around.prompt)
+
+
+def _tokens(name: str, value: str | list, around: Around) -> list[int]:
+    return (
+        value
+        if isinstance(value, list)
+        else token_constraints.tokens(name, value, around.cut, around.vocabulary)
+    )
+
+
+def _suppress(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+    tokens = _tokens("suppress_tokens", value, around)
+    return logits_process.SuppressTokensLogitsProcessor(tokens, around.device)
+
+
+def _begin_suppress(value: str | list, around: Around) -> logits_process.LogitsProcessor:
+    tokens = _tokens("begin_suppress_tokens", value, around)
+    return logits_process.SuppressTokensAtBeginLogitsProcessor(tokens, around.prompt, around.device)
+
+
+def _forced_eos(value: str | int | list, around: Around) -> logits_process.LogitsProcessor:
+    tokens = [value] if isinstance(value, int) else _tokens("forced_eos_token_id", value, around)
+    return logits_process.ForcedEOSTokenLogitsProcessor(around.length, tokens, around.device)
+
+
+def _forced_bos(value: str | int, around: Around) -> logits_process.LogitsProcessor:
+    tokens = [value] if isinstance(value, int) else _tokens("forced_bos_token_id", value, around)
+    return logits_process.ForcedBOSTokenLogitsProcessor(tokens[0])
+
+
+def _dry(parameters: dict, around: Around) -> Dry:
+    cut = around.cut
+    breakers = frozenset(cut("a" + breaker)[-1] for breaker in BREAKERS) if cut else frozenset()
+    allowed = parameters.get("dry_allowed_length", 2)
+    return Dry(parameters["dry_multiplier"], parameters.get("dry_base", 1.75), allowed, breakers)
+
+
+def _xtc(parameters: dict, around: Around) -> Xtc:
+    if around.coin is None:
+        raise ValueError(
+            "XTC decides by chance whether it cuts, so no one distribution is left; set it to 0."
+        )
+    return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), around.eos, around.coin)
+
+
+# How a stage's processor is made of its parameter's value.
+MAKERS: dict[str, Callable] = {
+    "sequence_bias": _bias,
+    "repetition_penalty": lambda value, around: logits_process.RepetitionPenaltyLogitsProcessor(value),
+    "no_repeat_ngram_size": lambda value, around: logits_process.NoRepeatNGramLogitsProcessor(value),
+    "bad_words_ids": _bad_words,
+    "min_length": lambda value, around: logits_process.MinLengthLogitsProcessor(
+        value, around.ends, around.device
+    ),
+    "min_new_tokens": lambda value, around: logits_process.MinNewTokensLengthLogitsProcessor(
+        around.prompt, value, around.ends, around.device
+    ),
+    "prefix_allowed_tokens_fn": lambda value, around: logits_process.PrefixConstrainedLogitsProcessor(
+        value, 1
+    ),
+    "forced_bos_token_id": _forced_bos,
+    "forced_eos_token_id": _forced_eos,
+    "remove_invalid_values": lambda value, around: logits_process.InfNanRemoveLogitsProcessor(),
+    "exponential_decay_length_penalty": _decay,
+    "suppress_tokens": _suppress,
+    "begin_suppress_tokens": _begin_suppress,
+    "logits_processor": lambda value, around: logits_process.LogitsProcessorList(value),
+    "temperature": lambda value, around: logits_process.TemperatureLogitsWarper(float(value)),
+    "top_n_sigma": lambda value, around: TopNSigma(float(value)),
+    "top_h": lambda value, around: logits_process.TopHLogitsWarper(float(value)),
+    "top_k": lambda value, around: logits_process.TopKLogitsWarper(
+        min(value, around.vocabulary), min_tokens_to_keep=around.keep
+    ),
+    "top_p": lambda value, around: logits_process.TopPLogitsWarper(
+        float(value), min_tokens_to_keep=around.keep
+    ),
+    "min_p": lambda value, around: logits_process.MinPLogitsWarper(
+        float(value), min_tokens_to_keep=around.keep
+    ),
+    "typical_p": lambda value, around: logits_process.TypicalLogitsWarper(
+        float(value), min_tokens_to_keep=around.keep
+    ),
+    "epsilon_cutoff": lambda value, around: logits_process.EpsilonLogitsWarper(
+        float(value), min_tokens_to_keep=around.keep
+    ),
+    "eta_cutoff": lambda value, around: logits_process.EtaLogitsWarper(
+        float(value), min_tokens_to_keep=around.keep, device=around.device
+    ),
+    "renormalize_logits": lambda value, around: logits_process.LogitNormalization(),
+}
+# The same for those that have several parameters.
+MAKERS_OF_SEVERAL: dict[str, Callable] = {
+    "dry_multiplier": _dry,
+    "xtc_probability": _xtc,
+    "watermark_bias": lambda parameters, around: watermark.processor_of(
+        parameters, around.vocabulary, around.device
+    ),
+}
+
+
+def processors(parameters: dict, vocabulary: int, around: Around | None = None) -> Processors | None:
+    """The processor stack that `parameters` (GenerationConfig names) ask for, or None if it would change
+    nothing.
+
+    The returned function maps logits [N, V] and the N token paths to processed logits [N, V]; removed tokens
+    are -inf. `hear(name, scores)`, if given, is told of every stage but the last. See processor_order.py for
+    the order. Raises ValueError with one sentence for typed words that are of no use.
+    """
+    names = stages(parameters)
+    if not names:
+        return None
+    around = around or Around(vocabulary)
+
+    @cache
+    def made(device: torch.device) -> dict[str, Any]:
+        here = replace(around, device=device)
+        return {
+            name: MAKERS_OF_SEVERAL[name](parameters, here)
+            if name in MAKERS_OF_SEVERAL
+            else MAKERS[name](parameters[name], here)
+            for name in names
+        }
+
+    made(torch.device("cpu"))  # what is typed for a processor is refused now, not at the first logits
+
+    def process(
+        logits: torch.Tensor,
+        paths: Iterable[list[int]],
+        hear: Callable[[str, torch.Tensor], None] | None = None,
+    ) -> torch.Tensor:
+        scores, texts = logits.clone(), None
+        for name, processor in made(logits.device).items():
+            if name in WITH_HISTORY:  # paths are read only where it matters
+                texts = list(paths) if texts is None else texts
+                for row, path in enumerate(texts):
+                    ids = torch.tensor([path], device=logits.device)
+                    scores[row : row + 1] = processor(ids, scores[row : row + 1])
+            elif name in OF_ENTROPY:
+                left = (scores > -torch.inf).any(-1)  # transformers has no entropy of nothing, and raises
+                if left.any():
+                    scores[left] = processor(None, scores[left])
+            else:
+                scores = processor(None, scores)
+            if hear is not None and name != names[-1]:
+                hear(name, scores)
+        return scores
+
+    return process

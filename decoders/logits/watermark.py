@@ -1,0 +1,81 @@
+"""A watermark in the text: which tokens are green, and how sure that makes a reader who knows the key.
+
+Kirchenbauer et al. (2023), "A Watermark for Large Language Models" and "On the Reliability of Watermarks":
+before each token a hash of the last ones splits the vocabulary; green tokens gain a bias. The processor is
+transformers' own. Knows trees and events, no lane.
+"""
+
+import math
+from typing import Any
+
+import torch
+from transformers.generation.logits_process import WatermarkLogitsProcessor
+
+from decoders.engine.tree import Tree
+from decoders.logits.processor_order import stages
+from decoders.trace.events import Event, Note, Score
+
+WATERMARK = "watermark"  # name of the score of a token that was checked; its level says green or red
+GREEN, RED = "green", "red"
+
+
+def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) -> WatermarkLogitsProcessor:
+    """The processor that these parameters ask for, for logits of so many tokens."""
+    return WatermarkLogitsProcessor(
+        vocabulary,
+        device,
+        greenlist_ratio=parameters.get("watermark_ratio", 0.25),
+        bias=float(parameters["watermark_bias"]),
+        hashing_key=parameters.get("watermark_key", 15485863),
+        seeding_scheme=parameters.get("watermark_scheme", "lefthash"),
+        context_width=parameters.get("watermark_context", 1),
+    )
+
+
+def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | None:
+    """Whether the last token of a text was green where it stands; None if too few tokens stand before it."""
+    seeds = text if processor.seeding_scheme == "selfhash" else text[:-1]
+    if len(text) <= processor.context_width:
+        return None
+    ids = torch.tensor(seeds[-processor.context_width :], device=processor.fixed_table.device)
+    return bool((processor._get_greenlist_ids(ids) == text[-1]).any())
+
+
+def z_score(green: int, tokens: int, ratio: float) -> float:
+    """Standard deviations by which so many green tokens are more than a text without a watermark has."""
+    return (green - ratio * tokens) / math.sqrt(tokens * ratio * (1 - ratio))
+
+
+class Detector:
+    """Counts the green tokens of a text as they are committed. `shaping`: the processors of its lane."""
+
+    def __init__(self, shaping: dict[str, Any], vocabulary: int):
+        self.on = "watermark_bias" in stages(shaping)
+        if self.on:
+            self.processor = processor_of(shaping, vocabulary, "cpu")
+            self.ratio = shaping["watermark_ratio"]
+        self.tokens = self.green = 0
+
+    def marks(self, tree: Tree, nodes: list[int], whole: bool) -> list[Event]:
+        """Whether each of these committed nodes is green, with the z-score so far; once the text is `whole` a
+        sentence.
+        """
+        if not self.on:
+            return []
+        found: list[Event] = []
+        for node in nodes:
+            green = is_green(self.processor, tree.text(node))
+            if green is None:
+                continue
+            self.tokens, self.green = self.tokens + 1, self.green + green
+            z = z_score(self.green, self.tokens, self.ratio)
+            found.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
+        if self.tokens and whole:
+            found.append(Note(self.sentence()))
+        return found
+
+    def sentence(self) -> str:
+        """What a reader with the key finds in the whole text."""
+        z = z_score(self.green, self.tokens, self.ratio)
+        share = f"{self.ratio:.0%} would be by chance"
+        return f"Watermark: {self.green} of {self.tokens} tokens are green, {share}; z = {z:.2f}."

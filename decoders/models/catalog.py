@@ -1,0 +1,110 @@
+"""Model names: shipped names, folders, Hub ids. Answers at once, since it imports no torch and looks at no
+weights.
+"""
+
+import json
+from pathlib import Path
+
+SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
+TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
+DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # of the draft models that a lane may have
+# kinds of heads that lie alone in a folder of their own, which then is of that kind
+ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "planner", "ranker"}
+
+
+def shipped() -> list[str]:
+    """Names of the models that come with the project and that every strategy can decode with: the causal
+    ones. Heads need a target, encoder-decoders a source, and masked diffusion has no next token.
+    """
+    configs = {path.parent.name: json.loads(path.read_text()) for path in SHIPPED.glob("*/config.json")}
+    return sorted(name for name, config in configs.items() if kind(config) == "causal")
+
+
+def kind(config: dict) -> str:
+    """What lies in a folder with this config.json: a causal, diffusion or seq2seq model, or heads on another
+    model (heads in folders of their own have kinds of their own).
+    """
+    if "modules" in config:
+        kinds = {module["kind"] for module in config["modules"].values()}
+        return kinds.pop() if len(kinds) == 1 and kinds <= ALONE else "heads"
+    if config.get("is_encoder_decoder"):
+        return "seq2seq"
+    return "diffusion" if config.get("mask_token_id") is not None else "causal"
+
+
+def shipped_facts() -> list[dict]:
+    """Of each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
+    found = []
+    for name in shipped():
+        config = json.loads((SHIPPED / name / "config.json").read_text())
+        facts = json.loads((SHIPPED / name / "facts.json").read_text())
+        found.append(
+            {
+                "name": name,
+                "parameters": facts["parameters"],
+                "held_out_loss": facts["held_out_loss"],
+                "layers": config["num_hidden_layers"],
+                "context": config["max_position_embeddings"],
+            }
+        )
+    return found
+
+
+def exits(name: str) -> list[int]:
+    """After how many layers a shipped model was trained to be left early, fewest first; none if it was not,
+    and for any other model.
+    """
+    facts = SHIPPED / name / "facts.json"
+    return sorted(json.loads(facts.read_text()).get("exits", [])) if name in shipped() else []
+
+
+def by_role(target: str, draft: str | None) -> dict[str, str]:
+    """Model name by role; `draft` may name several draft models, with commas between them. Raises ValueError
+    with one sentence if they are too many.
+    """
+    drafts = [name.strip() for name in (draft or "").split(",") if name.strip()]
+    if len(drafts) > len(DRAFT_ROLES):
+        raise ValueError(f"A lane has at most {len(DRAFT_ROLES)} draft models, not {len(drafts)}.")
+    return {"target": target} | dict(zip(DRAFT_ROLES, drafts, strict=False))
+
+
+def folder_of(name: str | Path) -> Path | None:
+    """The folder that a name means, None if it means none: names that the system cannot even look up, such as
+    those of unknown people's homes, mean none.
+    """
+    try:
+        folder = Path(name).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
+def locate(name: str) -> tuple[str, str | None]:
+    """(folder or Hub id, revision) for a model's name. Raises ValueError with one sentence if there is no
+    such thing.
+    """
+    if name in {path.parent.name for path in SHIPPED.glob("*/config.json")}:
+        return str(SHIPPED / name), None
+    folder = folder_of(name)
+    if folder is not None:
+        if not (folder / "config.json").exists():
+            raise ValueError(
+                f"The folder {name!r} holds no config.json; name one with config, safetensors and tokenizer."
+            )
+        if not list(folder.glob("*.safetensors")):
+            raise ValueError(
+                f"The folder {name!r} holds no .safetensors weights; only safetensors are loaded."
+            )
+        return str(folder), None
+    identifier, _, revision = name.partition("@")
+    if name.startswith((".", "/", "~")) or identifier.count("/") != 1:
+        raise ValueError(
+            f"There is no model {name[:80]!r}; use one of {', '.join(shipped())}, a folder, or a Hub id "
+            "such as owner/model."
+        )
+    return identifier, revision or None
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether `name` means a model on the Hub. Raises ValueError as `locate` does."""
+    return not Path(locate(name)[0]).is_dir()

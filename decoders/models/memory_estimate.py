@@ -1,0 +1,178 @@
+"""How much memory a model will take, said before its weights are read: from its config and the headers of its
+safetensors files.
+
+Knows bytes and devices; loads no weights.
+"""
+
+import json
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig
+
+from decoders.engine import fast_llama
+from decoders.engine.engine import slot_bytes
+from decoders.models import hub, lora
+from decoders.models.catalog import locate
+
+TOKENS = 2048  # of KV cache that are counted in: the lanes of a run together, prompts included
+RESERVE = 0.05  # of the free memory that stays free
+DTYPES = {
+    "auto": None,
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Of one model: parameters, bytes of its weights and of one token in the KV cache, bytes to download."""
+
+    name: str
+    parameters: int
+    dtype: str
+    copies: int  # of the weights at most: three where the lean forward lays them out anew
+    weights: int
+    per_token: int
+    download: int
+
+    @property
+    def total(self) -> int:
+        """Bytes with `TOKENS` tokens in the KV cache."""
+        return self.weights + TOKENS * self.per_token
+
+    def sentence(self) -> str:
+        """The sum, in words."""
+        size = self.weights // (self.parameters * self.copies or 1)
+        laid = ", up to 3 times for speed" if self.copies == 3 else ""
+        words = (
+            f"{self.name}: {amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
+            f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache a token"
+        )
+        return words + (f"; {bytes_of(self.download)} to download." if self.download else ".")
+
+
+def pick_device(device: str = "auto") -> str:
+    """`auto` is CUDA where there is one, else the CPU. Raises ValueError if the named device is not there."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"There is no device {device!r}; use auto, cpu or cuda.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("This machine has no CUDA device; choose the device cpu.")
+    return device
+
+
+def pick_dtype(dtype: str, device: str, config) -> torch.dtype:
+    """`auto` is float32 on the CPU and the model's own on CUDA. Raises ValueError for an unknown name."""
+    if dtype not in DTYPES:
+        raise ValueError(f"There is no dtype {dtype!r}; use one of {', '.join(DTYPES)}.")
+    own = getattr(config, "dtype", None) or torch.float32
+    return DTYPES[dtype] or (torch.float32 if device == "cpu" else own)
+
+
+def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint:
+    """Of the model called `name`; a Hub id is asked for its headers only. ValueError with one sentence."""
+    device = pick_device(device)
+    where, revision = locate(name)
+    folder, download = Path(where), 0
+    if not folder.is_dir():
+        folder = hub.cached(where, revision)
+    if folder is None:
+        found = hub.listing(where, revision)
+        revision, download = found.commit, found.missing
+    config = config_of(name, where if folder is None else str(folder), revision if folder is None else None)
+    if folder and lora.is_adapter(folder):  # merged when loaded
+        count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size
+    else:
+        count = header_parameters(folder) if folder else hub.parameters(where, revision)
+    kind = pick_dtype(dtype, device, config)
+    text = config.get_text_config()
+    copies = 3 if fast_llama.fits(config, count) else 1
+    try:
+        per_token = slot_bytes(text, kind.itemsize)
+    except (AttributeError, TypeError):  # no attention heads, no KV cache
+        per_token = 0
+    weights = count * kind.itemsize * copies
+    return Footprint(name, count, str(kind).removeprefix("torch."), copies, weights, per_token, download)
+
+
+def config_of(name: str, where: str, revision: str | None = None):
+    """The config of a folder or Hub id. Raises ValueError with one sentence about `name`."""
+    try:
+        return AutoConfig.from_pretrained(where, **({"revision": revision} if revision else {}))
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(could_not(name, error)) from error
+
+
+def could_not(name: str, error: Exception) -> str:
+    """The sentence about a model that transformers refuses: the first line of its own."""
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    return f"The model {name!r} could not be loaded: {first}"
+
+
+def header_parameters(folder: Path) -> int:
+    """Parameters in a folder's safetensors files, read from their headers. ValueError if one is damaged."""
+    total = 0
+    for name in hub.chosen([path.name for path in folder.iterdir()]):
+        if not name.endswith(".safetensors"):
+            continue
+        try:
+            with (folder / name).open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                header = json.loads(file.read(min(length, 100_000_000)))
+            shapes = [entry["shape"] for key, entry in header.items() if key != "__metadata__"]
+        except (struct.error, ValueError, KeyError, TypeError, OSError) as error:
+            raise ValueError(f"The file {name} is damaged: its safetensors header cannot be read.") from error
+        for shape in shapes:
+            count = 1
+            for side in shape:
+                count *= side
+            total += count
+    if not total:
+        raise ValueError(
+            f"The folder {str(folder)!r} holds no model.safetensors; only such weights are loaded."
+        )
+    return total
+
+
+def free_bytes(device: str) -> int | None:
+    """Memory that can still be taken on `device`; None where the system does not say."""
+    if device == "cuda":
+        return torch.cuda.mem_get_info()[0]
+    available = []
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    except (OSError, ValueError, IndexError):
+        try:
+            available.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        except (AttributeError, OSError, ValueError):
+            return None
+    try:  # what a container may use
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        available.append(limit - used)
+    except (OSError, ValueError):
+        pass
+    return min(available, default=None)
+
+
+def amount(number: int) -> str:
+    """4328640 as `4.3 million`."""
+    for size, word in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:,}"
+
+
+def bytes_of(number: int) -> str:
+    """17314560 as `17 MB`."""
+    for size, word in ((10**9, "GB"), (10**6, "MB"), (10**3, "KB")):
+        if number >= size:
+            value = number / size
+            return f"{value:.1f} {word}" if value < 10 else f"{value:,.0f} {word}"
+    return f"{number} bytes"

@@ -1,0 +1,107 @@
+"""Models that are small tables with known probabilities, behind the engine's interface: exact answers for
+tests and lessons.
+
+A table gives the distribution over the next token as a function of the tokens so far. Float64 throughout.
+`TableModel` also stands in for a loaded model: it has the name, the end-of-text tokens and the bytes that a
+lane asks for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import torch
+
+from decoders.engine.engine import Work
+from decoders.engine.tree import Tree
+
+Table = Callable[[tuple[int, ...]], Sequence[float]]  # tokens so far -> probabilities of the next one
+
+
+@dataclass
+class TableModel:
+    """A language model given by `table`, over tokens 0..vocabulary-1."""
+
+    table: Table
+    vocabulary: int
+    eos: frozenset[int] = frozenset()
+    name: str = "table"
+    context: int = 1 << 30
+    note: str | None = None
+    words: Sequence[str] = field(default_factory=list)
+    parts_problem: str = "A table has no layers of which a part could run; choose a model built like Llama."
+    embedding: torch.Tensor | None = None  # [V, d]: a place for every token
+    generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
+
+    @property
+    def engine(self) -> "TableModel":
+        return self
+
+    def attach(self, tree: Tree) -> "TableScorer":
+        """A scorer with the interface of `engine.Scorer`."""
+        return TableScorer(self, tree)
+
+    def bytes_of(self, token: int) -> bytes:
+        """What the token is shown as."""
+        return (
+            self.words[token] if self.words else chr(97 + token) if self.vocabulary <= 26 else f" {token}"
+        ).encode()
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of a text: one for each character, and any token for one that no token shows."""
+        shown = {self.bytes_of(token).decode(): token for token in range(self.vocabulary)}
+        return [shown.get(character, ord(character) % self.vocabulary) for character in text]
+
+
+class TableScorer:
+    """Looks rows up. Has no KV slots to speak of, and no attention and no hidden states."""
+
+    def __init__(self, model: TableModel, tree: Tree):
+        self.model, self.tree = model, tree
+        self.seen: set[int] = set()
+        self.work = Work()
+        self.used = self.peak = 0
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Log-probabilities [N, V] of the token after each node."""
+        self.work = Work(tokens=len([n for n in nodes if n not in self.seen]), rows=len(nodes))
+        self.seen.update(nodes)
+        rows = [self.model.table(tuple(self.tree.text(n))) for n in nodes]
+        return torch.tensor(rows, dtype=torch.float64).log()
+
+    def attention(self, nodes: list[int]) -> None:
+        return None
+
+    def forget(self, nodes: list[int]) -> None:
+        pass
+
+    def release(self, nodes: list[int]) -> None:
+        self.seen.difference_update(nodes)
+
+    def close(self) -> None:
+        pass
+
+
+def exact_law(
+    model: TableModel,
+    prompt: Sequence[int],
+    length: int,
+    shape: Callable[[torch.Tensor], torch.Tensor] = torch.exp,
+) -> dict[tuple[int, ...], float]:
+    """The exact law of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to probabilities
+    [1, V].
+
+    Enumerates all vocabulary ** length outcomes; texts that reach an end-of-text token stop there.
+    """
+    law: dict[tuple[int, ...], float] = {}
+    for tokens in product(range(model.vocabulary), repeat=length):
+        probability, said = 1.0, []
+        for token in tokens:
+            row = torch.tensor([model.table((*prompt, *said))], dtype=torch.float64).log()
+            probability *= shape(row)[0, token].item()
+            said.append(token)
+            if token in model.eos:
+                break
+        if probability > 0.0:
+            law[tuple(said)] = probability
+    return law

@@ -1,0 +1,58 @@
+"""Classifier-free guidance: away from what the model would say without the prompt.
+
+Sanchez et al. (2023) for language models; Kornblith et al. (2023) for captions, where the model is also tuned
+with the condition dropped, which is no part of this file. Equal to transformers' `generate`.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.prompt_variant import read_instead
+from decoders.registry import strategy
+from decoders.sampling.contrastive.contrast_algebra import guided
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, token_by_token
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.strategy import Parameter
+
+TITLE = "negative prompt"
+
+
+def negative(lane: Lane) -> list[int]:
+    """What the unconditional view reads: the negative prompt, or the prompt's last token if that is empty."""
+    text = lane.parameters["negative_prompt"]
+    return lane.models["target"].encode(text) if text else lane.trace.prompt[-1:]
+
+
+@strategy(
+    name="guidance",
+    title="Classifier-free guidance",
+    family="sampling",
+    parameters=(
+        Parameter(
+            "guidance_scale", "float", 1.5,
+            "How much more than the model the prompt counts: 1 as it is, 0 not at all.", low=0.0, high=20.0,
+        ),
+        Parameter(
+            "negative_prompt", "text", "",
+            "What the second view reads in place of the prompt; empty: only the prompt's last token.",
+        ),
+        *GREEDY,
+    ),
+    views=VIEWS,
+    badge=lambda p: "equal to generate" if p["temperature"] == 0.0 else "contrasted",
+    parts=lambda parameters: [MIX],
+)  # fmt: skip
+def guidance(lane: Lane) -> Iterator[None]:
+    """Says what the prompt makes likelier: the model with the prompt against the model without it.
+
+    1. The model reads the text twice: behind the prompt, `z_c`, and behind a negative prompt, `z_u`.
+    2. The difference is stretched: `z = z_u + guidance_scale (z_c - z_u)`.
+    3. Processors and the draw, or the argmax, work on z. The token is put behind both.
+
+    Above 1 the prompt counts for more than it does to the model. What the negative prompt says is avoided.
+    Two forwards a token, and at guidance_scale 1 one. The same model needs two sets of keys and values.
+    """
+    contrast = guided(lane.parameters["guidance_scale"])
+    if contrast.weights[1] and not read_instead(lane, TITLE, negative(lane)):
+        return
+    yield from token_by_token(lane, contrast, lambda: (TITLE, lane.score([lane.tip], role=TITLE)))

@@ -1,0 +1,82 @@
+"""Context-aware decoding: what a piece of evidence in the prompt adds counts for more.
+
+Xu (2023), Context-aware Decoding Reduces Hallucination in Query-focused Summarization, with the rule of Shi
+et al. (2023). The second view is the same prompt with the evidence left out; the question stays.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.prompt_variant import read_instead
+from decoders.registry import strategy
+from decoders.sampling.contrastive.contrast_algebra import amplified
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, token_by_token
+from decoders.sampling.contrastive.prompt_split import head, last_part
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.strategy import Parameter
+
+TITLE = "without the context"
+NOT_THERE = (
+    "The context does not stand in the prompt; copy it from there, letter by letter, or leave it empty to "
+    "take all before the prompt's last line."
+)
+
+
+def without_context(lane: Lane) -> list[int] | None:
+    """The prompt's tokens without the evidence: the text that the parameter names, else all before the last
+    line (or sentence, if there is one line). None if the prompt does not hold that text.
+    """
+    prompt, target, context = lane.trace.prompt, lane.models["target"], lane.parameters["context"]
+    start = head(prompt, getattr(target.bytes_of, "special", ()))
+    if not context:
+        cut = start + last_part(prompt[start:], target.bytes_of)
+        left = [*prompt[:start], *prompt[cut:]]
+        return left if cut > start else prompt[-1:]
+    text = b"".join(map(target.bytes_of, prompt[start:]))
+    before, found, after = text.partition(context.encode())
+    if not found:
+        return None
+    rest = (before + after).decode("utf-8", "replace")
+    return [*prompt[:start], *target.cut(rest)] or prompt[-1:]
+
+
+@strategy(
+    name="context_aware",
+    title="Context-aware decoding",
+    family="sampling",
+    parameters=(
+        Parameter(
+            "alpha", "float", 0.5, "How much more the context counts than it does to the model; 0: as it is.",
+            low=0.0, high=10.0,
+        ),
+        Parameter(
+            "context", "text", "",
+            "What in the prompt is the context, as it stands there; empty: all before its last line, "
+            "or before its last sentence if it is one line.",
+        ),
+        *GREEDY,
+    ),
+    views=VIEWS,
+    badge=badge,
+    parts=lambda parameters: [MIX],
+)  # fmt: skip
+def context_aware(lane: Lane) -> Iterator[None]:
+    """Sharpens what the context adds: the prompt with it against the same prompt without it.
+
+    1. The model reads the whole prompt, `z`, and the prompt with the context left out, `z_0`.
+    2. What the context changes is stretched: `z' = (1 + alpha) z - alpha z_0`.
+    3. Processors and the draw, or the argmax, work on z'. The token is put behind both.
+
+    Where the context contradicts what the model has learnt, it wins sooner. There is no plausibility mask:
+    with a large alpha, tokens come up that neither view finds likely. Two forwards a token, one at alpha 0.
+    """
+    contrast = amplified(lane.parameters["alpha"])
+    if contrast.weights[1]:
+        reads = without_context(lane)
+        if reads is None:
+            lane.ended_by = NOT_THERE
+            return
+        if not read_instead(lane, TITLE, reads):
+            return
+        lane.note(f"Without the context the model reads {len(reads):,} of {len(lane.trace.prompt):,} tokens.")
+    yield from token_by_token(lane, contrast, lambda: (TITLE, lane.score([lane.tip], role=TITLE)))

@@ -1,0 +1,77 @@
+"""Token by token from views weighed against each other: the loop that all contrast methods share.
+
+Each view's row is told, and so is the combined one: Distribution events with view "target" (the model behind
+the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast, not
+where the second row comes from.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
+from decoders.sampling.contrastive.contrast_algebra import Contrast
+from decoders.sampling.next_token import next_token
+from decoders.strategy import Part
+
+CONTRAST = "contrast"  # name of the score that says what the views gave the token that was taken
+UNDECIDED = (
+    "Here the views agree on every token that is left, so the contrast decides nothing: the smallest token "
+    "id is taken where it is greedy."
+)
+MIX = Part("contrast", "contrast of views", "Several rows of scores as one weighted sum of their logarithms.")
+PLAUSIBLE = Part("contrast", "plausibility mask", "Tokens far below the model's likeliest are left out.")
+
+VIEWS = ("contrast", "entropy", "dependencies", "text")
+
+Second = Callable[[], tuple[str, torch.Tensor]]  # what the second view is called, and its row [1, V]
+
+
+def badge(parameters: dict) -> str:
+    """What strategies promise that draw from a weighed row, greedy at temperature 0."""
+    return "deterministic" if parameters["temperature"] == 0.0 else "contrasted"
+
+
+def token_by_token(lane: Lane, contrast: Contrast, second: Second) -> Iterator[None]:
+    """Decodes to the end with the lane's target against a second view, which is not asked at weight 0."""
+    while lane.more:
+        wanted = lane.score([lane.tip])  # [1, V]
+        others = [second()] if contrast.weights[1] else []
+        if take(lane, contrast, wanted, others) is None:
+            return
+        yield
+
+
+def take(
+    lane: Lane, contrast: Contrast, wanted: torch.Tensor, others: list[tuple[str, torch.Tensor]],
+    added: Sequence[tuple[str, torch.Tensor]] = (),
+) -> int | None:
+    """Tells all rows [1, V] after the lane's tip, combines them, commits the token and returns its node; None
+    if the lane has ended. Without `others` the token comes from the wanted row alone. `added`: rows of the
+    draft that are wanted, too; their weights come last.
+    """
+    tip = lane.tip
+    target = lane.distribution([tip], wanted)[0]
+    if not others:
+        return next_token(lane, wanted, target, target)
+    for title, row in others:
+        lane.distribution([tip], row, "unwanted", title)
+    for title, row in added:
+        lane.distribution([tip], row, "draft", title)
+    combined = contrast.combine([wanted, *(row for _, row in (*others, *added))])
+    offered = lane.distribution([tip], combined, "combined")[0]
+    if undecided(combined):
+        lane.note(UNDECIDED)
+    node = next_token(lane, combined, offered, target)
+    if node is not None:
+        token = lane.tree.tokens[node]
+        parts = {title: float(log_softmax(row)[0, token]) for title, row in (*others, *added)}
+        lane.rank(node, CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts)
+    return node
+
+
+def undecided(combined: torch.Tensor) -> bool:
+    """Whether all tokens that are left have the same score, and there are several."""
+    left = combined[combined.isfinite()]
+    return len(left) > 1 and bool((left == left[0]).all())

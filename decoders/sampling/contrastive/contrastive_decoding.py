@@ -1,0 +1,107 @@
+"""Contrastive decoding: an expert's row against an amateur's, among tokens that the expert finds plausible.
+
+Li et al. (2022) subtract log-probabilities; O'Brien and Lewis (2023) weigh logits. The expert is the target,
+the amateur the draft model.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.contrastive.contrast_algebra import Contrast, amplified, ratio
+from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, token_by_token
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.search.beam.beam_state import Beams, close_step
+from decoders.strategy import Parameter
+
+FORMS = ("weighed (2023)", "ratio (2022)")
+
+
+def combination(parameters: dict) -> Contrast:
+    """The form that is asked for."""
+    if parameters["form"] == FORMS[1]:
+        return ratio(parameters["alpha"])
+    return amplified(parameters["beta"], parameters["alpha"])
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if the values do not fit together."""
+    if parameters["num_beams"] > 1 and parameters["temperature"]:
+        return "Beams draw nothing: set temperature to 0, or num_beams to 1."
+    return None
+
+
+@strategy(
+    name="contrastive_decoding",
+    title="Contrastive decoding",
+    family="sampling",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "form", "choice", FORMS[0],
+            "(1 + beta) log p - beta log q, or the ratio log p - log q, which has no beta.", choices=FORMS,
+        ),
+        Parameter("beta", "float", 0.5, "How much the amateur counts against the expert.", 0.0, 10.0),
+        Parameter(
+            "alpha", "float", 0.1,
+            "Tokens with less than this share of the expert's likeliest are left out; 0 keeps all.",
+            low=0.0, high=1.0,
+        ),
+        Parameter(
+            "amateur_temperature", "float", 1.0,
+            "Of the amateur's row: below 1 it is surer of its mistakes (2022, GPT-2: 0.5).", 0.01, 100.0,
+        ),
+        Parameter("num_beams", "int", 1, "Texts kept at a position (2022: 5); 1: greedy or drawn.", 1, 32),
+        *GREEDY,
+    ),
+    together=unusable,
+    views=(*VIEWS, "beam_tree"),
+    badge=badge,
+    parts=lambda parameters: [MIX, PLAUSIBLE],
+)  # fmt: skip
+def contrastive_decoding(lane: Lane) -> Iterator[None]:
+    """What the target knows and the draft does not: the expert's row against the amateur's.
+
+    1. The target gives `p`, the draft `q`, both behind the same text.
+    2. Only tokens with `p >= alpha max p` stay: where the expert is sure, the amateur has no say.
+    3. Those are scored `(1 + beta) log p - beta log q`, or as of 2022 `log p - log q`.
+    4. Processors and the draw, or the argmax, work on these scores.
+
+    The paper of 2022 searches with five beams, by the sum of these scores, and with GPT-2 as amateur at
+    temperature 0.5. Its released code takes the candidates of a beam by the expert's sums and scores only
+    these; here all that the mask leaves compete. The paper of 2023 takes one token at a time.
+
+    Common mistakes of small models, such as going round in circles, are weighed down. As of 2022 the order of
+    the tokens that stay does not follow p at all, so the mask is what keeps the text sane.
+    """
+
+    contrast, cooled = combination(lane.parameters), lane.parameters["amateur_temperature"]
+
+    def amateur(nodes: list[int]) -> torch.Tensor:
+        return lane.score(nodes, kind="decode", role="draft") / cooled
+
+    if lane.parameters["num_beams"] == 1:
+        yield from token_by_token(lane, contrast, lambda: ("draft", amateur([lane.tip])))
+        return
+    beams = Beams(lane, lane.parameters["num_beams"], added="contrast")
+    while beams.live:
+        live = beams.live
+        expert = lane.score(live)  # [B, V]
+        logprobs = lane.distribution(live, expert)
+        rows = [expert]
+        if contrast.weights[1]:
+            rows.append(amateur(live))
+            lane.distribution(live, rows[1], "unwanted", "draft")
+        scores = lane.process(contrast.combine(rows), live)
+        if not scores.isfinite().any() and not beams.finished:
+            for node in live:
+                if node != lane.tip:
+                    lane.verdict(node, "pruned", reason="no token is left after it")
+            lane.ended_by = NOTHING_LEFT
+            return
+        beams.advance(scores, logprobs)
+        close_step(lane, [beams])
+        yield

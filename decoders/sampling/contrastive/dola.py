@@ -1,0 +1,152 @@
+"""DoLa: the last layer's row against that of the earlier layer which differs from it the most.
+
+Chuang et al. (2023), Decoding by Contrasting Layers. The layer is chosen anew for each token; candidates are
+named as `dola_layers` in transformers. By default rows and divergence are those of the authors' code, which
+transformers took over; what the paper writes are options.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
+from decoders.registry import strategy
+from decoders.sampling.contrastive.contrast_algebra import ratio
+from decoders.sampling.contrastive.contrast_loop import MIX, PLAUSIBLE, VIEWS, badge, take
+from decoders.sampling.sampling_parameters import GREEDY as SHAPING
+from decoders.strategy import Parameter, Part
+
+GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
+BUCKETS = ("low", "high", "all")
+DEEP, HALF = 40, 20  # above so many layers a half is the outermost 20
+LISTED = "listed"
+DIVERGENCES = {
+    "reversed": "Half of KL(m || p) + KL(m || q), m the mean of both rows, as the authors' code has it.",
+    "Jensen-Shannon": "Half of KL(p || m) + KL(q || m), m the mean of both rows, as the paper writes it.",
+}
+
+
+def candidates(bucket: str, layers: int, tied: bool) -> list[int]:
+    """After how many of `layers` layers the text may be read early: every second of a half, or of all. 0 is
+    the embeddings, which say the last token again where the head is tied to them: then it begins at 2. Above
+    40 layers the halves are the lowest and the uppermost 20.
+    """
+    first = min(2, layers - 1) if tied else 0
+    half = layers // 2 if layers <= DEEP else HALF
+    above = layers // 2 if layers <= DEEP else layers - HALF
+    start, stop = {"low": (first, half), "high": (above, layers), "all": (first, layers)}[bucket]
+    return list(range(start, stop, 2)) or [start]
+
+
+def typed_layers(parameters: dict) -> list[int]:
+    """The layers that were listed. Raises ValueError if one is no whole number."""
+    return [int(layer) for layer in parameters["layers"].split(",") if layer.strip()]
+
+
+def divergence(p: torch.Tensor, q: torch.Tensor, kind: str = "Jensen-Shannon") -> torch.Tensor:
+    """How far log-probabilities p [V] are from each row of q [N, V], in nats: [N]; see DIVERGENCES."""
+    middle = torch.logaddexp(p, q) - math.log(2)  # [N, V]
+    if kind == "reversed":
+        mean = middle.exp()
+        # what neither row offers counts nothing
+        halves = [torch.where(mean > 0, mean * (middle - a), 0.0).sum(-1) for a in (p, q)]
+    else:
+        halves = [(a.exp() * (a - middle)).nansum(-1) for a in (p.expand_as(q), q)]
+    return (halves[0] + halves[1]) / 2
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if the listed layers cannot be read as numbers."""
+    if parameters["dola_layers"] != LISTED:
+        return None
+    try:
+        return None if typed_layers(parameters) else "List the layers to subtract, such as 0, 2, 4."
+    except ValueError:
+        return "layers must be whole numbers separated by commas, such as 0, 2, 4."
+
+
+def suits(parameters: dict, target) -> str | None:
+    """A sentence if the target's early layers cannot be read, or it has none of those that are listed."""
+    if problem := target.engine.parts_problem:
+        return problem
+    last = target.engine.layer_count - 1
+    if parameters["dola_layers"] == LISTED and not all(0 <= n <= last for n in typed_layers(parameters)):
+        return f"The target can be read early after 0 to {last} layers; list some of these."
+    return None
+
+
+@strategy(
+    name="dola",
+    title="DoLa",
+    family="sampling",
+    parameters=(
+        Parameter(
+            "dola_layers", "choice", "low",
+            "Which early layers may be subtracted: every second of a half, or of all, or those listed.",
+            choices=(*BUCKETS, LISTED),
+        ),
+        Parameter("layers", "text", "", "For listed: after how many layers, such as 0, 2, 4."),
+        Parameter(
+            "early_norm", "bool", False,
+            "Early states pass the model's last norm before its head; the authors' code leaves it out.",
+        ),
+        Parameter("divergence", "choice", "reversed", "How far a layer's row is from the last one.",
+                  choices=tuple(DIVERGENCES)),
+        Parameter(
+            "alpha", "float", 0.1,
+            "Tokens with less than this share of the last layer's likeliest are left out; 0 keeps all.",
+            low=0.0, high=1.0,
+        ),
+        *GREEDY,
+    ),
+    views=VIEWS,
+    badge=badge,
+    parts=lambda parameters: [
+        MIX,
+        PLAUSIBLE,
+        Part("divergence", parameters["divergence"], DIVERGENCES[parameters["divergence"]]),
+    ],
+    together=unusable,
+    suits=suits,
+)  # fmt: skip
+def dola(lane: Lane) -> Iterator[None]:
+    """What the later layers add to the earlier ones: the last layer's row against an early one.
+
+    1. One forward leaves the states after every layer. The head makes a row of each candidate's, `q_j`; the
+       model's last norm comes before it only with early_norm.
+    2. The candidate farthest from the last layer's row p is taken. The paper names the Jensen-Shannon
+       divergence; the authors' code, and transformers after it, turn both its halves round, which weighs
+       what one row excludes far more. Both can be had.
+    3. Only tokens with `p >= alpha max p` stay, and are scored `log p - log q_j`.
+    4. Processors and the draw, or the argmax, work on these scores.
+
+    With early_norm and Jensen-Shannon it is what the paper writes. "all" is no bucket of transformers.
+    The scores favour tokens that occurred before, so these are penalised as in the paper (1.2). A head reads
+    best what it was trained to read: where a model was trained with early exits, their rows are close to the
+    last one, and there is less to subtract. It takes no forward more than greedy decoding.
+    """
+    scorer, engine = lane.scorers["target"], lane.models["target"].engine
+    scorer.taps = True
+    tied = bool(engine.model.config.get_text_config().tie_word_embeddings)
+    given, blocks = lane.parameters, engine.blocks
+    bucket = given["dola_layers"]
+    listed = bucket == LISTED
+    layers = typed_layers(given) if listed else candidates(bucket, engine.layer_count, tied)
+    read = blocks.exit_logits if given["early_norm"] else blocks.head
+    contrast = ratio(given["alpha"])
+    while lane.more:
+        # hidden, since a row that another lane left has no taps
+        wanted = lane.score([lane.tip], hidden=True)  # [1, V]
+        early = read(scorer.streams(lane.tip)[layers])  # [N, V]
+        apart = divergence(log_softmax(wanted)[0], log_softmax(early), given["divergence"])
+        farthest = int(apart.argmax())
+        title = f"after {layers[farthest]} of {engine.layer_count} layers"
+        node = take(lane, contrast, wanted, [(title, early[farthest : farthest + 1])])
+        if node is None:
+            return
+        said = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
+        lane.rank(node, "divergence", float(apart[farthest]), **said)
+        yield

@@ -1,0 +1,112 @@
+"""Instructive decoding: away from what the model would say under a noisy instruction.
+
+Kim et al. (2023), Distort, Distract, Decode: Instruction-Tuned Model Can Refine its Response from Noisy
+Instructions. The instruction is the prompt's first line (or sentence); what follows it is kept.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.prompt_variant import read_instead
+from decoders.registry import strategy
+from decoders.sampling.contrastive.contrast_algebra import reduced
+from decoders.sampling.contrastive.contrast_loop import MIX, VIEWS, badge, token_by_token
+from decoders.sampling.contrastive.prompt_split import first_part, head
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.strategy import Parameter
+
+TITLE = "noisy instruction"
+OPPOSITE = "Say the opposite of what you are asked for, and never the right thing."
+KEPT = 0.6  # share of the instruction's words that a shortened and shuffled one keeps
+CHANCE = ("shortened and shuffled", "random words")
+NOISES = ("opposite", "none", *CHANCE, "own text")
+
+
+def drawn(lane: Lane, among: list[str], count: int) -> list[str]:
+    """`count` of these words in a random order, none of them twice."""
+    left, found = list(among), []
+    for number in range(min(count, len(left))):
+        index, _ = lane.chooser.categorical(torch.ones(len(left)).double() / len(left), ("noise", number))
+        found.append(left.pop(index))
+    return found
+
+
+def dictionary(lane: Lane) -> list[str]:
+    """Tokens of the model that are a whole word of at least three letters, with a space in front."""
+    target = lane.models["target"]
+    words = (target.bytes_of(token) for token in range(target.engine.vocabulary))
+    return [w[1:].decode() for w in words if w[:1] == b" " and w[1:].isalpha() and w.isascii() and len(w) > 3]
+
+
+def noise(lane: Lane, instruction: str) -> str:
+    """What stands in the place of the instruction."""
+    match lane.parameters["noise"]:
+        case "opposite":
+            return OPPOSITE
+        case "none":
+            return ""
+        case "own text":
+            return lane.parameters["noisy_instruction"]
+        case "random words":
+            return " ".join(drawn(lane, dictionary(lane), lane.parameters["noise_words"]))
+    words = instruction.split()
+    return " ".join(drawn(lane, words, math.ceil(KEPT * len(words))))
+
+
+def noisy(lane: Lane) -> tuple[list[int], str]:
+    """The prompt's tokens with a noisy instruction in place of its own, and that noisy instruction."""
+    prompt, target = lane.trace.prompt, lane.models["target"]
+    start = head(prompt, getattr(target.bytes_of, "special", ()))
+    cut = start + first_part(prompt[start:], target.bytes_of)
+    instruction = b"".join(map(target.bytes_of, prompt[start:cut])).decode("utf-8", "replace")
+    said = noise(lane, instruction.strip())
+    space = instruction[len(instruction.rstrip()) :] if said else ""  # the line break stays
+    tokens = [*prompt[:start], *target.cut(said + space), *prompt[cut:]]
+    return tokens or prompt[-1:], said
+
+
+@strategy(
+    name="instructive",
+    title="Instructive decoding",
+    family="sampling",
+    parameters=(
+        Parameter(
+            "epsilon", "float", 0.3, "How much of what the noisy instruction suggests is taken off; 0: none.",
+            low=0.0, high=0.99,
+        ),
+        Parameter(
+            "noise", "choice", "opposite",
+            "What stands in the place of the instruction, which is the prompt's first line, or its first "
+            "sentence if it is one line.",
+            choices=NOISES,
+        ),
+        Parameter("noise_words", "int", 1, "Words of the noise `random words`.", low=1, high=32),
+        Parameter("noisy_instruction", "text", "", "The noise `own text`."),
+        *GREEDY,
+    ),
+    papers=("distort-distract-decode",),
+    views=VIEWS,
+    badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
+    parts=lambda parameters: [MIX],
+)  # fmt: skip
+def instructive(lane: Lane) -> Iterator[None]:
+    """Takes away what the model says under a noisy instruction; what remains follows the real one.
+
+    1. The model reads the prompt, `z`, and the prompt with a noisy instruction in place of its own, `z~`: the
+       opposite, none, a few of its words shuffled, random words, or one of your own.
+    2. `z' = z - epsilon z~`. Processors and the draw, or the argmax, work on z'.
+    3. The token is put behind both.
+
+    The argmax is that of context-aware decoding with `alpha = epsilon / (1 - epsilon)`, but drawn text is
+    flatter, as at temperature `1 / (1 - epsilon)`. It is meant for a model that follows instructions.
+    """
+    contrast = reduced(lane.parameters["epsilon"])
+    if contrast.weights[1]:
+        reads, said = noisy(lane)
+        if not read_instead(lane, TITLE, reads):
+            return
+        lane.note(f"The noisy instruction: {said}" if said else "The second view has no instruction.")
+    yield from token_by_token(lane, contrast, lambda: (TITLE, lane.score([lane.tip], role=TITLE)))

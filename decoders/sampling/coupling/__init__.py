@@ -1,0 +1,1 @@
+"""A message hidden in samples: two distributions coupled with little entropy."""

@@ -1,0 +1,230 @@
+"""A message hidden in ordinary samples: what is drawn follows the model, and says what was meant.
+
+Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck, with the iterative coupling of
+Sokota et al. (2022) over the tokens of a text. Knows one lane; the code and the couplings are in
+minimum_entropy_coupling.py.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import one_hot, probabilities
+from decoders.registry import strategy
+from decoders.sampling.coupling.minimum_entropy_coupling import (
+    ENCODERS,
+    MOST_FOR_EXACT,
+    Coupling,
+    coupled,
+    encoder,
+    entropy,
+)
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.sample import sample
+from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
+from decoders.strategy import Parameter, Part
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SHOWN = 6  # likeliest tokens whose columns of a coupling are told
+ENCODER_SAYS = {
+    "greedy": "Merges the two rarest or the two most frequent letters until the budget is kept.",
+    "exact": "The best of all ways to merge letters.",
+    "between": "Spends the budget to the last bit: a letter may be sent in one of two ways, by chance.",
+}
+
+
+@dataclass(frozen=True)
+class Code:
+    """What both sides know: the letters, and the joint law [X, T] of a letter and the sign that is sent."""
+
+    letters: str
+    joint: torch.Tensor
+
+    @classmethod
+    def of(cls, parameters: dict) -> "Code":
+        """The code that the parameters describe."""
+        weights = torch.tensor(parameters["weights"], dtype=torch.float64)
+        joint = encoder(weights / weights.sum(), parameters["bits"], parameters["encoder"])
+        return cls(LETTERS[: len(weights)], joint)
+
+    @property
+    def prior(self) -> list[float]:
+        """How often each sign is sent: p_T."""
+        return self.joint.sum(0).tolist()
+
+    def sign(self, t: int) -> str:
+        """A sign's name: the letters that it may stand for."""
+        return "".join(letter for letter, p in zip(self.letters, self.joint[:, t], strict=True) if p > 0)
+
+    def read(self, belief: list[float]) -> str:
+        """The likeliest letter of the likeliest sign."""
+        return self.letters[int(self.joint[:, max(range(len(belief)), key=belief.__getitem__)].argmax())]
+
+    def says(self) -> str:
+        """The code in a sentence."""
+        signs = ", ".join(self.sign(t) for t in range(self.joint.shape[1]))
+        source, budget = entropy(self.joint.sum(1)), entropy(self.joint.sum(0))
+        return f"A letter holds {source:.2f} bits; it is sent as one of {signs}: {budget:.2f} bits."
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if there is no such code, or the message has other letters."""
+    count = len(parameters["weights"])
+    if not 2 <= count <= len(LETTERS):
+        return f"weights needs a number for each of 2 to {len(LETTERS)} letters, not {count}."
+    if parameters["encoder"] == "exact" and count > MOST_FOR_EXACT:
+        return f"The exact encoder tries all maps of up to {MOST_FOR_EXACT} letters, not {count}; use greedy."
+    if other := set(parameters["message"]) - set(LETTERS[:count]):
+        return (
+            f"The message may have the letters {LETTERS[0]} to {LETTERS[count - 1]}, one for each of the "
+            f"weights, but not {sorted(other)[0]!r}."
+        )
+    return None
+
+
+def badge(parameters: dict) -> str:
+    """A drawn message changes nothing about the text's law; a given one only if all messages are averaged."""
+    if parameters["temperature"] == 0.0:
+        return "equal to generate"
+    return "exact over messages" if parameters["message"] else "exact in distribution"
+
+
+@strategy(
+    name="coupling",
+    title="Hidden message (coupling)",
+    family="sampling",
+    parameters=(
+        Parameter("message", "text", "", "Letters to hide, such as abba; empty: each is drawn."),
+        Parameter("weights", "floats", [8, 4, 2, 1, 1], "How frequent the letters a, b, c, … are.",
+                  low=1e-6, high=1e6),
+        Parameter("bits", "float", 8.0, "Budget for a letter: the signs that are sent have at most so many.",
+                  low=0.0, high=8.0),
+        Parameter("encoder", "choice", "greedy", "How letters become signs.", choices=tuple(ENCODERS)),
+        Parameter("confidence", "float", 0.95, "So sure the reader must be before the next letter comes.",
+                  low=0.5, high=0.9999),
+        *SHAPING,
+    ),
+    papers=("minimum-entropy-coupling-with-bottleneck",),
+    together=unusable,
+    views=("belief", "coupling", "entropy", "text"),
+    badge=badge,
+    parts=lambda parameters: [
+        PROCESSORS,
+        Part("encoder", parameters["encoder"], ENCODER_SAYS[parameters["encoder"]]),
+        Part("coupling", "greedy", "The largest mass left of either side goes into one cell, and so on."),
+    ],
+)  # fmt: skip
+def coupling(lane: Lane) -> Iterator[None]:
+    """Hides letters in ordinary samples: who runs the same model reads them, others see nothing unusual.
+
+    1. A letter X becomes a sign T with `H(T) <= bits`: letters are merged until the budget is kept, so that
+       I(X; T) stays large. With bits to spare every letter is a sign of its own.
+    2. The reader's belief over signs begins at `p_T`. At each token it is coupled with the model's row q: the
+       largest mass left of the belief and the largest left of q go into one cell, and so on. The table's
+       margins are the belief and q, and it has little entropy.
+    3. The token is drawn from the row of the sign that is meant, `J(t, y) / b(t)`. Both sides set the belief
+       to the drawn token's column, `b(t) = J(t, y) / q(y)`.
+    4. Once the belief in one sign is as high as asked, the reader takes its likeliest letter, and the next
+       letter begins.
+
+    Averaged over letters that are as frequent as the weights say, every token has exactly the law q; for one
+    given message it has not. After a given message the text goes on as plain samples. At temperature 0 a row
+    has one token, and nothing can be hidden.
+    """
+    code, sent, read = Code.of(lane.parameters), "", ""
+    lane.note(code.says())
+    while lane.more:
+        letter = next_letter(lane, code, len(sent))
+        if letter is None:
+            break
+        t = lane.chooser.categorical(code.joint[letter], ("sign", len(sent))).value
+        sent += code.letters[letter]
+        belief = yield from hide(lane, code, t)
+        if belief is None:
+            return
+        read += code.read(belief)
+        right = float(sent[-1] == read[-1])
+        lane.rank(lane.tip, "letter", max(belief), level=f"{sent[-1]} → {read[-1]}", right=right)
+        lane.note(f"Letter {len(sent)}: {sent[-1]} is sent, {read[-1]} is read, belief {max(belief):.2f}.")
+        yield
+    lane.note(f"Sent {sent}, read {read}: {matches(sent, read)} of {len(sent)} letters are right.")
+    yield from sample(lane)
+
+
+def matches(sent: str, read: str) -> int:
+    """How many letters were read as they were sent."""
+    return sum(a == b for a, b in zip(sent, read, strict=True))
+
+
+def next_letter(lane: Lane, code: Code, number: int) -> int | None:
+    """The number of the letter to be sent: of the message, or drawn; None after the message."""
+    if not (message := lane.parameters["message"]):
+        return lane.chooser.categorical(code.joint.sum(1), ("letter", number)).value
+    return code.letters.index(message[number]) if number < len(message) else None
+
+
+def hide(lane: Lane, code: Code, t: int) -> Iterator[None]:
+    """Tokens that say t, a step for each but the last; returns the reader's belief after them. None, and the
+    lane ends with a sentence, if the processors leave no token.
+    """
+    belief = code.prior
+    believe(lane, lane.tip, code, t, belief)
+    while True:
+        logits = lane.score([lane.tip])
+        offered = target = lane.distribution([lane.tip], logits)[0]
+        processed = lane.process(logits, [lane.tip], tell=True)
+        if not processed.isfinite().any():
+            lane.ended_by = NOTHING_LEFT
+            return None
+        if processed is not logits:
+            offered = lane.distribution([lane.tip], processed, view="processed")[0]
+        law = one_hot(processed) if lane.parameters["temperature"] == 0.0 else probabilities(processed)
+        belief = say(lane, code, t, belief, law[0].cpu(), offered, target)
+        if max(belief) >= lane.parameters["confidence"] or not lane.more:
+            return belief
+        yield
+
+
+def say(
+    lane: Lane, code: Code, t: int, belief: list[float], q: torch.Tensor, offered: torch.Tensor,
+    target: torch.Tensor,
+) -> list[float]:  # fmt: skip
+    """Commits one token, drawn from the row of `t` in the coupling of the belief with q [V]; returns the
+    belief after it. offered [V]: log q; target [V]: the model's own log-probabilities, for the record.
+    """
+    table = coupled(belief, q.tolist())
+    token, u = lane.chooser.categorical(table.row(t), ("sample", lane.tree.depths[lane.tip] + 1))
+    node = tell(lane, code, table, q, offered, token)
+    if u is not None:
+        lane.rank(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
+    after = table.column(token)
+    after = [mass / math.fsum(after) for mass in after]
+    believe(lane, node, code, t, after)
+    lane.commit([node], [float(target[token])])
+    return after
+
+
+def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> None:
+    """What the reader believes after this node: as the score of the sign that is meant, with all others."""
+    named = {code.sign(k): b for k, b in enumerate(belief)}
+    lane.rank(node, "belief", belief[t], level=code.sign(t), **named)
+
+
+def tell(lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int) -> int:
+    """Proposes the drawn token and the likeliest others, each with its column of the coupling; returns the
+    drawn one's node.
+    """
+    likeliest = [int(y) for y in q.topk(min(SHOWN, len(q))).indices if q[int(y)] > 0]
+    drawn = -1
+    for slot, y in enumerate(dict.fromkeys([*likeliest, token])):
+        node = lane.propose(lane.tip, y, float(offered[y]), slot=slot)
+        cells = {code.sign(k): mass for k, mass in enumerate(table.column(y)) if mass > 0.0}
+        lane.rank(node, "coupling", float(q[y]), **cells)
+        if y == token:
+            drawn = node
+        else:
+            lane.verdict(node, "never reached", reason="another token was drawn")
+    return drawn

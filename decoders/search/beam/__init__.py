@@ -1,0 +1,1 @@
+"""Beam searches: several texts that grow a token at a time."""

@@ -1,0 +1,79 @@
+"""Beam search, equal to transformers' `generate(num_beams=...)`: text, returned sequences and scores.
+
+Knows one lane; the bookkeeping of live and finished hypotheses is in beam_state.py.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.logits.processor_order import stages
+from decoders.registry import strategy
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.sampling_parameters import ENDS, PROCESSORS, SHAPING
+from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
+from decoders.search.shaped import tell
+from decoders.strategy import Parameter, Part
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if more sequences are asked for than there are beams, or nothing can be drawn."""
+    if parameters["do_sample"] and parameters["temperature"] == 0.0:
+        return "At temperature 0 nothing is drawn; switch do_sample off or choose a higher temperature."
+    beams, wanted = parameters["num_beams"], parameters["num_return_sequences"]
+    return (
+        f"num_return_sequences is {wanted}, but only {beams} beams are kept; "
+        "ask for fewer sequences or more num_beams."
+        if wanted > beams
+        else None
+    )
+
+
+@strategy(
+    name="beam",
+    title="Beam search",
+    family="search",
+    parameters=(
+        Parameter("num_beams", "int", 4, "Hypotheses kept at each position.", low=1, high=64),
+        LENGTH_PENALTY,
+        EARLY_STOPPING,
+        Parameter("num_return_sequences", "int", 1, "Finished texts to return.", low=1, high=64),
+        Parameter("do_sample", "bool", False, "Draw the continuations that compete: beam sampling."),
+        *SHAPING,
+        *ENDS,
+    ),
+    together=unusable,
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["do_sample"] else "equal to generate",
+    parts=lambda parameters: [
+        Part("frontier", "beams", "The num_beams likeliest live texts; all their continuations compete."),
+        PROCESSORS,
+    ],
+)
+def beam(lane: Lane) -> Iterator[None]:
+    """Keeps the num_beams likeliest texts at every position; the best finished one wins.
+
+    1. One forward scores all live texts.
+    2. All their continuations compete by the sum of their log-probabilities, `S = sum log p(x_i | x_<i)`;
+       the best num_beams live on, the others are pruned.
+    3. A text that ends goes to the finished ones with the score `S / t ** length_penalty`, t its length.
+    4. The search is over when no live text can still enter the finished ones.
+
+    With do_sample the continuations are drawn, without replacement, by `exp S` after the processors: twice
+    num_beams with one end token. The first num_beams may finish; of those that go on the best live on.
+
+    Penalties and forbidden words work on the log-probabilities, whose sums need not be probabilities then.
+
+    It looks for the likeliest text as a whole, not for a likely next token.
+    """
+    beams = Beams(lane, lane.parameters["num_beams"], added="processors" if stages(lane.shaping) else None)
+    while beams.live:
+        logprobs = lane.distribution(beams.live, lane.score(beams.live))  # [B, V]
+        scores = lane.process(logprobs, beams.live)
+        if scores is not logprobs:
+            if not scores.isfinite().any():
+                lane.ended_by = NOTHING_LEFT
+                return
+            tell(lane, beams.live, scores)
+        beams.advance(scores, logprobs)
+        close_step(lane, [beams])
+        yield

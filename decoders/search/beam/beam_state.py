@@ -1,0 +1,285 @@
+"""The hypotheses of one beam search in the token tree: which live, which finished, which limbs died.
+
+Shared by beam search and by each group of diverse beam search. Knows scores and nodes, nothing of how the
+scores were made. Selection and stopping follow transformers 5.23 (`_beam_search`), so that results equal
+`generate`.
+"""
+
+import bisect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.strategy import Parameter
+
+LENGTH_PENALTY = Parameter(
+    "length_penalty", "float", 1.0,
+    "A finished text's score is its log-probability divided by length to this power; 0 ranks by plain sums.",
+    low=-10.0, high=10.0,
+)  # fmt: skip
+EARLY_STOPPING = Parameter(
+    "early_stopping", "choice", "false",
+    "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the "
+    "worst of them; never: unless any continuation could.",
+    choices=("false", "true", "never"),
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Candidate:
+    """A continuation that was looked at: the sum of its steps' scores, and the penalties that are in it."""
+
+    total: float
+    paid: float
+    logprob: float
+    row: int
+    token: int
+    may_finish: bool = True  # whether it is among the first `width`
+
+
+@dataclass(slots=True)
+class Hypothesis:
+    """A finished text: its last node, its steps' scores summed, and that over length ** length_penalty.
+    What a search finds worth more comes first, whatever its score.
+    """
+
+    node: int
+    total: float
+    score: float
+    worth: float = 1.0
+
+
+class Beams:
+    """Up to `width` live and `width` finished hypotheses below the lane's tip. `group`: its name, if any;
+    `added`: what the sums hold besides log-probabilities, None for nothing. `bound`: log p of a live
+    hypothesis -> the largest sum that a continuation of it may have, where sums do not only fall. `worth`:
+    node of a finished text -> what it is worth; the score decides among those that are worth as much.
+    """
+
+    def __init__(
+        self, lane: Lane, width: int, group: str | None = None, added: str | None = None,
+        bound: Callable[[float], float] | None = None, worth: Callable[[int], float] | None = None,
+    ):  # fmt: skip
+        parameters = lane.parameters
+        self.lane, self.width, self.group, self.added = lane, width, group, added
+        self.bound, self.worth = bound, worth
+        self.draws = bool(parameters.get("do_sample"))  # beam sampling: continuations are drawn
+        self.length_penalty: float = parameters.get("length_penalty", 0.0)
+        # one beam is greedy decoding in transformers: the first end of text ends it
+        alone = width == 1 and bound is None
+        self.early_stopping: str = "true" if alone else parameters.get("early_stopping", "false")
+        self.looked_at = max(2, 1 + len(lane.eos)) * width  # so many that `width` always live on
+        self.length = 0  # tokens in each live hypothesis
+        self.live: list[int] = [lane.tip]
+        self.totals: list[float] = [0.0]  # of each live one, best first
+        self.paid: list[float] = [0.0]  # the penalties in it
+        self.finished: list[Hypothesis] = []  # best first
+        self.logprobs: dict[int, float] = {}  # raw, of every candidate that was not dropped at once
+        self.needed: dict[int, int] = {}  # node -> children that lead to a live or finished hypothesis
+
+    def _open(self) -> bool:
+        """False once no live hypothesis can enter the finished ones, by the rule of early_stopping."""
+        if len(self.finished) < self.width:
+            return True
+        if self.early_stopping == "true" or not self.live:
+            return False
+        worst = min(ended.score for ended in self.finished)
+        if self.early_stopping == "never" and self.bound:
+            reach = max(self.bound(t + paid) for t, paid in zip(self.totals, self.paid, strict=True))
+            # over lengths, reach / length ** penalty is largest at one of the two ends
+            ends = (self.length + 1, self.lane.budget)
+            return max(reach / n**self.length_penalty for n in ends) > worst
+        far = self.early_stopping == "never" and self.length_penalty > 0.0
+        length = self.lane.budget if far else self.length
+        return self.totals[0] / length**self.length_penalty > worst
+
+    def _best(self, scores: torch.Tensor, logprobs: torch.Tensor) -> list[Candidate]:
+        """The candidates looked at, best first; ties go to the smaller token, then to the better beam."""
+        sums = torch.tensor(self.totals, dtype=scores.dtype, device=scores.device)[:, None] + scores
+        flat, vocabulary = sums.flatten(), sums.shape[-1]
+        places = self._drawn(flat) if self.draws else flat.topk(min(self.looked_at, len(flat))).indices
+        own = logprobs.flatten()[places].tolist()
+        score = own if scores is logprobs else scores.flatten()[places].tolist()
+        found = []
+        for total, index, logprob, s in zip(flat[places].tolist(), places.tolist(), own, score, strict=True):
+            row, token = divmod(index, vocabulary)
+            if total > -math.inf:
+                found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
+        if self.draws:  # those that were drawn first may finish, likely or not
+            for candidate in found[self.width :]:
+                candidate.may_finish = False
+            return sorted(found, key=lambda c: (-c.total, c.token, c.row))
+        found.sort(key=lambda c: (-c.total, c.token, c.row))
+        for candidate in found[self.width :]:
+            candidate.may_finish = False
+        return found
+
+    def _drawn(self, sums: torch.Tensor) -> torch.Tensor:
+        """Places in sums [B * V] in the order in which they are drawn, without replacement, by exp(sum)."""
+        weights = probabilities(sums[None])[0]
+        drawn = []
+        for number in range(min(self.looked_at, int((weights > 0).sum()))):
+            drawn.append(self.lane.chooser.categorical(weights, ("sample", self.length, number)).value)
+            weights[drawn[-1]] = 0.0
+        return torch.tensor(drawn, device=sums.device)
+
+    def advance(
+        self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
+    ) -> list[int]:
+        """One position: picks the best continuations and tells what became of each candidate.
+
+        scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> the node of
+        children that were proposed before. Returns the tokens that were chosen, those that end a text
+        included. Afterwards `live` is empty if the search is over.
+        """
+        born = born or {}
+        lane, leaves = self.lane, self.live
+        self.length += 1
+        last = self.length == lane.budget
+        candidates = self._best(scores, logprobs)
+        nodes = [
+            born.pop((leaves[c.row], c.token), None)
+            or lane.propose(leaves[c.row], c.token, c.logprob, slot=slot)
+            for slot, c in enumerate(candidates)
+        ]
+        kept, gone, chosen = [], [], []
+        for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
+            ends = last or lane.ends(node)
+            place = f"rank {slot + 1} of {len(candidates)}" + (f" in {self.group}" if self.group else "")
+            if ends and not candidate.may_finish:
+                first = "drawn first" if self.draws else "best"
+                lane.verdict(node, "pruned", reason=f"{place}: only the {self.width} {first} may finish")
+            elif ends:
+                gone += self._finish(node, candidate)
+            elif len(kept) == self.width:
+                lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
+            else:
+                kept.append((node, candidate))
+            if candidate.paid:
+                self.rank(node, candidate.total, candidate.paid)
+            if (ends and candidate.may_finish) or (kept and kept[-1][0] == node):
+                chosen.append(candidate.token)
+                self.logprobs[node] = candidate.logprob
+        for node in born.values():
+            lane.verdict(node, "pruned", reason=f"not among the best {len(candidates)}")
+        lane.drop(list(born.values()))
+        self.live = [node for node, _ in kept]
+        self.totals, self.paid = [c.total for _, c in kept], [c.paid for _, c in kept]
+        self._bury(leaves, gone, "no continuation of it is kept")
+        if not self._open():
+            leaves, self.live, self.totals, self.paid = self.live, [], [], []
+            self._bury(leaves, [], "the search is over: it could not enter the best finished")
+        return chosen
+
+    def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
+        """Says the sum by which a hypothesis is chosen, and of what it is made."""
+        if self.added:
+            parts = {"sum_logprob": total + paid, self.added: -paid}
+            self.lane.rank(node, "augmented_sum", total, rank, level=self.group, **parts)
+        else:
+            self.lane.rank(node, "sum_logprob", total, rank)
+
+    def _finish(self, node: int, candidate: Candidate) -> list[int]:
+        """Enters a hypothesis into the finished ones if it is good enough; returns the node that fell out."""
+        lane = self.lane
+        score = candidate.total / self.length**self.length_penalty
+        ended = Hypothesis(node, candidate.total, score, self.worth(node) if self.worth else 1.0)
+        bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
+        lost = self.finished.pop() if len(self.finished) > self.width else None
+        if lost is ended:
+            reason = f"score {ended.score:.4g} is not among the {self.width} best finished"
+            lane.verdict(node, "pruned", reason=reason)
+            return []
+        why = f"the limit of {lane.budget} new tokens"
+        if lane.ends(node):
+            why = "end of text" if candidate.token in lane.eos else "a stop string"
+        lane.verdict(node, "finished", reason=why)
+        parts = {"sum": candidate.total, "length": float(self.length)}
+        lane.rank(node, "length_penalised", ended.score, level=self.group, **parts)
+        if lost is None:
+            return []
+        reason = f"score {lost.score:.4g}: {self.width} better ones have finished"
+        lane.verdict(lost.node, "pruned", reason=reason)
+        return [lost.node]
+
+    def _bury(self, leaves: list[int], gone: list[int], reason: str) -> None:
+        """Limbs that lead to no live or finished hypothesis any more are pruned and give their slots back.
+
+        `leaves` were just expanded (or given up), `gone` are finished ones that were pushed out.
+        """
+        parents, needed = self.lane.tree.parents, self.needed
+        needed.update((leaf, 0) for leaf in leaves if leaf >= self.lane.tree.trunk)
+        for node in (*self.live, *(h.node for h in self.finished if parents[h.node] in leaves)):
+            if parents[node] in needed:
+                needed[parents[node]] += 1
+        ends = list(leaves)
+        for parent in (parents[node] for node in gone):
+            if parent in needed and parent not in leaves:
+                needed[parent] -= 1
+                ends.append(parent)
+        dead = []
+        for node in ends:
+            while needed.get(node) == 0:
+                del needed[node]
+                dead.append(node)
+                self.lane.verdict(node, "pruned", reason=reason)
+                node = parents[node]
+                if node in needed:
+                    needed[node] -= 1
+        self.lane.drop(dead)
+
+
+def rank_live(groups: list[Beams]) -> None:
+    """Ranks the live hypotheses of all groups by their sums; 1 is the best."""
+    live = [(b.totals[i], b.paid[i], b.live[i], b) for b in groups for i in range(len(b.live))]
+    for rank, (total, paid, node, beams) in enumerate(sorted(live, key=lambda entry: -entry[0]), 1):
+        beams.rank(node, total, paid, rank)
+
+
+def close_step(lane: Lane, groups: list[Beams]) -> None:
+    """Ranks the live hypotheses and commits what is sure by now; the best text once the search is over."""
+    rank_live(groups)
+    if any(beams.live for beams in groups):
+        settle(lane, groups)
+    else:
+        conclude(lane, groups)
+
+
+def settle(lane: Lane, groups: list[Beams]) -> None:
+    """Commits what all hypotheses share that can still win: the live ones and the best finished one."""
+    nodes = [node for beams in groups for node in beams.live]
+    nodes += [ended.node for ended in best_finished(groups)[:1]]
+    shared = []
+    for level in zip(*(lane.tree.path(node, above=lane.tip) for node in nodes), strict=False):
+        if len(set(level)) > 1:
+            break
+        shared.append(level[0])
+    _commit(lane, groups, shared)
+
+
+def conclude(lane: Lane, groups: list[Beams]) -> None:
+    """Ranks the finished hypotheses of all groups and commits the rest of the best."""
+    results = best_finished(groups)
+    if not results:
+        lane.ended_by = NOTHING_LEFT
+        return
+    for rank, ended in enumerate(results, 1):
+        lane.rank(ended.node, "length_penalised", ended.score, rank=rank)
+    _commit(lane, groups, lane.tree.path(results[0].node, above=lane.tip))
+
+
+def best_finished(groups: list[Beams]) -> list[Hypothesis]:
+    """The finished hypotheses of all groups, best first; ties go to the earlier group."""
+    ended = (hypothesis for beams in groups for hypothesis in beams.finished)
+    return sorted(ended, key=lambda h: (-h.worth, -h.score))
+
+
+def _commit(lane: Lane, groups: list[Beams], nodes: list[int]) -> None:
+    if nodes:
+        logprobs = [next(b.logprobs[node] for b in groups if node in b.logprobs) for node in nodes]
+        lane.commit(nodes, logprobs)

@@ -1,0 +1,269 @@
+"""Superposed decoding: several drafts out of one forward a token, which reads a mixture of their last tokens.
+
+Shen et al. (2024), Superposed Decoding. The row that all drafts share is made each draft's own by an n-gram
+model of other texts. Which drafts live is beam search's bookkeeping (`beam_state.py`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import torch
+
+from decoders.engine.input_embeddings import input_embeddings
+from decoders.engine.tree import Tree
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
+from decoders.registry import strategy
+from decoders.search.beam.beam_state import (
+    EARLY_STOPPING,
+    LENGTH_PENALTY,
+    Beams,
+    best_finished,
+    conclude,
+    rank_live,
+)
+from decoders.speculative.drafters.datastore import END, Prefix, encoded, names
+from decoders.strategy import Parameter, Part
+
+MIXTURE = "mixture"  # the role of the scorer that reads mixtures
+UNSEEN = -200.0  # added to a draft's row where the n-grams know none of its tokens
+FIRST = ("as all others", "model alone")  # the released code, the paper
+Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how often
+
+
+@lru_cache(maxsize=8)
+def followers(tokens: Prefix, longest: int) -> Followers:
+    """What follows each run of 1 to `longest` tokens in a store."""
+    found: Followers = {}
+    for i, token in enumerate(tokens):
+        for n in range(1, longest + 1):
+            run = tokens[max(0, i - n) : i]
+            if len(run) < n or END in run or token == END:
+                break
+            found.setdefault(run, Counter())[token] += 1
+    return found
+
+
+def ngram_law(known: Followers, text: Sequence[int], weights: Sequence[float]) -> dict[int, float]:
+    """Token -> the sum over orders of weight x count(run, token) / count(run), for the runs at the end of
+    `text` that are known; weights[0] is for one token before. They are not made to sum to 1.
+    """
+    law: dict[int, float] = {}
+    for n, weight in enumerate(weights[: len(text)], 1):
+        seen = known.get(tuple(text[-n:]), Counter())
+        for token, count in seen.items():
+            law[token] = law.get(token, 0.0) + weight * count / seen.total()
+    return law
+
+
+def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Tensor:
+    """Log-probabilities of softmax(logits [V] / temperature) over its top_k best tokens; -inf for others."""
+    values, tokens = logits.topk(min(top_k if temperature > 0.0 else 1, len(logits)))
+    kept = torch.full_like(logits, -math.inf)
+    return kept.index_put((tokens,), log_softmax(values / (temperature or 1.0)))
+
+
+def personal(shared: torch.Tensor, laws: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
+    """Scores [k, V] of each draft's next tokens, `(1 - alpha) ln p + alpha ln ng`, from the row [V] that they
+    share and their n-gram laws. A draft whose law knows no kept token gets `(1 - alpha) ln p - 200`.
+    """
+    if alpha == 0.0:
+        return shared.expand(len(laws), -1)
+    rows = []
+    for law in laws:
+        known = torch.zeros_like(shared)
+        if law:
+            known[list(law)] = torch.tensor(list(law.values()), dtype=shared.dtype, device=shared.device)
+        row = alpha * known.log() + (1 - alpha) * shared if alpha < 1.0 else known.log()
+        row = row.masked_fill(shared == -math.inf, -math.inf)
+        alone = ((1 - alpha) * shared.clamp(min=-1e30) + UNSEEN).masked_fill(shared == -math.inf, -math.inf)
+        rows.append(row if row.isfinite().any() else alone)
+    return torch.stack(rows)
+
+
+def mixture_weights(totals: Sequence[float], tokens: Sequence[int]) -> dict[int, float]:
+    """Token -> its weight: softmax over the drafts' scores; drafts with one last token add theirs."""
+    shares = torch.tensor(totals, dtype=torch.float64).softmax(-1).tolist()
+    weights: dict[int, float] = {}
+    for token, share in zip(tokens, shares, strict=True):
+        weights[token] = weights.get(token, 0.0) + share
+    return weights
+
+
+class Mixture:
+    """A scorer whose text is a chain of mixtures behind the prompt; every forward reads the newest."""
+
+    counts_as = "target"
+
+    def __init__(self, lane: Lane):
+        engine = lane.models["target"].engine
+        self.model, self.tree = engine.model, Tree(lane.tree.tokens[: lane.tree.trunk])
+        self.scorer = engine.attach(self.tree)
+        self.newest = self.tree.trunk - 1
+
+    def add(self, weights: dict[int, float]) -> None:
+        """The next place: a weighted mean of the input embeddings of tokens."""
+        each = input_embeddings(self.model, list(weights))  # [N, d]
+        shares = torch.tensor(list(weights.values()), dtype=each.dtype, device=each.device)
+        self.newest = self.tree.add(self.newest, max(weights, key=weights.__getitem__))
+        self.scorer.mixed[self.newest] = shares @ each
+
+    @property
+    def work(self):
+        """What the last `score` call computed; the prompt was this lane's own work before."""
+        self.scorer.work.shared = 0
+        return self.scorer.work
+
+    @property
+    def used(self) -> int:
+        """Slots of the mixtures; those of the prompt are the lane's own."""
+        return max(0, self.scorer.used - self.tree.trunk)
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [1, V] after the newest mixture, which stands for all of `nodes`."""
+        return self.scorer.score([self.newest], hidden)
+
+    def states(self) -> torch.Tensor:
+        """The streams [L + 1, d] of the newest mixture after 0 to L layers, where the scorer keeps taps."""
+        return self.scorer.streams(self.newest)
+
+    def forget(self, nodes: list[int]) -> None:
+        """Nothing: nodes of the lane's tree are not this one's."""
+
+    def release(self, nodes: list[int]) -> None:
+        """Nothing, as `forget`."""
+
+    def close(self) -> None:
+        """As `engine.Scorer.close`."""
+        self.scorer.close()
+
+
+def tell_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequence[float]) -> None:
+    """Runs the drafts for themselves, which decides nothing, and records how like the mixture's states are to
+    the mean of theirs, layer by layer.
+    """
+    lane.score(live, kind="lens")
+    scorer = lane.scorers["target"]
+    weights = torch.tensor(shares, dtype=torch.float64)
+    mean = sum(w * scorer.streams(node).double() for w, node in zip(weights, live, strict=True))
+    cosines = torch.cosine_similarity(mean, mixture.states().double(), dim=-1).tolist()
+    parts = {f"after {layer} layers": cosine for layer, cosine in enumerate(cosines)}
+    lane.rank(live[0], "linearity", cosines[-1], **parts)
+
+
+def suits(parameters: dict, target) -> str | None:
+    """A sentence if the target has no embeddings to mix, or if they may not be read in its layers."""
+    if getattr(target.engine, "model", None) is None:
+        return "A table has no embeddings to mix; choose a model built like Llama."
+    return target.engine.parts_problem if parameters["linearity"] else None
+
+
+@strategy(
+    name="superposed",
+    title="Superposed decoding",
+    family="search",
+    parameters=(
+        Parameter("num_beams", "int", 3, "Drafts that are written at the same time.", low=1, high=32),
+        Parameter("top_k", "int", 9, "Tokens of the shared row that may follow a draft.", low=1, high=1000),
+        Parameter("temperature", "float", 0.06, "Of the shared row; small: sharp.", low=0.0, high=100.0),
+        Parameter(
+            "alpha", "float", 0.54, "How much the n-grams count against the shared row; 0: not at all.",
+            low=0.0, high=1.0,
+        ),
+        Parameter(
+            "first_token", "choice", FIRST[0],
+            "What ranks the first tokens: temperature and n-grams too, or the model alone.", choices=FIRST,
+        ),
+        Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=names()),
+        Parameter(
+            "ngram_weights", "floats", [0.01, 0.04, 0.15, 0.18, 0.12],
+            "Weights of n-grams of two tokens, three, and so on.", low=0.0, high=1.0, group="N-grams",
+        ),
+        Parameter(
+            "linearity", "bool", False,
+            "Also runs every draft for itself, and says how like the mixture's states are to theirs.",
+        ),
+        LENGTH_PENALTY,
+        EARLY_STOPPING,
+    ),
+    papers=("superposed-decoding",),
+    views=("superposition", "beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("expansion", "mixture of embeddings", "One forward reads the mean of the drafts' last tokens."),
+        Part("value", "n-grams", "Other texts say which of the shared tokens follow which draft."),
+    ],
+    suits=suits,
+)  # fmt: skip
+def superposed(lane: Lane) -> Iterator[None]:
+    """Several drafts at the cost of one: each forward reads a mixture of their last tokens.
+
+    1. The num_beams best first tokens begin a draft each, scored by steps 3 and 4 as in the released code; or
+       with "model alone", as the paper says it, by their log-probability. The score of a draft is `D`.
+    2. One forward reads `e = sum w_i E[last token of draft i]` in the next place, `w = softmax(D)`. All
+       drafts share its keys and values.
+    3. Its row, at a low temperature, keeps its top_k tokens: `p`.
+    4. For each draft i the n-grams of its own last tokens give `ng_i`. A token scores
+       `(1 - alpha) ln p + alpha ln ng_i`, and is out where ng_i is 0.
+    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may go on from one.
+    6. Finished and living drafts are ranked by D over length; the best is the output.
+
+    The cache holds a mixture, so the row is no draft's own, and D is no model's log-probability. The output's
+    own log-probabilities come from one more forward over it, which decides nothing and is counted apart.
+    """
+    given = lane.parameters
+    beams, mixture = Beams(lane, given["num_beams"]), Mixture(lane)
+    lane.scorers[MIXTURE] = mixture
+    lane.scorers["target"].taps = mixture.scorer.taps = given["linearity"]
+    known: Followers = {}
+    if given["alpha"] > 0.0:
+        store = encoded(given["store"], lane.models["target"])
+        known = followers(store, len(given["ngram_weights"]))
+    logits = lane.score([lane.tip], hidden=given["linearity"])  # [1, V]
+    logprobs = lane.distribution([lane.tip], logits)
+    if given["first_token"] == FIRST[0]:
+        beams.advance(scored(lane, [lane.tip], logits, known)[0], logprobs)
+    else:
+        beams.advance(logprobs, logprobs)
+    while beams.live:
+        rank_live([beams])
+        yield
+        extend(lane, beams, mixture, known)
+    look_up_logprobs(lane, beams)
+    conclude(lane, [beams])
+
+
+def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None:
+    """One token more for every draft, out of one forward."""
+    given, live, tokens = lane.parameters, beams.live, lane.tree.tokens
+    shares = torch.tensor(beams.totals, dtype=torch.float64).softmax(-1).tolist()
+    mixture.add(mixture_weights(beams.totals, [tokens[node] for node in live]))
+    row = lane.score(live, role=MIXTURE)  # [1, V]
+    lane.distribution(live[:1], row, "combined", "the row that all drafts share")
+    for node, share in zip(live, shares, strict=True):
+        lane.rank(node, "share", share)
+    if given["linearity"]:
+        tell_linearity(lane, mixture, live, shares)
+    scores, shared = scored(lane, live, row, known)
+    beams.advance(scores, shared.expand(len(live), -1))
+
+
+def scored(
+    lane: Lane, nodes: list[int], row: torch.Tensor, known: Followers
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores [k, V] of what may follow each of `nodes`, and the sharpened row [V], out of logits [1, V]."""
+    given = lane.parameters
+    shared = sharpened(row[0].double(), given["temperature"], given["top_k"])
+    laws = [ngram_law(known, lane.tree.text(node), given["ngram_weights"]) for node in nodes]
+    return personal(shared, laws, given["alpha"]), shared
+
+
+def look_up_logprobs(lane: Lane, beams: Beams) -> None:
+    """What the target itself gives the best text, in one forward over it."""
+    path = lane.tree.path(best_finished([beams])[0].node, above=lane.tip)
+    logits = lane.score([lane.tip, *path[:-1]], kind="lens")  # [N, V]
+    logprobs = lane.distribution([lane.tip, *path[:-1]], logits)
+    for node, row in zip(path, logprobs, strict=True):
+        beams.logprobs[node] = float(row[lane.tree.tokens[node]])

@@ -1,0 +1,104 @@
+"""Value-guided and conditional beam search: what a scorer thinks of a beginning counts beside its likelihood.
+
+Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
+Most of your Model (2024) takes the scorer's value for the chance of an attribute and multiplies. Knows one
+lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import PENALTIES
+from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, close_step
+from decoders.search.shaped import shaped
+from decoders.search.stepwise import scorers
+from decoders.strategy import Parameter, Part
+
+COMBINE = {
+    "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
+    "product": "Ranked by log p + log V: V is the chance that the text will have an attribute.",
+}
+LEAST = 1e-9  # a value of 0 would end every text
+
+
+@strategy(
+    name="value_beam",
+    title="Value-guided beam search",
+    family="search",
+    parameters=(
+        *scorers.SCORER,
+        scorers.NOISE,
+        Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
+        Parameter("candidates", "int", 10, "Likeliest tokens of each that are scored.", low=1, high=64),
+        Parameter("combine", "choice", "weighed sum", "How likelihood and value make a rank.",
+                  choices=tuple(COMBINE)),
+        Parameter("likelihood_weight", "float", 0.1,
+                  "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.", 0.0, 1.0),
+        replace(LENGTH_PENALTY, default=0.0),
+        EARLY_STOPPING,
+        *PENALTIES,
+    ),
+    together=scorers.unusable,
+    suits=scorers.unscored,
+    papers=(
+        "language-model-decoding-as-likelihood-utility-alignment",
+        "making-the-most-of-your-model",
+    ),
+    views=("beam_tree", "sum_parts", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["value_noise"] else "deterministic",
+    parts=lambda parameters: [
+        Part("frontier", "beams", "The num_beams best live texts; their likeliest continuations compete."),
+        Part("rank", parameters["combine"], COMBINE[parameters["combine"]]),
+        scorers.part(parameters),
+    ],
+)  # fmt: skip
+def value_beam(lane: Lane) -> Iterator[None]:
+    """A beam search that ranks texts by likelihood and by what a scorer thinks of them.
+
+    1. One forward scores all live texts; the `candidates` likeliest tokens of each are looked at.
+    2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from
+       `c log p(s) + (1 - c) V(s)`, c the likelihood_weight; or, where V is the chance that the finished text
+       will have an attribute a, from the product: `log p(s) + log p(a | s)`. V is asked anew for every
+       beginning and never added up.
+    3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones. With
+       early_stopping "never" the search ends once no live text could enter these even if its value became 1.
+
+    With penalties and forbidden words p is the model as these processors leave it.
+
+    With c = 1, or a V that is always the same, it is a beam search over the likeliest tokens. Noise on the
+    values shows how good a scorer has to be before it helps.
+    """
+    scorer, given = scorers.Scorer(lane), lane.parameters
+    # a continuation loses likelihood, yet its value may rise to 1
+    beams = Beams(lane, given["num_beams"], added="value", bound=lambda logprob: ranked(given, logprob, 1.0))
+    begin = ranked(given, 0.0, scorer.score(lane.tip, whole=False))
+    beams.totals, beams.paid = [begin], [-begin]
+    while beams.live:
+        leaves = beams.live
+        own, logprobs = shaped(lane, leaves, lane.score(leaves))  # [B, V]
+        scores, born = torch.full_like(logprobs, -torch.inf, dtype=torch.float64), {}
+        top = logprobs.topk(min(given["candidates"], logprobs.shape[-1]), dim=-1)
+        last = beams.length + 1 == lane.budget
+        for row, (leaf, tokens) in enumerate(zip(leaves, top.indices.tolist(), strict=True)):
+            likely = beams.totals[row] + beams.paid[row]  # log p of the beginning
+            for slot, token in enumerate(tokens):
+                logprob = float(logprobs[row, token])
+                node = born[leaf, token] = lane.propose(leaf, token, logprob, slot=slot)
+                value = scorer.score(node, whole=last or token in lane.eos)
+                scores[row, token] = ranked(given, likely + logprob, value) - beams.totals[row]
+        beams.advance(scores, own.double(), born)
+        close_step(lane, [beams])
+        yield
+
+
+def ranked(given: dict, logprob: float, value: float) -> float:
+    """What a beginning is ranked by: see COMBINE."""
+    if given["combine"] == "product":
+        return logprob + math.log(max(value, LEAST))
+    c = given["likelihood_weight"]
+    return c * logprob + (1 - c) * value

@@ -1,0 +1,1 @@
+"""Best-first searches: the most promising open text goes first."""

@@ -1,0 +1,186 @@
+"""A*-decoding: best-first search over steps. A scorer says how far a beginning seems from a good text, and a
+fall of its score is paid for.
+
+Chatziveroglou (2025), A*-Decoding: Token-Efficient Inference Scaling. The tie rule, the test of the goal when
+a state is opened, dropping equal steps, and what happens at the end of the budget are ours: the text leaves
+them open. Knows one lane and its scorer.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.greedy import greedy
+from decoders.sampling.next_token import NOTHING_LEFT, pick
+from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
+from decoders.search.stepwise import scorers
+from decoders.search.stepwise.step_boundaries import ENDS, step_ends
+from decoders.strategy import Parameter, Part
+
+
+@dataclass(eq=False)
+class State:
+    """A beginning that stops after a whole step. g: how much the reward fell on the way, h: 1 - reward.
+    turns: which sample was taken at each step, the lane's beginning has none.
+    """
+
+    node: int
+    turns: tuple[int, ...] = ()
+    nodes: list[int] = field(default_factory=list)  # of its own step
+    logprobs: list[float] = field(default_factory=list)  # of all tokens since the lane's beginning
+    ended: bool = False
+    g: float = 0.0
+    h: float = 0.0
+
+    @property
+    def f(self) -> float:
+        return self.g + self.h
+
+    def key(self, order: int) -> tuple[float, int, int]:
+        """What is opened first: the smallest f, then the deepest, then the oldest."""
+        return round(self.f, 9), -len(self.turns), order
+
+
+@strategy(
+    name="a_star",
+    title="A*-decoding",
+    family="search",
+    parameters=(
+        *scorers.SCORER,
+        Parameter("num_samples", "int", 4, "Next steps sampled from each state that is opened.", 1, 32),
+        Parameter("max_calls", "int", 64, "Texts that may be scored in all.", low=1, high=10_000),
+        Parameter("step", "choice", "line", "What ends a step.", choices=tuple(ENDS)),
+        replace(SHAPING[0], default=0.8),
+        *SHAPING[1:],
+    ),
+    together=scorers.unusable,
+    suits=scorers.unscored,
+    papers=("a-star-decoding",),
+    views=("pieces", "queue", "sum_parts", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
+    parts=lambda parameters: [
+        PROCESSORS,
+        Part("expansion", "sampled steps", "A state that is opened goes on in several sampled ways."),
+        scorers.part(parameters),
+        Part("frontier", "smallest g + h", "g: how much the reward fell on the way; h: how much it lacks."),
+    ],
+)  # fmt: skip
+def a_star(lane: Lane) -> Iterator[None]:
+    """Opens the state that seems nearest to a good text, and pays for each step that made it look worse.
+
+    r(s) is the reward of a beginning, h(s) = 1 - r(s), g(root) = 0.
+
+    1. The open state with the smallest f = g + h is opened, of equals the deepest, of those the oldest. If
+       its text is whole, it is the answer.
+    2. num_samples next steps are sampled from it, all at once, a token of each in one forward. Equal ones
+       count once.
+    3. Each gives a state with g(s') = g(s) + max(0, h(s') - h(s)).
+    4. Once max_calls texts were scored, the whole text with the smallest f is taken; if there is none, greedy
+       decoding finishes the open state with the smallest f.
+
+    f may fall along a path, so the first whole text that is opened need not be the best of all. A text that
+    reaches the limit of new tokens counts as whole. With one sample it is plain sampling, step by step.
+    """
+    scorer, root = scorers.Scorer(lane), State(lane.tip)
+    root.h = 1 - scorer.score(root.node, whole=False)
+    heap, made = [(root.key(0), root)], 1
+    best = root
+    while scorer.calls < lane.parameters["max_calls"] or heap[0][1].ended:
+        best = heapq.heappop(heap)[1]
+        if best.ended:
+            break
+        children = yield from expand(lane, best)
+        if not children:
+            lane.ended_by = NOTHING_LEFT
+            return
+        for child in children:
+            child.h = 1 - scorer.score(child.node, whole=child.ended)
+            child.g = best.g + max(0.0, child.h - best.h)
+            lane.rank(child.node, "priority", -child.f, g=child.g, h=child.h)
+            heapq.heappush(heap, (child.key(made), child))
+            made += 1
+        yield
+    yield from conclude(lane, best, heap, scorer.calls)
+
+
+def expand(lane: Lane, state: State) -> Iterator[None]:
+    """Samples the next steps of a state, a step of the lane for each token but the last; returns the new
+    states, equal ones once; none if the processors leave no token.
+    """
+    count, room = lane.parameters["num_samples"], lane.left - len(state.logprobs)
+    if lane.parameters["temperature"] == 0.0:
+        count = 1  # all would be the same
+    children = [State(state.node, (*state.turns, i), logprobs=list(state.logprobs)) for i in range(count)]
+    writing = children
+    while writing:
+        if not grow(lane, writing):
+            return []
+        for child in writing:
+            child.ended = lane.tree.tokens[child.node] in lane.eos or len(child.nodes) == room
+        writing = [
+            c for c in writing if not c.ended and not step_ends(lane, c.nodes, lane.parameters["step"])
+        ]
+        if writing:
+            yield
+    return different(lane, children)
+
+
+def grow(lane: Lane, writing: list[State]) -> bool:
+    """One token more for each, all in one forward; False if the processors leave none. The first sample of
+    each step draws as plain sampling, if those before it were first as well.
+    """
+    tips = list(dict.fromkeys(child.node for child in writing))  # at first all stand in one place
+    logits = lane.score(tips)
+    offers, scores = lane.distribution(tips, logits), lane.process(logits, tips)
+    if not scores.isfinite().any(-1).all():
+        return False
+    for child in writing:
+        row = tips.index(child.node)
+        stream = ("sample", lane.tree.depths[child.node] + 1, *(child.turns if any(child.turns) else ()))
+        token = pick(lane, scores[row], stream)
+        logprob = float(offers[row][token])
+        child.node = lane.propose(child.node, token, logprob, slot=child.turns[-1])
+        child.nodes.append(child.node)
+        child.logprobs.append(logprob)
+    return True
+
+
+def different(lane: Lane, children: list[State]) -> list[State]:
+    """Those that say something that none before says; the others are dead."""
+    said: dict[tuple[int, ...], State] = {}
+    for child in children:
+        first = said.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
+        if first is not child:
+            for node in child.nodes:
+                lane.verdict(node, "pruned", reason=f"the same step as sample {first.turns[-1] + 1}")
+            lane.drop(child.nodes)
+    return list(said.values())
+
+
+def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
+    """Takes `best` if its text is whole, else the whole text that waits with the smallest f, else greedy
+    decoding finishes the first that waits. Judges what still waits.
+    """
+    waiting = sorted(heap, key=lambda pair: pair[0])
+    why = f"{calls} texts were scored"
+    if not best.ended:
+        whole = [pair for pair in waiting if pair[1].ended]
+        pair = (whole or waiting)[0]
+        waiting.remove(pair)
+        best = pair[1]
+        lane.note(
+            f"{why}, the budget: the whole text with the smallest f is taken." if whole
+            else f"{why}, the budget, and no text is whole: greedy decoding finishes the best beginning."
+        )  # fmt: skip
+    else:
+        lane.note(f"The opened text is whole: f {best.f:.3f}; {why}.")
+    for rank, (_, state) in enumerate(waiting, 1):
+        lane.verdict(
+            state.node, "pruned", reason=f"number {rank} of {len(waiting)} that wait, f {state.f:.3f}"
+        )
+    if best.logprobs:
+        lane.commit(lane.tree.path(best.node, above=lane.tip), best.logprobs)
+    yield
+    yield from greedy(lane)

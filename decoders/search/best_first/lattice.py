@@ -1,0 +1,351 @@
+"""Lattice decoding: best-first search whose texts run to their end, and meet where their endings are alike.
+
+Knows one lane; the graph is the lane's tree plus the merges. Xu, Jonnalagadda and Durrett (2021),
+Massive-scale Decoding for Text Generation using Lattices: depth-first completion, or plain best-first search
+with and without forwards that are kept for its ends, with recombination ("rcb") or zipping ("zip").
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.greedy import greedy
+from decoders.sampling.next_token import NOTHING_LEFT
+from decoders.sampling.sampling_parameters import PENALTIES
+from decoders.search.shaped import shaped
+from decoders.strategy import Parameter, Part
+
+TO_THE_END, ONE_STEP, THEN_ENDS = "to the end", "one step", "one step, then to the end"
+NEAR = 5  # lengths of merged texts differ by less
+LISTED = 500  # paths that are compared as texts at most
+LOOKED_AT = 8  # times k_best tokens are looked at, as some are passed over
+
+
+@dataclass
+class Graph:
+    """Nodes of the tree and who comes before each. Merged-away nodes stand for the ones that they became."""
+
+    root: int
+    before: dict[int, list[int]] = field(default_factory=dict)  # node -> predecessors, the first its parent
+    became: dict[int, int] = field(default_factory=dict)  # merged-away node -> the node that it became
+
+    def now(self, node: int) -> int:
+        """The node that stands for this one."""
+        while node in self.became:
+            node = self.became[node]
+        return node
+
+    def first_path(self, node: int) -> list[int]:
+        """The nodes from the root, without it, to `node`, by first predecessors."""
+        found = []
+        while (node := self.now(node)) != self.root:
+            found.append(node)
+            node = self.before[node][0]
+        return found[::-1]
+
+    def follows(self, node: int, ancestor: int) -> bool:
+        """Whether `ancestor` comes before `node`, or is it, on any path."""
+        seen, front = set(), {self.now(node)}
+        while front:
+            if self.now(ancestor) in front:
+                return True
+            seen |= front
+            front = {self.now(p) for n in front for p in self.before.get(n, ())} - seen
+        return False
+
+    def link(self, node: int, parent: int) -> None:
+        """One more way to a node."""
+        parents = self.before.setdefault(node, [])
+        if parent not in parents:
+            parents.append(parent)
+
+    def absorb(self, node: int, into: int) -> None:
+        """`node` becomes `into`: its other predecessors come before that one."""
+        for parent in self.before.pop(node, []):
+            if self.now(parent) != into:
+                self.link(into, self.now(parent))
+        self.became[node] = into
+
+    def along(self, node: int, known: dict[int, Any], joined: Callable[[list], Any]) -> Any:
+        """What `joined` makes of all predecessors of a node, from the root on, which `known` must have."""
+        stack = [self.now(node)]
+        while stack:
+            top = stack[-1]
+            parents = {self.now(p) for p in self.before.get(top, ())}
+            if missing := [p for p in parents if p not in known]:
+                stack += missing
+                continue
+            if top not in known:
+                known[top] = joined([known[p] for p in parents])
+            stack.pop()
+        return known[self.now(node)]
+
+    def count(self, node: int, known: dict[int, int] | None = None) -> int:
+        """Paths from the root to a node, by dynamic programming over the graph."""
+        return self.along(node, {self.root: 1} if known is None else known, sum)
+
+    def lengths(self, node: int, known: dict[int, Counter] | None = None) -> Counter:
+        """Length -> how many paths from the root to a node have it."""
+        return self.along(node, {self.root: Counter({0: 1})} if known is None else known, one_longer)
+
+    def paths(self, node: int, most: int) -> list[list[int]]:
+        """Up to `most` paths from below the root to a node."""
+        found, stack = [], [(self.now(node), [])]
+        while stack and len(found) < most:
+            here, rest = stack.pop()
+            if here == self.root:
+                found.append(rest)
+                continue
+            stack += [(self.now(p), [here, *rest]) for p in {self.now(p) for p in self.before[here]}]
+        return found
+
+
+def one_longer(before: list[Counter]) -> Counter:
+    """Length -> how many, of paths that all go on by one."""
+    found: Counter = Counter()
+    for lengths in before:
+        found.update({length + 1: count for length, count in lengths.items()})
+    return found
+
+
+class Search:
+    """The heap, the graph and the memory of endings of one run."""
+
+    def __init__(self, lane: Lane):
+        given = lane.parameters
+        self.lane, self.graph = lane, Graph(lane.tip)
+        self.k, self.n, self.zip = given["k_best"], given["ngram"], given["merge"] == "zip"
+        self.exponent, self.merging = given["length_penalty"], given["merge"] != "never"
+        self.most, self.budget, self.spent = lane.left, given["max_forwards"], 0
+        kept = given["reserved"] if given["expand"] == THEN_ENDS else 0.0
+        self.single = 0 if given["expand"] == TO_THE_END else round((1 - kept) * self.budget)
+        self.total: dict[int, float] = {lane.tip: 0.0}
+        self.logprob: dict[int, float] = {}
+        self.heap: list[tuple[float, int]] = []
+        self.endings: dict[tuple[int, ...], list[int]] = {}
+        self.finished: list[int] = []
+
+    def length(self, node: int) -> int:
+        """Generated tokens down to a node, by the path on which it was found."""
+        return self.lane.tree.depths[node] - self.lane.tree.trunk + 1
+
+    def priority(self, node: int) -> float:
+        """sum log p / length ** length_penalty."""
+        return self.total[node] / max(1, self.length(node)) ** self.exponent
+
+    def offer(self, parent: int) -> list[int]:
+        """One forward: the k_best children of a node, likeliest first, without those that differ from an
+        earlier one by case or blanks only.
+        """
+        lane = self.lane
+        self.spent += 1
+        own, logprobs = (rows[0] for rows in shaped(lane, [parent], lane.score([parent])))  # [V]
+        values, tokens = logprobs.topk(min(LOOKED_AT * self.k, len(logprobs)))
+        made, words = [], set()
+        for token, logprob in zip(tokens.tolist(), values.tolist(), strict=True):
+            word = lane.models["target"].bytes_of(token).strip().lower()
+            if len(made) == self.k or logprob < -1e30:
+                break
+            if word and word in words:
+                continue
+            words.add(word)
+            node = lane.propose(parent, token, logprob, slot=len(made))
+            self.total[node], self.logprob[node] = self.total[parent] + logprob, float(own[token])
+            self.graph.link(node, parent)
+            lane.rank(node, "priority", self.priority(node), sum_logprob=self.total[node])
+            made.append(node)
+        return made
+
+    def ends(self, node: int) -> bool:
+        """Whether a text is whole with this node; then it is among the finished ones."""
+        last = self.length(node) >= self.most
+        if not (last or self.lane.tree.tokens[node] in self.lane.eos):
+            return False
+        self.finished.append(node)
+        why = f"the limit of {self.most} new tokens" if last else "end of text"
+        self.lane.verdict(node, "finished", reason=why)
+        return True
+
+    def run_on(self, node: int) -> Iterator[None]:
+        """From a node to an end, a merge, or the end of the budget: the likeliest child each time; the others
+        wait in the heap. While forwards for single steps are left it is one step. Hands over after each
+        forward that is not the last.
+        """
+        while self.spent < self.budget:
+            single = self.spent < self.single
+            first, *others = self.offer(node) or [None]
+            if first is None:
+                self.lane.verdict(node, "pruned", reason="the processors leave no token here")
+                return
+            for other in others:
+                if not self.ends(other):
+                    heapq.heappush(self.heap, (-self.priority(other), other))
+            if self.ends(first) or self.merge(first):
+                return
+            node = first
+            if single:
+                break
+            if self.spent < self.budget:
+                yield
+        heapq.heappush(self.heap, (-self.priority(node), node))
+
+    def merge(self, node: int) -> bool:
+        """Recombines a node with an earlier one that has the same last n tokens and about the same length;
+        else remembers it.
+        """
+        path = self.graph.first_path(node)
+        if not self.merging or len(path) < self.n:
+            return False
+        key = tuple(self.lane.tree.tokens[n] for n in path[-self.n :])
+        for found in self.endings.get(key, []):
+            other = self.graph.now(found)
+            near = abs(self.length(found) - self.length(node)) < NEAR
+            if near and other != node and not self.graph.follows(node, other):
+                self.join(node, other)
+                return True
+        self.endings.setdefault(key, []).append(node)
+        return False
+
+    def join(self, node: int, into: int) -> None:
+        """`node` becomes `into`; zipping goes on backwards as long as both have the same tokens before."""
+        lane, graph, depth = self.lane, self.graph, self.n
+        pairs = [(node, into)]
+        while self.zip and len(pairs) < depth:
+            a, b = (graph.now(graph.before[x][0]) for x in pairs[-1])
+            same = graph.root not in (a, b) and a != b and lane.tree.tokens[a] == lane.tree.tokens[b]
+            if not same or graph.follows(a, b) or graph.follows(b, a):
+                break
+            pairs.append((a, b))
+        for a, b in pairs:
+            graph.absorb(a, b)
+            lane.verdict(a, "merged", reason=f"the last {self.n} tokens are the same", into=b)
+            lane.depend(a, b, 1.0, "recombine")
+
+    def next(self) -> int | None:
+        """The best node that waits and was not merged away."""
+        while self.heap:
+            node = heapq.heappop(self.heap)[1]
+            if not any(n in self.graph.became for n in self.lane.tree.path(node, above=self.graph.root)):
+                return node
+            self.lane.verdict(node, "pruned", reason="what it follows was merged away")
+        return None
+
+
+FRONTIERS = {
+    TO_THE_END: "The best node that waits is completed greedily.",
+    ONE_STEP: "The best node that waits goes on by one token, and all it might become waits.",
+    THEN_ENDS: "The best node that waits goes on by one token; the last forwards complete those that wait.",
+}
+
+
+@strategy(
+    name="lattice",
+    title="Lattice",
+    family="search",
+    parameters=(
+        Parameter("max_forwards", "int", 64, "Nodes that may be opened in all.", low=1, high=2000),
+        Parameter(
+            "expand", "choice", TO_THE_END,
+            "How far the best beginning is run: to its end, or by one token, or so until the forwards that "
+            "are reserved for ends are left.",
+            choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
+        ),
+        Parameter(
+            "reserved", "float", 0.5, f"Share of the forwards that `{THEN_ENDS}` keeps for ends.", 0.0, 1.0
+        ),
+        Parameter("k_best", "int", 5, "Tokens looked at after each node.", low=1, high=32),
+        Parameter("merge", "choice", "zip", "How texts meet.", choices=("zip", "rcb", "never")),
+        Parameter("ngram", "int", 4, "Equal last tokens that let two texts meet.", low=1, high=16),
+        Parameter("length_penalty", "float", 0.75, "Priority: sum log p / length to this.", 0.0, 2.0),
+        *PENALTIES,
+    ),
+    papers=("massive-scale-decoding-for-text-generation-using",),
+    views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),
+        Part("merge", parameters["merge"], "Texts with the same last ngram tokens go on as one."),
+    ],
+)  # fmt: skip
+def lattice(lane: Lane) -> Iterator[None]:
+    """One graph of many texts: every beginning runs to its end, and alike endings are merged.
+
+    1. Beginnings wait by `sum log p / length ** length_penalty`. The best is completed: the likeliest token
+       each time, while the k_best - 1 others wait. As plain best-first search it goes on by one token only,
+       perhaps with a share of the forwards reserved for completing what waits.
+    2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
+       there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
+       What is compared is the way on which each was found first: a text that comes in on a later way meets
+       no other by its own tokens.
+    3. It ends with max_forwards. The graph's paths are counted, and the most likely finished text is taken.
+
+    With penalties and forbidden words p is the model as these processors leave it after a node's first path.
+
+    After a merge the continuation was scored behind one beginning only, so another path's score is not its
+    own probability, and a path may have some tokens more than the limit allows: a note says how many have.
+    The text that is taken is scored as it stands, and within the limit.
+    """
+    search, node = Search(lane), lane.tip
+    while node is not None and search.spent < search.budget:
+        yield from search.run_on(node)
+        node = search.next() if search.spent < search.budget else None
+        lane.note(counted(search))
+        yield
+    yield from conclude(lane, search)
+
+
+def counted(search: Search) -> str:
+    """How much the graph holds: paths to finished texts and how many different texts they are."""
+    graph, known, ends = search.graph, {search.graph.root: 1}, {search.graph.now(n) for n in search.finished}
+    count = sum(graph.count(node, known) for node in ends)
+    tokens = search.lane.tree.tokens
+    said = ""
+    if count <= LISTED:
+        texts = {tuple(tokens[n] for n in path) for node in ends for path in graph.paths(node, LISTED)}
+        said = f", {len(texts):,} different texts"
+    merged = f"{len(graph.became):,} nodes merged"
+    return f"{search.spent} forwards: {count:,} paths to {len(ends):,} ends{said}, {merged}."
+
+
+def too_long(search: Search) -> tuple[int, int]:
+    """How many paths to finished texts have more tokens than the limit allows, and how many there are."""
+    graph, known = search.graph, {search.graph.root: Counter({0: 1})}
+    found: Counter = Counter()
+    for node in {graph.now(n) for n in search.finished}:
+        found.update(graph.lengths(node, known))
+    return sum(n for length, n in found.items() if length > search.most), found.total()
+
+
+def conclude(lane: Lane, search: Search) -> Iterator[None]:
+    """Takes the likeliest finished text, or finishes the best beginning greedily; judges what still waits."""
+    waiting = sorted(search.heap)
+    best = max(search.finished, key=lambda n: (search.priority(n), -n), default=None)
+    if best is None and not waiting:
+        lane.ended_by = NOTHING_LEFT
+        return
+    if best is None:
+        best = waiting.pop(0)[1]
+        lane.note(
+            "The forwards are spent, and no text is finished: greedy decoding finishes the best beginning."
+        )
+    longer, paths = too_long(search)
+    if longer:
+        lane.note(
+            f"{longer:,} of {paths:,} paths are longer than the limit of {search.most} new tokens, since "
+            f"texts merge whose lengths differ by less than {NEAR}."
+        )
+    for rank, (_, node) in enumerate(waiting, 1):
+        reason = f"number {rank} of {len(waiting)} that still wait, priority {search.priority(node):.3f}"
+        lane.verdict(node, "pruned", reason=reason)
+    path = lane.tree.path(best, above=lane.tip)
+    for node in path:
+        if node in search.graph.became:
+            lane.verdict(node, "accepted", reason="merged, and on the way to the text that is taken")
+    lane.rank(best, "score", search.priority(best), 1)
+    lane.commit(path, [search.logprob[n] for n in path])
+    yield
+    yield from greedy(lane)

@@ -1,0 +1,189 @@
+"""EDU plans: several content plans first, a summary under each of them, and then the best of these.
+
+Knows one lane whose model was trained with tags around units of its prompt. Adams et al. (2023), Generating
+EDU Extracts for Plan-Guided Summary Re-Ranking; the plan model is heads/planner.py.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from statistics import fmean
+
+import torch
+
+from decoders.heads.planner import unit_vectors
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
+from decoders.prompt_variant import OtherPrompt
+from decoders.registry import strategy
+from decoders.search.beam.beam_state import LENGTH_PENALTY, Beams, rank_live
+from decoders.search.planned.content_plans import Law, Plan, plan_beams, uniform
+from decoders.search.planned.discourse_units import agreement
+from decoders.search.planned.plan_tags import Source, source_of, tags_of
+from decoders.search.planned.topic_tokens import sentences
+from decoders.strategy import Parameter, Part
+
+EVERY = "every unit tagged"  # the view that the plan model reads
+UNIT, PLAN, ADHERENCE, RERANKER = "unit", "plan", "adherence", "reranker"  # names of scores
+NO_PLANNER = "No plan model comes with the project for {!r}: all units are equally likely in a plan."
+
+
+class Summaries:
+    """The plans of one lane and their summaries."""
+
+    def __init__(self, lane: Lane):
+        self.lane, self.target = lane, lane.models["target"]
+        self.prompt = lane.tree.tokens[: lane.tree.trunk]
+        self.source: Source = source_of(self.prompt, self.target.bytes_of)
+        self.tags = tags_of(self.target)
+        self.groups: dict[Plan, Beams] = {}
+
+    # ---- plans
+
+    def plans(self) -> Iterator[None]:
+        """Beam search over plans; leaves `groups`, a beam search for each plan, not begun yet."""
+        width, whole = self.lane.parameters["num_plans"], []
+        for live, whole in plan_beams(self.law(), width):
+            for rank, plan in enumerate(sorted([*live, *whole], key=lambda p: -p.logprob), 1):
+                self.tell(PLAN, plan.units[-1], plan.logprob, rank, plan, {"whole": float(plan.whole)})
+            yield
+        for plan in whole:
+            start, _ = self.source.tagged(plan.units, self.tags)
+            self.lane.scorers[plan.name] = OtherPrompt(self.lane, self.fitted(start))
+            self.groups[plan] = Beams(self.lane, self.lane.parameters["num_beams"], plan.name)
+
+    def law(self) -> Law:
+        """Of the plan model that has read the prompt with tags around all units."""
+        planner, count = getattr(self.target, "planner", None), len(self.source.spans)
+        if planner is None:
+            self.lane.note(NO_PLANNER.format(self.target.name))
+            law, shares = uniform(count), [1 / count] * count
+        else:
+            law, shares = planner.opened(unit_vectors(self.states(), self.source.spans))
+        for unit, share in enumerate(shares):
+            first, behind = self.source.spans[unit]
+            self.tell(UNIT, unit, share, None, None, {"first": float(first), "last": float(behind - 1)})
+        return law
+
+    def states(self) -> torch.Tensor:
+        """The target's last states [T, d] at the tokens of the prompt, all units of which have tags."""
+        lane, nodes = self.lane, list(range(len(self.prompt)))
+        start, places = self.source.tagged(range(len(self.source.spans)), self.tags)
+        if len(start) > self.target.context:
+            start, places = self.prompt, nodes
+        view = OtherPrompt(lane, start)
+        view.node_of.update(zip(nodes, places, strict=True))
+        lane.scorers[EVERY] = view
+        lane.score(nodes, "plan", EVERY, hidden=True)
+        states = torch.stack([view.scorer.hidden(place) for place in places])
+        lane.scorers.pop(EVERY).close()
+        return states
+
+    def fitted(self, start: list[int]) -> list[int]:
+        """A tagged prompt, cut at its beginning if the text to come would not fit behind it."""
+        return start[max(0, len(start) + self.lane.left - self.target.context) :]
+
+    def tell(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
+        """A score of a unit, given to its last token in the prompt."""
+        node = self.source.spans[unit][1] - 1
+        self.lane.rank(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)
+
+    # ---- summaries
+
+    def realise(self) -> Iterator[None]:
+        """All beam searches side by side, each behind the prompt with the tags of its plan."""
+        while running := [(plan, beams) for plan, beams in self.groups.items() if beams.live]:
+            for plan, beams in running:
+                rows = self.lane.score(beams.live, role=plan.name)
+                logprobs = self.lane.distribution(beams.live, rows, level=plan.name)
+                beams.advance(logprobs, logprobs)
+            rank_live([beams for _, beams in running])
+            yield
+
+    def choose(self) -> None:
+        """The best summary is output: by its mean log-probability behind the prompt as it is, or, without
+        the reranker, that of the likeliest plan.
+        """
+        lane = self.lane
+        paths = [lane.tree.path(b.finished[0].node, above=lane.tip) for b in self.groups.values()]
+        rows = self.plain(paths)
+        texts = [(*both, self.logprobs(rows, both[1])) for both in zip(self.groups, paths, strict=True)]
+        if lane.parameters["rerank"]:
+            texts.sort(key=lambda text: -fmean(text[2]))
+        for rank, (plan, path, logprobs) in enumerate(texts, 1):
+            lane.rank(path[-1], ADHERENCE, self.adherence(plan, path), level=plan.name)
+            lane.rank(path[-1], RERANKER, fmean(logprobs), rank, plan.name, plan=plan.logprob)
+        _, path, logprobs = texts[0]
+        before = [lane.tree.parents[node] for node in path]
+        lane.distribution(before, torch.stack([rows[node] for node in before]))
+        lane.commit(path, logprobs)
+
+    def plain(self, paths: Iterable[list[int]]) -> dict[int, torch.Tensor]:
+        """Log-probabilities [V] behind all nodes that nodes of these paths hang on, the prompt read without
+        tags.
+        """
+        asked = list(dict.fromkeys(self.lane.tree.parents[node] for path in paths for node in path))
+        return dict(zip(asked, log_softmax(self.lane.score(asked)), strict=True))
+
+    def logprobs(self, rows: dict[int, torch.Tensor], path: list[int]) -> list[float]:
+        """Those of the nodes of a path."""
+        parents, tokens = self.lane.tree.parents, self.lane.tree.tokens
+        return [float(rows[parents[node]][tokens[node]]) for node in path]
+
+    def adherence(self, plan: Plan, path: list[int]) -> float:
+        """How far the summary tells the units of its plan and no others."""
+        words = (
+            self.target.bytes_of(t) for n in path if (t := self.lane.tree.tokens[n]) not in self.lane.eos
+        )
+        told = sentences(b"".join(words).decode("utf-8", "replace"))
+        return agreement(self.source.said, told, plan.units)
+
+
+def suits(parameters: dict, target) -> str | None:
+    """A sentence if the model has no tags."""
+    if tags_of(target):
+        return None
+    return (
+        f"The model {target.name!r} has no tags for the units of a plan; choose one that was trained with "
+        "them, such as llama-tiny-summaries."
+    )
+
+
+@strategy(
+    name="edu_plans",
+    title="EDU plans",
+    family="search",
+    parameters=(
+        Parameter("num_plans", "int", 4, "Plans that are kept, each of which becomes a summary.", 1, 16),
+        Parameter("num_beams", "int", 2, "Texts that are kept side by side under each plan.", 1, 16),
+        Parameter("rerank", "bool", True, "The best summary is output, not that of the likeliest plan."),
+        replace(LENGTH_PENALTY, default=1.0),
+    ),
+    suits=suits,
+    papers=("generating-edu-extracts-for-plan-guided-summary",),
+    views=("plans", "beam_tree", "entropy", "text"),
+    badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("expansion", "plans", "Sets of the prompt's clauses, by beam search with a plan model."),
+        Part("frontier", "beams", "A beam search under each plan."),
+        Part("value", "reranker", "The mean log-probability of a summary behind the prompt without tags."),
+    ],
+)  # fmt: skip
+def edu_plans(lane: Lane) -> Iterator[None]:
+    """Several plans of what to tell, a text under each of them, and the best of these texts.
+
+    1. The prompt is cut into units: sentences, and their clauses at marks and in front of `and`.
+    2. A plan model reads the prompt with tags around all units, and points to unit after unit, or to stop. A
+       beam search over its choices gives num_plans sets of units, no two the same.
+    3. Under each plan a beam search writes a text: the model reads the prompt with tags around the units of
+       this plan alone, `<e> ... </e>`, and was trained to tell just them.
+    4. All texts are scored by the mean of `log p` behind the prompt without tags; the best is output.
+
+    Variety comes from the plans, and each text may then be the likeliest under its plan. The trained model
+    tells summaries of short fact sheets; of other texts it takes units as well, but knows little to say. The
+    paper has an encoder for the plan model and a reranker that was trained to rank; here the plan model reads
+    the states of the very model that writes, and its likelihood ranks.
+    """
+    summaries = Summaries(lane)
+    yield from summaries.plans()
+    yield from summaries.realise()
+    summaries.choose()

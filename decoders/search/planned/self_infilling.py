@@ -1,0 +1,357 @@
+"""Self-infilling: where a model becomes unsure it writes the end of the text first, then what lies between.
+
+Knows one lane whose model was trained to fill in. Zheng et al. (2023), Self-Infilling Code Generation. What
+is written lies in the tree in the order of writing, sentinels included; what becomes the text is put in its
+own order below the prompt at the end.
+"""
+
+import math
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax
+from decoders.prompt_variant import OtherPrompt
+from decoders.registry import strategy
+from decoders.sampling.next_token import pick
+from decoders.sampling.sampling_parameters import SHAPING
+from decoders.search.planned import fill_in_middle
+from decoders.search.planned.fill_in_middle import MODES, Sentinels, others
+from decoders.strategy import Parameter, Part
+
+PREFIX, SUFFIX, MIDDLE, ONWARD = "prefix", "suffix", "middle", "left to right"
+LARGEST = "largest probability"
+BEGINS = "forced: the suffix begins with it"
+Written = Generator[None, None, bool]
+
+
+def badge(parameters: dict) -> str:
+    """Nothing is drawn at temperature 0, unless the jumps are."""
+    return "sampled" if parameters["temperature"] or parameters["random_interrupt"] else "deterministic"
+
+
+@dataclass
+class Zones:
+    """One self-infill: nodes of each zone without sentinels, and the path that they lie on as written."""
+
+    tip: int
+    prefix: list[int] = field(default_factory=list)
+    suffix: list[int] = field(default_factory=list)
+    middle: list[int] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    jumped: bool = False  # the end was written before the middle
+    closed: bool = False  # the model said itself that the middle is complete
+
+    def __len__(self) -> int:
+        """Tokens of text."""
+        return len(self.prefix) + len(self.suffix) + len(self.middle)
+
+
+class Writer:
+    """Writes the zones of one lane. `form`: its model's sentinels; `begin`: with what a suffix begins."""
+
+    def __init__(self, lane: Lane, form: Sentinels):
+        self.lane, self.form, target = lane, form, lane.models["target"]
+        start = [form.pre, *lane.tree.tokens[: lane.tree.trunk]]
+        self.longest = target.context - len(start) + 1  # tokens that a path may have, sentinels included
+        self.begin = fill_in_middle.suffix_prompt(lane.parameters["suffix_prompt"], self.words(start[1:]))
+        self.stop = lane.parameters["stop"].replace("\\n", "\n")
+        self.logprobs: dict[int, float] = {}  # the target's own, of nodes that were written left to right
+        self.forced: set[int] = set()
+        lane.scorers[PREFIX] = OtherPrompt(lane, start)
+
+    def words(self, tokens: list[int]) -> str:
+        """Text of tokens, those that end it left out."""
+        bytes_of, eos = self.lane.models["target"].bytes_of, self.lane.eos
+        return b"".join(bytes_of(t) for t in tokens if t not in eos).decode("utf-8", "replace")
+
+    def text(self, *zones: list[int]) -> str:
+        """Text of the nodes of some zones."""
+        return self.words([self.lane.tree.tokens[node] for zone in zones for node in zone])
+
+    def cut(self, text: str) -> list[int]:
+        """Tokens of a text that is put somewhere."""
+        target = self.lane.models["target"]
+        return getattr(target, "cut", target.encode)(text) if text else []
+
+    def ended(self, nodes: list[int]) -> bool:
+        """The stop rule: an end-of-text token, or the stop text."""
+        last = self.lane.tree.tokens[nodes[-1]] if nodes else None
+        return last in self.lane.eos or bool(self.stop) and self.stop in self.text(nodes)
+
+    def has_room(self, zones: Zones) -> bool:
+        """Whether one more token may be written."""
+        return len(zones) < self.lane.left and len(zones.path) < self.longest
+
+    # ---- tokens
+
+    def row(self, node: int, level: str, forbidden: list[int]) -> torch.Tensor:
+        """Logits [1, V] after a node as written, without the forbidden sentinels."""
+        logits = without(self.lane.score([node], role=PREFIX), forbidden)
+        self.lane.distribution([node], logits, "processed", level)
+        return logits
+
+    def choose(self, node: int, level: str, logits: torch.Tensor) -> int:
+        """A new node: the likeliest token, or one that is drawn."""
+        lane = self.lane
+        processed = lane.process(logits, [node])
+        token = pick(lane, processed[0], ("sample", level, len(lane.tree.tokens)))
+        offered = log_softmax(logits)[0]
+        new = lane.propose(node, token, float(offered[token]), level)
+        sure = float(offered.max().exp())
+        lane.rank(new, LARGEST, sure, level=level, limit=lane.parameters["tau"])
+        return new
+
+    def put(self, zones: Zones, tokens: list[int], level: str, why: str) -> list[int]:
+        """Forces tokens behind the newest one; returns their nodes."""
+        nodes = []
+        for token in tokens:
+            zones.tip = self.lane.propose(zones.tip, token, None, level, fill="fixed")
+            self.lane.verdict(zones.tip, "forced", reason=why)
+            nodes.append(zones.tip)
+        zones.path += nodes
+        self.forced.update(nodes)
+        return nodes
+
+    # ---- zones
+
+    def prefix(self, zones: Zones) -> Written:
+        """From left to right until the model is unsure. False if the text is complete without a jump."""
+        while self.has_room(zones):
+            logits = self.row(zones.tip, PREFIX, others(self.form, *self.lane.eos))
+            sure = float(log_softmax(logits).max().exp())
+            if self.interrupts(zones, sure):
+                why = f"forced: {LARGEST} {sure:.2f} is below tau {self.lane.parameters['tau']:g}"
+                (node,) = self.put(zones, [self.form.suf], SUFFIX, why)
+                self.lane.rank(node, LARGEST, sure, level=SUFFIX, limit=self.lane.parameters["tau"])
+                return True
+            zones.tip = self.choose(zones.tip, PREFIX, logits)
+            zones.prefix.append(zones.tip)
+            zones.path.append(zones.tip)
+            yield
+            if self.ended(zones.prefix):
+                break
+        return False
+
+    def interrupts(self, zones: Zones, sure: float) -> bool:
+        """Whether the end of the text is written next."""
+        tau, line = self.lane.parameters["tau"], self.text(zones.prefix).split("\n")[-1]
+        needed = 2 + len(self.cut(self.begin))  # two sentinels, and a token of the middle's row
+        if sure >= tau or (self.begin and self.begin in line) or self.ended(zones.prefix):
+            return False
+        if len(zones.path) + needed >= self.longest or len(zones) + needed - 2 >= self.lane.left:
+            return False
+        chance = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
+        return chance == 1.0 or bool(self.lane.chooser.bernoulli(chance, ("interrupt", zones.tip)).value)
+
+    def suffix(self, zones: Zones) -> Written:
+        """The end of the text, until the stop rule or the middle sentinel. False if it does not end."""
+        forbidden = others(self.form, self.form.mid, *self.lane.eos)
+        while len(zones) + 1 < self.lane.left and len(zones.path) + 1 < self.longest:
+            node = self.choose(zones.tip, SUFFIX, self.row(zones.tip, SUFFIX, forbidden))
+            token = self.lane.tree.tokens[node]
+            if token in self.lane.eos:  # the stop rule: the middle sentinel stands in its place
+                self.lane.verdict(node, "pruned", reason="the suffix is complete: the middle comes next")
+                self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is complete")
+                return True
+            zones.tip = node
+            zones.path.append(node)
+            if token == self.form.mid:
+                self.lane.verdict(node, "finished", reason="the suffix is complete")
+                return True
+            zones.suffix.append(node)
+            yield
+            if self.ended(zones.suffix):
+                self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is complete")
+                return True
+        return False
+
+    def middle(self, zones: Zones) -> Written:
+        """What lies between, until the model says that it is complete. False if it never does."""
+        end = self.form.eot
+        while self.has_room(zones):
+            logits = self.row(zones.tip, MIDDLE, others(self.form, end))
+            zones.tip = self.choose(zones.tip, MIDDLE, logits)
+            zones.path.append(zones.tip)
+            if self.lane.tree.tokens[zones.tip] == end:
+                self.lane.verdict(zones.tip, "finished", reason="the middle is complete")
+                zones.closed = True
+                yield
+                return True
+            zones.middle.append(zones.tip)
+            yield
+            if self.lane.tree.tokens[zones.tip] in self.lane.eos:
+                break
+        return False
+
+    def infill(self, context: str | None = None, whole: bool = False) -> Generator[None, None, Zones]:
+        """One self-infill; with a `context` behind the suffix sentinel the jump is made at once."""
+        zones, given = Zones(self.lane.tip), self.begin if context is None else context
+        if context is None:
+            jumped = yield from self.prefix(zones)
+            if not jumped:
+                return zones
+        else:
+            self.put(zones, [self.form.suf], SUFFIX, "forced: the suffix is given")
+        zones.jumped = True
+        zones.suffix += self.put(zones, self.cut(given), SUFFIX, BEGINS)
+        if whole:
+            complete = True
+            self.put(zones, [self.form.mid], MIDDLE, "forced: the suffix is given whole")
+        else:
+            complete = yield from self.suffix(zones)
+        if complete:
+            yield from self.middle(zones)
+        if not zones.closed:
+            self.lane.note("The infill did not end properly: its suffix is dropped.")
+            self.lose(zones.suffix, "the infill did not end properly")
+            zones.suffix = []
+        return zones
+
+    def onward(self, nodes: list[int]) -> Iterator[None]:
+        """Plain decoding from left to right behind a path of nodes, which grows."""
+        lane, forbidden = self.lane, others(self.form, *self.lane.eos)
+        while len(nodes) < lane.left and not self.ended(nodes):
+            tip = nodes[-1] if nodes else lane.tip
+            logits = lane.score([tip])  # [1, V]
+            raw = lane.distribution([tip], logits)[0]
+            node = self.choose(tip, ONWARD, without(logits, forbidden))
+            self.logprobs[node] = float(raw[lane.tree.tokens[node]])
+            nodes.append(node)
+            yield
+
+    # ---- texts
+
+    def body(self, zones: Zones) -> list[int]:
+        """Prefix and middle in the order of the text. If a loop follows, of an infill that did not end only
+        what stands in front of its last suffix prompt.
+        """
+        nodes = zones.prefix + zones.middle
+        if zones.jumped and not zones.closed and self.lane.parameters["iterations"]:
+            kept = fill_in_middle.before_last(self.text(nodes), self.begin)
+            while nodes and len(self.text(nodes)) > len(kept):
+                self.lane.verdict(nodes.pop(), "pruned", reason="the infill did not end properly")
+        before = nodes[: len(zones.prefix)]
+        return [*before, *self.copied(before, nodes[len(before) :])]
+
+    def copied(self, above: list[int], nodes: list[int]) -> list[int]:
+        """Copies of nodes below a path; the old ones are merged into them."""
+        lane, tip, found = self.lane, above[-1] if above else self.lane.tip, []
+        for node in nodes:
+            tip = lane.propose(tip, lane.tree.tokens[node], None, "placed", fill="fixed")
+            found.append(tip)
+            if node in self.forced:
+                lane.verdict(tip, "forced", reason=BEGINS)
+            else:
+                lane.verdict(node, "merged", into=tip, reason="it takes its place in the text")
+        return found
+
+    def lose(self, nodes: list[int], why: str) -> None:
+        """These nodes are not part of the text."""
+        for node in nodes:
+            if node not in self.forced:
+                self.lane.verdict(node, "pruned", reason=why)
+
+    def finish(self, nodes: list[int], whole: bool) -> Iterator[None]:
+        """Ends a text that its suffix completes, lets any other go on, and makes it the output."""
+        lane = self.lane
+        if whole and lane.eos and len(nodes) < lane.left and not self.ended(nodes):
+            end = lane.propose(nodes[-1] if nodes else lane.tip, min(lane.eos), None, "placed", fill="fixed")
+            lane.verdict(end, "forced", reason="forced: the text ends with its suffix")
+            nodes.append(end)
+        yield from self.onward(nodes)
+        above = dict(zip(nodes, [lane.tip, *nodes], strict=False))
+        unknown = [node for node in nodes if node not in self.logprobs]
+        if unknown:
+            places = [above[node] for node in unknown]
+            rows = lane.distribution(places, lane.score(places, kind="lens"))  # [N, V]
+            for node, row in zip(unknown, rows, strict=True):
+                self.logprobs[node] = float(row[lane.tree.tokens[node]])
+        if len(nodes) < lane.left and lane.tree.tokens[nodes[-1]] not in lane.eos:
+            lane.ended_by = "The text came to the stop text."
+        lane.commit(nodes, [self.logprobs[node] for node in nodes])
+
+
+def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
+    """The same logits [1, V], in which some tokens cannot be chosen."""
+    left = logits.clone()
+    left[:, forbidden] = -math.inf
+    return left
+
+
+@strategy(
+    name="self_infilling",
+    title="Self-infilling",
+    family="search",
+    papers=("self-infilling-code-generation",),
+    parameters=(
+        Parameter("tau", "float", 0.25, "Below this largest probability the end of the text is written next.",
+                  0.0, 1.0),
+        Parameter("iterations", "int", 1, "Loops: the end anew from left to right, then the middle anew.",
+                  0, 8),
+        Parameter("suffix_prompt", "text", "",
+                  "With what the end begins, \\n a line break; empty: what fits the prompt; none: nothing."),
+        Parameter("context", "choice", "vanilla", "What of the new end is kept when the middle is written "
+                  "anew: up to its last suffix prompt; the same of the latter half of all lines; that half.",
+                  choices=MODES),
+        Parameter("random_interrupt", "bool", False,
+                  "Below tau the end is written only with probability 1 − m / 2 tau."),
+        Parameter("stop", "text", "", "A text with which the end is complete, \\n a line break."),
+        replace(SHAPING[0], default=0.0),
+    ),
+    suits=fill_in_middle.suits,
+    views=("zones", "entropy", "text"),
+    badge=badge,
+    parts=lambda parameters: [
+        Part("trigger", "largest probability", "Below tau the model jumps to the end of the text."),
+        Part("expansion", "infilling", "Sentinels tell the model which part of the text it writes."),
+    ],
+)  # fmt: skip
+def self_infilling(lane: Lane) -> Iterator[None]:
+    """Where the model becomes unsure, it writes the end of the text first, and then what lies between.
+
+    1. The model reads `PRE prompt` and writes from left to right, all sentinels forbidden. `m` is the largest
+       probability of a row.
+    2. Where `m < tau`, SUF is forced, then the suffix prompt, unless it stands in this line already. The
+       suffix is decoded freely behind it.
+    3. When the suffix is complete (end of text, the stop text, or the model's own MID), MID is forced, and
+       the middle is written up to the token that says it is complete (EOT).
+    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and goes on from left
+       to right.
+    5. Each iteration writes the suffix anew from left to right behind prefix + middle. A degenerate text
+       (empty, `pass`, `return`, zlib ratio below .1, without the suffix prompt) falls back to the infilled
+       one. The new suffix, cut as `context` says, is the start of the next infill; the last text is the
+       answer.
+
+    It takes a model that was trained to fill in. Without a jump there is nothing to fill, and no loop. The
+    output's own log-probabilities come from one more forward, which decides nothing.
+    """
+    writer = Writer(lane, fill_in_middle.sentinels(lane.models["target"]))
+    iterations = lane.parameters["iterations"]
+    zones = yield from writer.infill()
+    text, whole = writer.body(zones), zones.closed
+    if zones.closed and not iterations:
+        text += writer.copied(text, zones.suffix)
+    for number in range(1, iterations + 1 if zones.jumped else 1):
+        body, text = text, list(text)
+        yield from writer.onward(text)
+        fallen = zones.closed and fill_in_middle.is_degenerate(writer.text(text), writer.begin)
+        if fallen:
+            writer.lose(text[len(body) :], "degenerate: the infilled text is taken")
+            lane.note(f"Iteration {number}: the new text is degenerate, the infilled one stays.")
+            text = body + writer.copied(body, zones.suffix)
+        else:
+            writer.lose(zones.suffix, f"iteration {number}: written anew from left to right")
+        whole = fallen
+        if number == iterations:
+            break
+        suffix = writer.text(text[len(body) :])
+        given = fill_in_middle.suffix_context(
+            lane.parameters["context"], writer.text(text), suffix, writer.begin
+        )
+        writer.lose(text, f"iteration {number}: written anew with a suffix from this text")
+        zones = yield from writer.infill(*given)
+        text = writer.body(zones)
+    yield from writer.finish(text, whole)

@@ -1,0 +1,269 @@
+"""Topic plans: a text sentence by sentence, each under a topic that the model foretells or a person sets.
+
+Knows one lane whose model was trained with a topic token in front of each sentence. Perez-Beltrachini et al.
+(2019), Generating Summaries with Topic Templates and Structured Convolutional Decoders.
+"""
+
+import math
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.search.planned.topic_tokens import TopicTokens, named, sentences, topic_tokens
+from decoders.strategy import Parameter, Part
+
+TOLD = 3  # topics that are named at a seam
+GRAM = 3  # no so many tokens of a sentence in a row stand in it, or in the sentence before, already
+
+
+@dataclass
+class Draft:
+    """A text on its way: newest node, sum of log-probabilities, its sentence and the one before."""
+
+    node: int
+    total: float
+    sentence: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+    last: float = 0.0  # the log-probability of its last word
+    bare: bool = False  # its sentence has no topic in front
+
+    def repeats(self) -> list[int]:
+        """Tokens that would repeat three in a row."""
+        last = self.sentence[1 - GRAM :]
+        seen = [row[i : i + GRAM] for row in (self.before, self.sentence) for i in range(len(row) - GRAM + 1)]
+        return [gram[-1] for gram in seen if gram[:-1] == last]
+
+    def went_on(self, node: int, token: int, logprob: float) -> "Draft":
+        """The same, one token longer."""
+        sentence = [*self.sentence, token]
+        return Draft(node, self.total + logprob, sentence, self.before, logprob, self.bare)
+
+
+@dataclass
+class Ended(Draft):
+    """A draft whose sentence is over; `row` [V]: the log-probabilities of what comes next."""
+
+    row: torch.Tensor | None = None
+
+
+class Planner:
+    """Writes the sentences of one lane."""
+
+    def __init__(self, lane: Lane, tokens: TopicTokens):
+        self.lane, self.tokens, self.width = lane, tokens, lane.parameters["num_beams"]
+        self.plan = [tokens.ids[name] for name in named(lane.parameters["plan"])]
+        forbidden = {tokens.ids[name] for name in named(lane.parameters["forbid"])}
+        ends = [tokens.end] if lane.eos else []  # without an end of text no topic can end it
+        self.offered = [token for token in (*tokens.topics, *ends) if token not in forbidden]
+        self.seams = [*tokens.topics, tokens.end, *lane.eos]  # what says that a sentence is over
+        self.logprobs: dict[int, float] = {}
+
+    def begin(self) -> list[Draft]:
+        """The draft behind the prompt, whose last sentence goes on; it begins at the last topic or line."""
+        prompt, bytes_of = self.lane.tree.tokens[: self.lane.tree.trunk], self.lane.models["target"].bytes_of
+        seams = [at for at, token in enumerate(prompt) if token in self.seams]
+        lines = [at for at, token in enumerate(prompt[:-1]) if b"\n" in bytes_of(token)]
+        return [Draft(self.lane.tip, 0.0, prompt[max([-1, *seams, *lines]) + 1 :], bare=not seams)]
+
+    # ---- a sentence
+
+    def is_full(self, draft: Draft) -> bool:
+        """Whether nothing more may be written."""
+        return self.lane.tree.depths[draft.node] + 1 - self.lane.tree.trunk >= self.lane.budget
+
+    def sentence(self, drafts: list[Draft]) -> Generator[None, None, list[Draft]]:
+        """Beam search to the end of a sentence. Returns the drafts that ended, or are full, best first."""
+        done = [draft for draft in drafts if self.is_full(draft)]
+        live = [draft for draft in drafts if not self.is_full(draft)]
+        while live and (len(done) < self.width or live[0].total > done[-1].total):
+            leaves, grown = [*live, *done], []
+            for rank, one in enumerate(self.continuations(live)):
+                if isinstance(one, Ended):
+                    done += [one] if rank < self.width else []
+                elif len(grown) < self.width:
+                    grown.append(self.proposed(one))
+            live = [draft for draft in grown if not self.is_full(draft)]
+            done += [draft for draft in grown if self.is_full(draft)]
+            done = sorted(done, key=lambda one: -one.total)[: self.width]
+            self.bury([*leaves, *grown], [*live, *done], "none of its continuations is kept")
+            for rank, draft in enumerate(live, 1):
+                self.lane.rank(draft.node, "sum_logprob", draft.total, rank)
+            yield
+        self.bury(live, done, "likelier sentences have ended")
+        return done
+
+    def continuations(self, live: list[Draft]) -> list[Draft]:
+        """The best ones, by the sum of log-probabilities: a word more, its node not proposed yet, or the end
+        of the sentence, for which all topics count together.
+        """
+        nodes, found = [draft.node for draft in live], []
+        rows = self.lane.distribution(nodes, self.lane.score(nodes))  # [N, V]
+        for draft, row in zip(live, rows, strict=True):
+            words = row.clone()
+            words[self.seams] = -torch.inf
+            if draft.bare and self.is_over(draft):
+                words[:] = -torch.inf
+            if self.lane.parameters["no_repeats"]:
+                words[draft.repeats()] = -torch.inf
+            top = words.topk(min(2 * self.width, len(words)))
+            pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
+            more = [draft.went_on(draft.node, token, p) for p, token in pairs if p > -torch.inf]
+            found += more
+            if draft.sentence or not more:
+                over = draft.total + float(row[self.seams].logsumexp(-1))
+                found.append(Ended(draft.node, over, draft.sentence, draft.before, row=row))
+        return sorted(found, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
+
+    def is_over(self, draft: Draft) -> bool:
+        """Whether a sentence ends with a mark, or asks for something with a colon: asked of the prompt's own,
+        behind which no topic may be likely as none stands in front.
+        """
+        bytes_of = self.lane.models["target"].bytes_of
+        said = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
+        said = said.rstrip()
+        return said.endswith(":") or len(sentences(f"{said} A")) > len(sentences(f"{said} a"))
+
+    def proposed(self, draft: Draft) -> Draft:
+        """The draft with a node for its last word."""
+        token, logprob = draft.sentence[-1], draft.last
+        node = self.lane.propose(draft.node, token, logprob)
+        self.logprobs[node] = logprob
+        return replace(draft, node=node)
+
+    def bury(self, drafts: Iterable[Draft], kept: list[Draft], why: str) -> None:
+        """Says of drafts on no path to the kept ones that they are not gone on with."""
+        lane = self.lane
+        needed = {lane.tip, *(n for draft in kept for n in lane.tree.path(draft.node, above=lane.tip))}
+        for node in dict.fromkeys(draft.node for draft in drafts):
+            if node not in needed:
+                lane.verdict(node, "pruned", reason=why)
+                lane.drop([node])
+
+    # ---- a topic
+
+    def topic(self, best: Ended, number: int) -> tuple[int, str | None]:
+        """The topic after `number` seams, foretold behind the best draft, and why it is forced, if it is."""
+        lane, row = self.lane, best.row
+        law = torch.full_like(row, -torch.inf)
+        law[self.offered] = row[self.offered]
+        if law.isfinite().any():
+            self.tell(lane.distribution([best.node], law[None], "processed", "topics")[0], number)
+        if number < len(self.plan):
+            return self.plan[number], "the plan"
+        if lane.eos and self.plan:
+            return self.tokens.end, "the plan is used up"
+        if lane.eos and number >= lane.parameters["max_sentences"]:
+            return self.tokens.end, "it has max_sentences sentences"
+        if not law.isfinite().any():
+            return self.tokens.end, "every topic is forbidden"
+        return int(law.argmax()), None
+
+    def tell(self, logprobs: torch.Tensor, number: int) -> None:
+        """Says which topics are likeliest."""
+        names = {token: name.strip("<>") for name, token in self.tokens.ids.items()}
+        top = logprobs.topk(min(TOLD, len(self.offered)))
+        pairs = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
+        said = ", ".join(f"{names[token]} {p:.2f}" for token, p in pairs)
+        self.lane.note(f"Sentence {number + 1} under a topic: {said}.")
+
+    def hang(self, one: Ended, token: int, why: str | None) -> Draft:
+        """A draft with the topic of its next sentence, which counts in no sum."""
+        logprob = float(one.row[token])
+        node = self.lane.propose(one.node, token, logprob)
+        self.logprobs[node] = logprob
+        if why:
+            self.lane.verdict(node, "forced", p=math.exp(logprob), reason=f"forced: {why}")
+        return Draft(node, one.total, [], one.sentence)
+
+    def end(self, draft: Draft) -> Draft:
+        """The draft with an end-of-text token behind the topic that ends it."""
+        lane = self.lane
+        if self.is_full(draft):
+            return draft
+        row = lane.distribution([draft.node], lane.score([draft.node]))[0]
+        return self.hang(Ended(draft.node, draft.total, row=row), min(lane.eos), "the topic ends the text")
+
+    def settle(self, drafts: list[Draft]) -> None:
+        """Commits what all drafts share."""
+        paths = [self.lane.tree.path(draft.node, above=self.lane.tip) for draft in drafts]
+        shared = [nodes[0] for nodes in zip(*paths, strict=False) if len(set(nodes)) == 1]
+        if shared:
+            self.lane.commit(shared, [self.logprobs[node] for node in shared])
+
+
+def suits(parameters: dict, target) -> str | None:
+    """A sentence if the model has no topics, or not those that are named."""
+    tokens = topic_tokens(target)
+    if tokens is None:
+        return (
+            f"The model {target.name!r} has no topic tokens; choose one that was trained with them, such as "
+            "llama-tiny-summaries."
+        )
+    for name in (*named(parameters["plan"]), *named(parameters["forbid"])):
+        if name not in tokens.ids:
+            known = " ".join(known.strip("<>") for known in sorted(tokens.ids, key=tokens.ids.get))
+            return f"The model {target.name!r} has no topic {name.strip('<>')!r}; it has: {known}."
+    return None
+
+
+@strategy(
+    name="topic_plan",
+    title="Topic plan",
+    family="search",
+    parameters=(
+        Parameter("plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: its own."),
+        Parameter("forbid", "text", "", "Topics that are never taken, such as t2, end."),
+        Parameter("num_beams", "int", 1, "Texts that are kept side by side, sentence by sentence.", 1, 16),
+        Parameter("max_sentences", "int", 15, "After so many topics the text ends.", 1, 64),
+        Parameter("no_repeats", "bool", True,
+                  "No three tokens in a row stand twice in a sentence and the one before."),
+    ),
+    suits=suits,
+    views=("beads", "beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "deterministic",
+    parts=lambda parameters: [
+        Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
+        Part("frontier", "beams", "The beams of a sentence go on from those of the sentence before."),
+    ],
+)  # fmt: skip
+def topic_plan(lane: Lane) -> Iterator[None]:
+    """A text sentence by sentence, each under a topic that the model foretells or that a person sets.
+
+    1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
+       is over is one continuation among its words, with the chances of all topics together; the prompt's
+       sentence, which has no topic, is over with its first full stop, or where it ends with a colon. No
+       three tokens in a row stand twice in the sentence and the one before.
+    2. The next topic is the likeliest behind the best text, among those not forbidden; or that of the plan.
+       It is put behind all texts and counts in no sum.
+    3. The topic END, max_sentences, or a plan that is used up ends the text.
+
+    Our substitution: the paper has a recurrent decoder for topics above a convolutional one for words, and an
+    encoder that reads documents. Here both levels are one sequence, `<t7> sentence <t2> sentence <end>`, of
+    one causal model; the prompt is the beginning of the text. The topics of llama-tiny-summaries steer its
+    summaries of fact sheets, those of llama-tiny-forms hardly steer stories; but what the model plans by
+    itself does not surely have more of the right topics than the same model without topics (experiment
+    topic-plans), so the paper is not claimed.
+    """
+    planner = Planner(lane, topic_tokens(lane.models["target"]))
+    drafts, number = planner.begin(), 0
+    while True:
+        done = yield from planner.sentence(drafts)
+        best = done[0]
+        if not isinstance(best, Ended):  # the limit is reached
+            planner.bury(done, [best], "another text is likelier")
+            planner.settle([best])
+            return
+        token, why = planner.topic(best, number)
+        if token == planner.tokens.end and lane.eos:
+            winner = planner.end(planner.hang(best, token, why))
+            planner.bury(done, [winner], "another text is likelier")
+            planner.settle([winner])
+            return
+        drafts = [planner.hang(one, token, why) for one in done if isinstance(one, Ended)]
+        planner.bury(done, drafts, "another text is likelier")
+        planner.settle(drafts)
+        number += 1
+        yield

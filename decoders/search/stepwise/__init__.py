@@ -1,0 +1,1 @@
+"""Searches over whole steps: sentences, lines or blocks, weighed before they stay."""

@@ -1,0 +1,355 @@
+"""phi-Decoding: steps are sampled, a look ahead weighs each, and the beams are drawn by what was seen there.
+
+Xu et al. (2025), phi-Decoding: Adaptive Foresight Sampling for Balanced Inference-Time Exploration and
+Exploitation. Knows one lane; the arithmetic is in lookahead_weights.py.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax, probabilities
+from decoders.registry import strategy
+from decoders.search.stepwise import lookahead_weights as foresight
+from decoders.search.stepwise.lookahead_weights import mean
+from decoders.search.stepwise.step_boundaries import ENDS, shared, step_ends
+from decoders.strategy import Parameter, Part
+
+
+@dataclass(eq=False)
+class Beam:
+    """A text that goes on: its newest node, whether it has ended, and what was last seen ahead of it, a mean
+    log-probability (0 before anything was).
+    """
+
+    node: int
+    ended: bool = False
+    seen: float = 0.0
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A next step of a beam, and the foresight behind it. `logprobs` are the target's, of the step's own
+    tokens, `ahead` of the foresight's.
+    """
+
+    number: int
+    beam: Beam
+    node: int  # newest node of the step
+    tip: int  # newest node of the foresight
+    ended: bool
+    logprobs: list[float] = field(default_factory=list)
+    ahead: list[float] = field(default_factory=list)
+
+    @property
+    def score(self) -> float:
+        """Mean log-probability of the step; of a beam that has ended, what was last seen of it."""
+        return mean(self.logprobs) if self.logprobs else self.beam.seen
+
+    @property
+    def foresight(self) -> float:
+        """F, the mean log-probability of the foresight; a step that ends the text stands for its own."""
+        return mean(self.ahead) if self.ahead else self.score
+
+    @property
+    def advantage(self) -> float:
+        """A: by how much the foresight is likelier than what was last seen ahead of the beam."""
+        return self.foresight - self.beam.seen
+
+
+@strategy(
+    name="phi_decoding",
+    title="phi-Decoding",
+    family="search",
+    parameters=(
+        Parameter("num_beams", "int", 4, "Texts that go on after each step.", low=1, high=16),
+        Parameter("num_rollouts", "int", 4, "Next steps sampled for each of them.", low=1, high=16),
+        Parameter("step", "choice", "sentence", "What ends a step (the paper: a line).", choices=tuple(ENDS)),
+        Parameter("max_steps", "int", 8, "Steps with foresight at most.", low=1, high=64),
+        Parameter("min_steps", "int", 2, "Steps with foresight at least.", low=1, high=64),
+        Parameter("foresight_tokens", "int", 0, "Tokens of a foresight; 0: to the end of the text.", low=0),
+        Parameter("clusters", "int", 3, "Clusters of foresights that say alike, at most.", low=1, high=16),
+        Parameter("delta", "float", 0.7, "A cluster with this share of the foresights ends them.", 0.0, 1.0),
+        Parameter("sigma", "float", 1.0, "Deviations below the mean at which a step is pruned.", 0.0, 10.0),
+        Parameter("temperature", "float", 0.6, "Of steps; 0 is greedy.", low=0.0, high=100.0),
+        Parameter("foresight_temperature", "float", 1.0, "Of foresights and texts' ends; 0 is greedy.",
+                  low=0.0, high=100.0),
+        Parameter("tau_1", "float", 0.6, "Temperature of the advantages.", low=0.01, high=10.0),
+        Parameter("tau_2", "float", 0.6, "Temperature of the clusters' shares.", low=0.01, high=10.0),
+        Parameter("tau", "float", 0.6, "Temperature of the draw.", low=0.01, high=10.0),
+        Parameter(
+            "form", "choice", "paper",
+            "The paper's values; or its code's, which drops what has no advantage before it clusters.",
+            choices=("paper", "code"),
+        ),
+    ),
+    papers=("phi-decoding",),
+    views=("foresight", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled",
+    together=lambda parameters: (
+        f"min_steps is {parameters['min_steps']}, but max_steps only {parameters['max_steps']}; "
+        "choose no more at least than at most."
+        if parameters["min_steps"] > parameters["max_steps"] else None
+    ),
+    parts=lambda parameters: [
+        Part("expansion", "sampled steps", f"Each beam goes on in several ways, to the end of a "
+             f"{parameters['step']}."),
+        Part("value", "foresight", "How much likelier the text ahead became, and how many say the same."),
+        Part("frontier", "drawn beams", "Those that go on are drawn without replacement."),
+        Part("stopper", "agreement", "Once most foresights say alike, nobody looks ahead any more."),
+    ],
+)  # fmt: skip
+def phi_decoding(lane: Lane) -> Iterator[None]:
+    """Looks ahead before it takes a step: what makes the rest likelier, and where most ways lead, goes on.
+
+    1. From each of num_beams texts num_rollouts next steps are sampled. The score of a step is its mean
+       log-probability; what lies more than sigma deviations below the mean of all is pruned, but never so
+       much that fewer than num_beams stay.
+    2. Behind each of the others one foresight is sampled. Its mean log-probability F, less that of the beam's
+       last foresight, is the advantage `A`; the foresights are clustered by their words, and the share of its
+       cluster is `C`.
+    3. `R = softmax(A / tau_1) + softmax(C / tau_2)`; num_beams of them are drawn without replacement with
+       weights `exp(R / tau)`. Foresights are thrown away.
+    4. After min_steps, once a cluster holds the share delta, or all steps drawn are the same, or after
+       max_steps, the beams are sampled to their ends, and one is drawn by the same rule.
+
+    Steps are drawn at temperature 0.6, foresights and the ends of texts at 1, as in the released code, which
+    leaves their temperature at its library's default.
+    A step that ends the text has no foresight: its own mean stands for F. The form "code" follows the
+    released code: candidates without an advantage are dropped before the clusters, `softmax(A / 0.1)` and
+    `softmax(C)` are averaged, and the last draw is inside the larger of two clusters.
+    """
+    search = Search(lane)
+    while lane.more and search.looks:
+        search.advance()
+        yield
+    search.conclude()
+
+
+class Search:
+    """The beams of one lane, and the verbs of one step."""
+
+    def __init__(self, lane: Lane):
+        self.lane, self.given = lane, lane.parameters
+        self.width = lane.parameters["num_beams"]
+        self.taus = tuple(self.given[name] for name in ("tau_1", "tau_2", "tau"))
+        self.beams = [Beam(lane.tip) for _ in range(self.width)]
+        self.longest = lane.tree.depths[lane.tip] + lane.left
+        self.alive: dict[int, float] = {}  # node neither committed nor dead -> the target's log-probability
+        self.steps = self.step_tokens = self.foresight_tokens = 0
+        self.looks = True  # whether steps are still weighed by foresight
+
+    def advance(self) -> None:
+        """One step of all beams."""
+        self.steps += 1
+        candidates = self._sample()
+        kept = self._prune(candidates)
+        self._look_ahead(kept)
+        advantages = [c.advantage for c in kept]
+        labels, law = self._weigh(kept, advantages)
+        drawn = self._draw(law, self.width, "select")
+        self._tell(kept, advantages, labels, law, drawn)
+        self._settle(candidates, kept, [kept[i] for i in drawn])
+        self._stop([label for label in labels if label is not None], [kept[i] for i in drawn])
+
+    # ---- sampling ----------------------------------------------------------------------------
+    def _sample(self) -> list[Candidate]:
+        """The next steps of all beams, side by side; a beam that has ended is its own candidate."""
+        found: list[Candidate] = []
+        for beam in self.beams:
+            for _ in range(1 if beam.ended else self.given["num_rollouts"]):
+                found.append(Candidate(len(found), beam, beam.node, beam.node, beam.ended))
+        running = [c for c in found if not c.ended]
+        while running:
+            ended = self._write(running, "decode", "sample", self.given["temperature"])
+            for c in running:
+                c.node, c.ended = c.tip, c in ended
+            running = [c for c in running if not c.ended and not self._step_ends(c)]
+        self.step_tokens += sum(len(c.logprobs) for c in found)
+        return found
+
+    def _look_ahead(self, kept: list[Candidate]) -> None:
+        """One foresight behind each candidate, to the end of the text or foresight_tokens."""
+        most = self.given["foresight_tokens"] or self.longest
+        running = [c for c in kept if not c.ended]
+        while running:
+            ended = self._write(running, "lookahead", "rollout", self.given["foresight_temperature"])
+            running = [c for c in running if c not in ended and len(c.ahead) < most]
+        self.foresight_tokens += sum(len(c.ahead) for c in kept)
+
+    def _write(self, running: list[Candidate], kind: str, stream: str, temperature: float) -> list[Candidate]:
+        """One token more behind each candidate's tip, all in one forward; those whose text ends with it."""
+        lane, ended = self.lane, []
+        tips = list(dict.fromkeys(c.tip for c in running))
+        logits = lane.score(tips, kind)  # [N, V]
+        logprobs = log_softmax(logits) if stream == "rollout" else lane.distribution(tips, logits)
+        rows = dict(zip(tips, zip(logprobs, logits / (temperature or 1.0), strict=True), strict=True))
+        for c in running:
+            offered, scores = rows[c.tip]
+            token = self._choose(scores, c, stream) if temperature else int(scores.argmax())
+            logprob = float(offered[token])
+            source = "lookahead" if stream == "rollout" else "target"
+            c.tip = lane.propose(c.tip, token, logprob, source, slot=c.number)
+            self.alive[c.tip] = logprob
+            (c.ahead if stream == "rollout" else c.logprobs).append(logprob)
+            if token in lane.eos or lane.tree.depths[c.tip] >= self.longest:
+                ended.append(c)
+        return ended
+
+    def _choose(self, scores: torch.Tensor, c: Candidate, stream: str) -> int:
+        """A token drawn by scores [V]. A lone candidate draws as plain sampling does."""
+        alone = stream == "sample" and self.width * self.given["num_rollouts"] == 1
+        tag = (stream, self.lane.tree.depths[c.tip] + 1, *([] if alone else [c.number, self.steps]))
+        return self.lane.chooser.categorical(probabilities(scores[None])[0], tag).value
+
+    def _step_ends(self, c: Candidate) -> bool:
+        return step_ends(self.lane, self.lane.tree.path(c.node, above=c.beam.node), self.given["step"])
+
+    # ---- choosing ----------------------------------------------------------------------------
+    def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Width pruning; of the pruned some are drawn back where too few are left."""
+        scores = [c.score for c in candidates]
+        least = foresight.lowest_kept(scores, self.given["sigma"])
+        kept = [c for c in candidates if c.score >= least]
+        pruned = [c for c in candidates if c.score < least]
+        if len(kept) < self.width:
+            law = foresight.softmax([c.score for c in pruned], foresight.SHARP)
+            kept += [pruned[i] for i in self._draw(law, self.width - len(kept), "keep")]
+        for c in (c for c in candidates if c not in kept):
+            self.lane.rank(c.node, "step", c.score)
+            self._bury(c, f"the step's mean log p is {c.score:.2f}, below {least:.2f}")
+        return sorted(kept, key=lambda c: c.number)
+
+    def _weigh(self, kept: list[Candidate], advantages: list[float]) -> tuple[list[int | None], list[float]]:
+        """(cluster of each candidate, None where it was not clustered; chance of each to be drawn)."""
+        among = list(range(len(kept)))
+        if self.given["form"] == "code":
+            among = [i for i in among if advantages[i] > 0 and kept[i].ahead]
+            if len(among) < self.width:
+                return [None] * len(kept), foresight.softmax(advantages, foresight.SHARP)
+        found = foresight.clusters([self._ahead(kept[i]) for i in among], self.given["clusters"])
+        alike, gains = foresight.shares(found), [advantages[i] for i in among]
+        if self.given["form"] == "code":
+            law = foresight.chances_of_code(gains, alike)
+        else:
+            law = foresight.chances(gains, alike, *self.taus)
+        labels: list[int | None] = [None] * len(kept)
+        chances = [0.0] * len(kept)
+        for i, label, chance in zip(among, found, law, strict=True):
+            labels[i], chances[i] = label, chance
+        return labels, chances
+
+    def _ahead(self, c: Candidate) -> list[int]:
+        """The tokens of a foresight; of a step that ends the text, its own."""
+        return self._tokens(c.tip, c.node if c.ahead else c.beam.node)
+
+    def _draw(self, law: list[float], count: int, purpose: str) -> list[int]:
+        """Indices of `count` candidates, drawn one after another without replacement."""
+        left, drawn = torch.tensor(law, dtype=torch.float64), []
+        for place in range(count):
+            if not left.any():  # all others have no chance: the first of them
+                drawn += [i for i in range(len(law)) if i not in drawn][: count - place]
+                break
+            drawn.append(self.lane.chooser.categorical(left, (purpose, self.steps, place)).value)
+            left[drawn[-1]] = 0.0
+        return drawn
+
+    def _tell(self, kept, advantages, labels, law, drawn: list[int]) -> None:
+        """The numbers of each candidate; those drawn are ranked by their chance."""
+        clustered = [label for label in labels if label is not None]
+        order = sorted(drawn, key=lambda i: (-law[i], i))
+        for i, c in enumerate(kept):
+            parts = {"step": c.score, "foresight": c.foresight, "advantage": advantages[i]}
+            level = None
+            if labels[i] is not None:
+                parts["share"] = clustered.count(labels[i]) / len(clustered)
+                level = f"cluster {labels[i] + 1}"
+            rank = order.index(i) + 1 if i in order else None
+            self.lane.rank(c.node, "foresight", law[i], rank, level, **parts)
+
+    # ---- what becomes of them ----------------------------------------------------------------
+    def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:
+        """The drawn go on as beams, all else is dead; what the beams share is output."""
+        lane, needed = self.lane, set()
+        for c in drawn:
+            needed.update(lane.tree.path(c.node, above=lane.tip))
+        for c in kept:
+            self._bury_nodes(lane.tree.path(c.tip, above=c.node), "a foresight, which only weighs its step")
+        for c in (c for c in kept if c not in drawn and c.node not in needed):
+            self._bury(c, f"not drawn: advantage {c.advantage:.2f}")
+        self._bury_nodes([n for n in self.alive if n not in needed], "no step that follows it was drawn")
+        self.beams = [Beam(c.node, c.ended, c.foresight) for c in drawn]
+        self._commit(shared([lane.tree.path(beam.node, above=lane.tip) for beam in self.beams]))
+
+    def _stop(self, labels: list[int], drawn: list[Candidate]) -> None:
+        """Whether the foresights have said enough; says where the search stands."""
+        largest = max(foresight.shares(labels), default=0.0)
+        steps = {tuple(self._tokens(c.node, c.beam.node)) for c in drawn}
+        agreed = largest >= self.given["delta"] or (len(steps) == 1 and self.width > 1)
+        if all(beam.ended for beam in self.beams):
+            why = "all texts have ended"
+        elif self.steps >= self.given["min_steps"] and agreed:
+            why = "the foresights agree" if largest >= self.given["delta"] else "all steps drawn are the same"
+        elif self.steps >= self.given["max_steps"]:
+            why = f"{self.steps} steps were taken"
+        else:
+            why = ""
+        self.looks = not why
+        self.lane.note(
+            f"The largest cluster holds {largest:.2f} of the foresights; so far {self.step_tokens:,} tokens "
+            f"in steps, {self.foresight_tokens:,} in foresights."
+            + (f" Nobody looks ahead any more: {why}." if why else "")
+        )
+
+    def conclude(self) -> None:
+        """Samples the beams to their ends and draws one of them."""
+        if not self.lane.more:
+            return
+        ends = [Candidate(i, beam, beam.node, beam.node, beam.ended) for i, beam in enumerate(self.beams)]
+        self.steps += 1
+        running = [c for c in ends if not c.ended]
+        while running:
+            ended = self._write(running, "decode", "sample", self.given["foresight_temperature"])
+            running = [c for c in running if c not in ended]
+        for c in ends:
+            c.node, c.ahead = c.tip, list(c.logprobs)
+            self.lane.verdict(c.node, "finished", reason=f"beam {c.number + 1} is complete")
+        advantages = [c.advantage for c in ends]
+        labels, law = self._last_weights(ends, advantages)
+        drawn = self._draw(law, 1, "select")
+        self._tell(ends, advantages, labels, law, drawn)
+        path = self.lane.tree.path(ends[drawn[0]].node, above=self.lane.tip)
+        self._bury_nodes([n for n in self.alive if n not in path], "another text was drawn")
+        self._commit(path)
+
+    def _last_weights(self, ends: list[Candidate], gains: list[float]) -> tuple[list[int], list[float]]:
+        """As `_weigh`, for whole texts; the code draws inside the larger of two clusters."""
+        texts = [self._tokens(c.node, c.beam.node) for c in ends]
+        if self.given["form"] == "paper":
+            labels = foresight.clusters(texts, self.given["clusters"])
+            return labels, foresight.chances(gains, foresight.shares(labels), *self.taus)
+        labels = foresight.clusters(texts, 2)
+        large = max(sorted(set(labels)), key=labels.count)
+        inside = [-math.inf if label != large else a for a, label in zip(gains, labels, strict=True)]
+        return labels, foresight.softmax(inside, foresight.SHARP)
+
+    def _tokens(self, node: int, above: int) -> list[int]:
+        return [self.lane.tree.tokens[n] for n in self.lane.tree.path(node, above=above)]
+
+    def _commit(self, nodes: list[int]) -> None:
+        if nodes:
+            self.lane.commit(nodes, [self.alive.pop(n) for n in nodes])
+
+    def _bury(self, c: Candidate, reason: str) -> None:
+        self._bury_nodes(self.lane.tree.path(c.node, above=c.beam.node), reason)
+
+    def _bury_nodes(self, nodes: list[int], reason: str) -> None:
+        """These nodes lead nowhere; they give their slots back."""
+        dead = [n for n in nodes if n in self.alive]
+        for node in dead:
+            self.lane.verdict(node, "pruned", reason=reason)
+            del self.alive[node]
+        self.lane.drop(dead)

@@ -1,0 +1,232 @@
+"""Scorers: how good a text is, or its beginning, from 0 to 1. Searches choose one by the parameter `scorer`.
+
+All but two are rules that read the text; `reward` asks the target's reward head, and `tests` the lane's
+callback, since what a model wrote is run elsewhere. Knows texts and nodes, no search.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import torch
+
+from decoders.callbacks import Callbacks
+from decoders.lane import Lane
+from decoders.strategy import Parameter, Part
+
+SIDE = r"\d+(?:[+*-]\d+)*"
+EQUATION = re.compile(rf"(?<![\d+*-])({SIDE})=(\d+)(?!\d)")
+START, CHAIN = re.compile(r"start (\d+);"), re.compile(r"^([+*-]\d+) -> (\d+)$", re.MULTILINE)
+WORD = re.compile(r"\w+")
+# What may be missing at the end of a JSON text that is cut in the middle of a literal, number or escape.
+CUT_OFF = ("0", "rue", "ue", "e", "alse", "lse", "se", "ull", "ll", "l", '"', '0"', '00"', '000"', '0000"')
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a rule reads: the prompt, what was written after it, whether that is a whole text, and the
+    functions that were given to the lane.
+    """
+
+    prompt: str
+    written: str
+    whole: bool
+    callbacks: Callbacks = Callbacks()
+
+
+def true_equation(left: str, right: str) -> bool:
+    """Whether `2+3*4` is `14`: sums, differences and products of whole numbers, products first."""
+    total = 0
+    for sign, product in re.findall(r"([+-]?)(\d+(?:\*\d+)*)", left):
+        value = 1
+        for factor in product.split("*"):
+            value *= int(factor)
+        total += -value if sign == "-" else value
+    return total == int(right)
+
+
+def arithmetic(text: Text, parameters: dict) -> float:
+    """The share of true ones among the equations (`12+6=18`) and steps of a chain (`+4 -> 7`) that the text
+    has finished. A beginning without any may still become right; a whole text without any is none.
+    """
+    before = text.prompt.rsplit("\n", 1)[-1]
+    lines = before + text.written
+    if not text.whole:  # digits may follow a number at the end
+        lines = re.sub(r"\d+\Z", "", lines)
+    found = [true_equation(m[1], m[2]) for m in EQUATION.finditer(lines) if m.end() > len(before)]
+    if start := START.search(text.prompt):
+        value = start[1]
+        for step in CHAIN.finditer(lines):
+            found.append(true_equation(value + step[1], step[2]))
+            value = step[2]
+    return sum(found) / len(found) if found else float(not text.whole)
+
+
+def json_begins(text: str) -> bool:
+    """Whether some JSON text begins with this one."""
+    for missing in ("", *CUT_OFF):
+        try:
+            read_json(text + missing)
+            return True
+        except json.JSONDecodeError as error:
+            if error.pos >= len((text + missing).rstrip(" \t\r\n")) or error.msg.startswith("Unterminated"):
+                return True
+        except (ValueError, RecursionError):
+            pass
+    return False
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text. ValueError if it is none; NaN and Infinity are none."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def is_json(text: Text, parameters: dict) -> float:
+    """1 for a whole JSON text, or a beginning of one; else 0."""
+    if not text.whole:
+        return float(json_begins(text.written))
+    try:
+        read_json(text.written)
+    except (ValueError, RecursionError):
+        return 0.0
+    return 1.0
+
+
+def length(text: Text, parameters: dict) -> float:
+    """How near the number of words is to the one that is wanted: the smaller by the larger. A beginning that
+    is not too long yet has 1.
+    """
+    words, wanted = len(WORD.findall(text.written)), parameters["words"]
+    if words <= wanted and not text.whole:
+        return 1.0
+    return min(words, wanted) / max(words, wanted)
+
+
+def keyword(text: Text, parameters: dict) -> float:
+    """The share of the keywords that occur as whole words, in small or capital letters."""
+    wanted = keywords(parameters)
+    said = text.written.lower()
+    found = [bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)) for word in wanted]
+    return sum(found) / len(found)
+
+
+def keywords(parameters: dict) -> list[str]:
+    """The keywords that were typed, in small letters."""
+    return [word.strip().lower() for word in parameters["keywords"].split(",") if word.strip()]
+
+
+def passed(text: Text, parameters: dict) -> float:
+    """The share of the prompt's own tests that the written program passes."""
+    return text.callbacks.pass_rate(text.prompt, text.written) or 0.0
+
+
+RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
+    "keyword": (keyword, "The share of the keywords that occur."),
+    "length": (length, "How near the number of words is to the wanted one."),
+    "arithmetic": (arithmetic, "The share of the written equations that are true."),
+    "json": (is_json, "1 for JSON, or the beginning of it, else 0."),
+    "tests": (passed, "The share of the prompt's examples that the written program passes."),
+}
+REWARD_SAYS = "What the target's reward head says: the chance that the text is, or may still become, right."
+SCORER = (
+    Parameter(
+        "scorer", "choice", "length", "What makes a text good: a rule, tests, or the reward head.",
+        choices=(*RULES, "reward"),
+    ),
+    Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
+    Parameter("words", "int", 12, "For length: words that the text should have.", low=1, high=1000),
+)  # fmt: skip
+NOISE = Parameter(
+    "value_noise", "float", 0.0,
+    "Spoils the scorer: values are drawn around the true ones with this deviation, cut off at 0 and 1.",
+    low=0.0, high=100.0,
+)  # fmt: skip
+
+
+def spoiled(value: float, deviation: float, u: float) -> float:
+    """The value at `u`, from 0 to 1, of a normal distribution around `value` that is cut off at 0 and 1."""
+    normal = NormalDist(value, deviation)
+    low, high = normal.cdf(0.0), normal.cdf(1.0)
+    return min(1.0, max(0.0, normal.inv_cdf(low + u * (high - low))))
+
+
+def part(parameters: dict) -> Part:
+    """The scorer as a part of a strategy."""
+    name = parameters["scorer"]
+    return Part("value", name, REWARD_SAYS if name == "reward" else RULES[name][1])
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if the scorer lacks what it needs."""
+    if parameters["scorer"] == "keyword" and not keywords(parameters):
+        return "The scorer keyword needs keywords: type some, such as dog, ball."
+    return None
+
+
+def unscored(parameters: dict, target: Any) -> str | None:
+    """The sentence to show if there is nothing that could score texts of this target."""
+    name = getattr(target, "name", "this model")
+    if parameters["scorer"] == "reward" and getattr(target, "reward", None) is None:
+        return f"No reward head is there for the model {name!r}; choose another scorer."
+    return None
+
+
+class Scorer:
+    """Scores texts of one lane; every text is judged once. `calls` counts what was judged."""
+
+    def __init__(self, lane: Lane, parameters: dict | None = None):
+        """parameters: those of the scorer, if they are not the lane's own."""
+        self.lane, self.parameters = lane, parameters or lane.parameters
+        self.name = self.parameters["scorer"]
+        self.prompt = said(lane, lane.tree.path(lane.tip))
+        self.known: dict[tuple[tuple[int, ...], bool], float] = {}
+        self.calls = 0
+
+    def score(self, node: int, whole: bool) -> float:
+        """The value, 0 to 1, of what stands between the lane's beginning and this node.
+
+        whole: as a finished text, else as a beginning. For the reward head nodes are scored that were not.
+        """
+        path = self.lane.tree.path(node, above=self.lane.tree.trunk - 1)
+        key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
+        if key not in self.known:
+            self.calls += 1
+            text = Text(self.prompt, said(self.lane, path), whole, self.lane.callbacks)
+            if self.name == "reward":
+                self.known[key] = self._ask_head(node, text)
+            else:
+                self.known[key] = RULES[self.name][0](text, self.parameters)
+            if deviation := self.parameters.get(NOISE.name):
+                u = float(self.lane.chooser.uniforms(1, ("value", *key))[0])
+                self.known[key] = spoiled(self.known[key], deviation, u)
+        return self.known[key]
+
+    def _ask_head(self, node: int, text: Text) -> float:
+        """At the end of a line whether all steps are right, elsewhere whether the beginning may become so.
+
+        The head reads what was written behind the last token of the prompt; nodes whose states nothing has
+        kept are read again.
+        """
+        lane = self.lane
+        path = lane.tree.path(node, above=lane.tree.trunk - 2)
+        after = lane.score(path, "value", hidden=True)[:-1].log_softmax(-1)
+        tokens = torch.tensor([lane.tree.tokens[n] for n in path[1:]], device=after.device)
+        log_p = torch.cat([after.new_zeros(1), after.gather(-1, tokens[:, None])[:, 0]])
+        states = torch.stack([lane.scorers["target"].hidden(n) for n in path])
+        heard = lane.models["target"].reward.scores(states, log_p)
+        question = "outcome" if text.whole else "steps" if text.written.endswith("\n") else "prefix"
+        return float(heard[question][-1])
+
+
+def said(lane: Lane, nodes: list[int], *more: int) -> str:
+    """What these nodes say, and then the tokens `more`, without ends of text."""
+    tokens = [*(lane.tree.tokens[n] for n in nodes), *more]
+    words = b"".join(lane.models["target"].bytes_of(t) for t in tokens if t not in lane.eos)
+    return words.decode("utf-8", "replace")

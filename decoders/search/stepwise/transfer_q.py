@@ -1,0 +1,275 @@
+"""Transfer Q*: each of a few next tokens is continued by a model that is aligned already; how good the whole
+texts are decides which token comes.
+
+Chakraborty et al. (2024), Transfer Q Star: Principled Decoding for LLM Alignment. Knows one lane; the aligned
+model is heads/aligned.py, rewards are scorers.py.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import log_softmax, one_hot, probabilities
+from decoders.registry import strategy
+from decoders.sampling.candidates import Candidate, likeliest
+from decoders.search.stepwise import scorers
+from decoders.strategy import Parameter, Part
+from decoders.trace.events import GAUGE
+
+DIRECT, INDIRECT, CD, ARGS, CODE = "direct", "indirect", "cd", "args", "code"
+CODE_TOKENS, CODE_SHARPNESS = 5, 0.5  # of the public code's rollouts and weights
+FARTHEST = 4.0  # nats: end of the scale of the distance to the target
+NO_MODEL = (
+    "No aligned model comes with the project for the target {!r}: its own continuations are weighed, which "
+    "is controlled decoding (cd)."
+)
+
+
+@dataclass
+class Rollout:
+    """What was written behind a candidate: nodes, the newest last, and whether the text ended with it."""
+
+    number: int
+    tip: int
+    ended: bool
+    nodes: list[int] = field(default_factory=list)
+
+
+def value(rewards: list[float], baselines: list[float], beta: float, chances: list[float]) -> float:
+    """Q by texts of an aligned model with these chances: E[w r] / E[w], w = exp((r - r_bl) / beta). A model
+    that was aligned to the reward itself has r_bl = r, so that Q is the mean.
+    """
+    pairs = zip(rewards, baselines, chances, strict=True)
+    weights = [chance * math.exp((r - b) / beta) for r, b, chance in pairs]
+    return sum(w * r for w, r in zip(weights, rewards, strict=True)) / sum(weights)
+
+
+def value_of_code(
+    rewards: list[float], baselines: list[float], chances: list[float], sharpness: float = CODE_SHARPNESS
+) -> float:
+    """As the public code weighs them: E[exp(sharpness (r - r_bl)) r], which nothing divides."""
+    terms = zip(rewards, baselines, chances, strict=True)
+    return sum(chance * math.exp(sharpness * (r - b)) * r for r, b, chance in terms)
+
+
+def distance(law: list[float], reference: list[float]) -> float:
+    """KL(law || reference) in nats."""
+    return sum(p * math.log(p / q) for p, q in zip(law, reference, strict=True) if p > 0.0)
+
+
+def softmax(totals: list[float]) -> list[float]:
+    """Probabilities proportional to e to each total."""
+    return torch.tensor(totals, dtype=torch.float64).softmax(0).tolist()
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if the parameters do not fit together."""
+    if parameters["variant"] == INDIRECT and (
+        parameters["num_rollouts"] < 2 or parameters["rollout_temperature"] == 0.0
+    ):
+        return (
+            "The variant indirect weighs several texts against each other; choose num_rollouts of at least 2 "
+            "and a rollout_temperature above 0."
+        )
+    return scorers.unusable(parameters)
+
+
+@strategy(
+    name="transfer_q",
+    title="Transfer Q*",
+    family="search",
+    parameters=(
+        *scorers.SCORER,
+        Parameter(
+            "variant", "choice", DIRECT,
+            "Whose texts are weighed: the aligned model's (direct; indirect corrects for its other reward; "
+            "code as released), the target's own (cd), none (args).",
+            choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
+        ),
+        Parameter("candidates", "int", 10, "Likeliest tokens that are weighed.", 1, 64),
+        Parameter("guidance", "float", 4.0, "1 / alpha: how much the value counts; 0 is greedy.", 0.0, 1e3),
+        Parameter("rollout_tokens", "int", 16, "Tokens of a continuation; 0: to the end.", 0, 512),
+        Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
+        Parameter("rollout_temperature", "float", 1.0, "Of the continuations; 0 is greedy.", 0.0, 100.0),
+        Parameter("beta", "float", 1.0, "For indirect: how gently texts are weighed anew.", 0.01, 100.0),
+        Parameter("temperature", "float", 0.0, "0 takes the best; else drawn from the softmax of the totals.",
+                  0.0, 100.0),
+    ),
+    together=unusable,
+    suits=scorers.unscored,
+    papers=("transfer-q-star",),
+    views=("branches", "gauges", "entropy", "dependencies", "text"),
+    badge=lambda parameters: (
+        "deterministic"
+        if parameters["temperature"] == 0.0
+        and (parameters["rollout_temperature"] == 0.0 or parameters["variant"] in (ARGS, CODE))
+        else "sampled"
+    ),
+    parts=lambda parameters: [
+        Part("expansion", "likeliest tokens", "A few of them are candidates."),
+        Part("rollout", "aligned model", "Continues each candidate as a model that has the reward would."),
+        scorers.part(parameters),
+    ],
+)  # fmt: skip
+def transfer_q(lane: Lane) -> Iterator[None]:
+    """Chooses each token by how good the text becomes if an aligned model goes on behind it.
+
+    1. The target's likeliest tokens z are candidates.
+    2. Behind each the aligned model writes rollout_tokens, but no longer a text than may be written. With the
+       reward r of the whole text, direct: `Q(z) = mean r`.
+    3. Indirect, where the model was aligned to another reward r_bl: `Q(z) = Σ w r / Σ w` over its
+       continuations, with `w = exp((r - r_bl) / beta)`.
+    4. The token with the largest `log p(z) + guidance Q(z)` is taken; or one is drawn from the softmax of
+       these totals.
+
+    For comparison: cd lets the target itself go on (controlled decoding), args scores the bare beginning with
+    z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`; there
+    the aligned model also names the candidates, here the target does. Even exact values do not give the
+    aligned model's own law, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
+
+    The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
+    behind its last layer, trained to prefer those of its own texts that have most of some friendly words.
+    With it this reward rises far above that of greedy, but no further than with cd.
+    """
+    search = Search(lane)
+    while lane.more:
+        search.advance()
+        yield
+
+
+class Search:
+    """The candidates of one place after the other, and what is written behind them."""
+
+    def __init__(self, lane: Lane):
+        self.lane, self.given = lane, lane.parameters
+        self.variant = self.given["variant"]
+        self.aligned = getattr(lane.models["target"], "aligned", None)
+        if self.aligned is None and self.variant in (DIRECT, INDIRECT, CODE):
+            lane.note(NO_MODEL.format(lane.models["target"].name))
+        self.scorer = scorers.Scorer(lane)
+        self.baseline = self._baseline()
+        self.longest = lane.tree.depths[lane.tip] + lane.left
+
+    def _baseline(self) -> scorers.Scorer | None:
+        """Scores texts by the reward that the model was aligned to; None where that is not asked."""
+        if self.variant not in (INDIRECT, CODE) or self.aligned is None:
+            return None
+        return scorers.Scorer(self.lane, self.given | self.aligned.settings["reward"])
+
+    def advance(self) -> None:
+        """One token."""
+        lane = self.lane
+        logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
+        candidates = likeliest(lane, logprobs, self.given["candidates"])
+        rollouts = self._look_ahead(candidates)
+        found = [self._value(some) for some in rollouts]
+        totals = [c.logprob + self.given["guidance"] * q for c, q in zip(candidates, found, strict=True)]
+        at = self._choose(totals)
+        self._tell(candidates, found, totals)
+        dead = [node for some in rollouts for rollout in some for node in rollout.nodes]
+        for node in dead:
+            lane.verdict(node, "pruned", reason="only written to weigh the candidate before it")
+        lane.drop(dead)
+        self._take(candidates, found, at)
+        self._tell_gauges(candidates, totals, at)
+
+    # ---- looking ahead -----------------------------------------------------------------------
+    def _look_ahead(self, candidates: list[Candidate]) -> list[list[Rollout]]:
+        """The continuations of each candidate, side by side."""
+        count = 1 if self.variant in (ARGS, CODE) else self.given["num_rollouts"]
+        found = [
+            [Rollout(at * count + i, c.node, self._ended(c.node)) for i in range(count)]
+            for at, c in enumerate(candidates)
+        ]
+        if self.variant == ARGS:
+            return found
+        most = CODE_TOKENS if self.variant == CODE else self.given["rollout_tokens"] or self.longest
+        everyone = [rollout for some in found for rollout in some]
+        for _ in range(most):
+            running = [rollout for rollout in everyone if not rollout.ended]
+            if not running:
+                break
+            self._write(running)
+        return found
+
+    def _write(self, running: list[Rollout]) -> None:
+        """One token more behind each of these, all in one forward."""
+        tips = list(dict.fromkeys(rollout.tip for rollout in running))
+        rows = self._rows(tips)
+        logprobs, laws = log_softmax(rows), self._laws(rows)
+        for rollout in running:
+            at = tips.index(rollout.tip)
+            token = self._draw(laws[at], rollout)
+            chance = float(logprobs[at, token])
+            rollout.tip = self.lane.propose(rollout.tip, token, chance, "lookahead", slot=rollout.number)
+            rollout.nodes.append(rollout.tip)
+            rollout.ended = self._ended(rollout.tip)
+
+    def _rows(self, tips: list[int]) -> torch.Tensor:
+        """Logits [N, V] behind nodes: the aligned model's, or the target's own."""
+        lane, aligned = self.lane, self.aligned if self.variant != CD else None
+        logits = lane.score(tips, "lookahead", hidden=aligned is not None)
+        if aligned is None:
+            return logits
+        return aligned.rows([lane.scorers["target"].hidden(node) for node in tips])
+
+    def _laws(self, rows: torch.Tensor) -> torch.Tensor:
+        """What continuations are drawn from [N, V], behind logits [N, V]."""
+        temperature = 0.0 if self.variant == CODE else self.given["rollout_temperature"]
+        return probabilities(rows / temperature) if temperature else one_hot(rows)
+
+    def _draw(self, law: torch.Tensor, rollout: Rollout) -> int:
+        """A token of a law [V]; where only one is possible, nothing is drawn."""
+        place = self.lane.tree.depths[rollout.tip] + 1
+        return self.lane.chooser.categorical(law, ("rollout", place, rollout.number, self.lane.written)).value
+
+    def _ended(self, node: int) -> bool:
+        """Whether a text ends with this node."""
+        tree = self.lane.tree
+        return tree.tokens[node] in self.lane.eos or tree.depths[node] >= self.longest
+
+    # ---- weighing ----------------------------------------------------------------------------
+    def _value(self, some: list[Rollout]) -> float:
+        """Q of one candidate by its continuations, which are equally likely as they were drawn."""
+        chances = [1 / len(some)] * len(some)
+        rewards = [self.scorer.score(rollout.tip, rollout.ended) for rollout in some]
+        if self.baseline is None:
+            return value(rewards, rewards, 1.0, chances)
+        baselines = [self.baseline.score(rollout.tip, rollout.ended) for rollout in some]
+        if self.variant == CODE:
+            return value_of_code(rewards, baselines, chances)
+        return value(rewards, baselines, self.given["beta"], chances)
+
+    def _choose(self, totals: list[float]) -> int:
+        """The place of the best total, ties to the likelier candidate; or one drawn."""
+        if self.given["temperature"] == 0.0:
+            return max(range(len(totals)), key=lambda at: totals[at])
+        law = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)
+        return self.lane.chooser.categorical(law, ("select", self.lane.written)).value
+
+    # ---- telling -----------------------------------------------------------------------------
+    def _tell(self, candidates: list[Candidate], found: list[float], totals: list[float]) -> None:
+        """Every candidate's total, and what it is made of."""
+        order = sorted(range(len(totals)), key=lambda at: -totals[at])
+        for at, (c, q, total) in enumerate(zip(candidates, found, totals, strict=True)):
+            self.lane.rank(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
+
+    def _take(self, candidates: list[Candidate], found: list[float], at: int) -> None:
+        """Commits one candidate; the others are pruned."""
+        lane, others = self.lane, [c for i, c in enumerate(candidates) if i != at]
+        for c in others:
+            q = found[candidates.index(c)]
+            lane.verdict(c.node, "pruned", reason=f"log p {c.logprob:.2f}, value {q:.2f}".replace("-", "−"))
+        lane.drop([c.node for c in others])
+        lane.commit([candidates[at].node], [candidates[at].logprob])
+
+    def _tell_gauges(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
+        """The reward of the text so far, and how far the law of the totals is from the target's."""
+        node = candidates[at].node
+        so_far = self.scorer.score(node, whole=not self.lane.more)
+        far = distance(softmax(totals), softmax([c.logprob for c in candidates]))
+        self.lane.rank(node, "reward so far", so_far, level=GAUGE, high=1.0)
+        self.lane.rank(node, "nats from target", far, level=GAUGE, high=FARTHEST)

@@ -1,0 +1,1 @@
+"""Tree searches over tokens, with tests, values or constraints."""

@@ -1,0 +1,176 @@
+"""ASAp: draws from a model under a constraint, and learns from dead ends how much of what follows is allowed.
+
+Park et al. (2024), Grammar-Aligned Decoding. Knows one lane; constraints are in constraints.py.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
+from decoders.registry import strategy
+from decoders.sampling.next_token import pick
+from decoders.sampling.sampling_parameters import SHAPING
+from decoders.search.tree_search import constraints
+from decoders.search.tree_search.constraints import ASKED, Gate
+from decoders.search.tree_search.program_tree import TRIES, Programs
+from decoders.strategy import Parameter, Part
+
+MOST_TRIES = 100  # draws of one text that may end in a dead end
+DEAD_ENDS = {
+    "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
+    "start over": "After a dead end the whole text is drawn again: every text then has the exact law.",
+}
+DEAD_END = Parameter("dead_end", "choice", "go back", "Where a draw goes on after a dead end.",
+                     choices=tuple(DEAD_ENDS))  # fmt: skip
+
+
+class Futures:
+    """G: for each beginning an upper bound of the probability that a draw goes on to an allowed text. It is
+    1 until something is learned, and `G(s) = sum_v p(v|s) G(s v)`.
+    """
+
+    def __init__(self) -> None:
+        self.law: dict[int, torch.Tensor] = {}  # node -> p [V]
+        self.learned: dict[int, dict[int, float]] = {}  # node -> token -> G of the child, where below 1
+        self.above: dict[int, tuple[int, int]] = {}  # node -> (its parent, its token)
+
+    def of(self, node: int) -> float:
+        """G of a beginning."""
+        law, learned = self.law.get(node), self.learned.get(node, {})
+        if not learned:
+            return 1.0
+        if not float(self.weights(node).sum()):  # or rounding would leave something
+            return 0.0
+        return max(0.0, 1.0 - sum(float(law[token]) * (1.0 - g) for token, g in learned.items()))
+
+    def weights(self, node: int) -> torch.Tensor:
+        """p(v|s) G(s v) [V]."""
+        weights = self.law[node].clone()
+        for token, g in self.learned.get(node, {}).items():
+            weights[token] *= g
+        return weights
+
+    def learn(self, node: int, token: int, g: float) -> None:
+        """G of a child, and what follows from it for all beginnings above."""
+        while True:
+            self.learned.setdefault(node, {})[token] = g
+            if node not in self.above:
+                return
+            g, (node, token) = self.of(node), self.above[node]
+
+
+class Asap:
+    """Draws `samples` texts one after another, a token a turn; the last one is the answer."""
+
+    def __init__(self, programs: Programs, samples: int, start_over: bool):
+        self.programs, self.samples, self.start_over = programs, samples, start_over
+        self.futures, self.at, self.number = Futures(), programs.root, 0
+        self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
+        self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.last: int | None = None
+        self.told = False  # whether this turn has told anything
+        self.ends = self.tries = 0  # dead ends; draws of the text that is being written
+
+    def turn(self) -> bool:
+        """Draws on until there is something to tell; False once all texts are drawn."""
+        self.told, goes_on = False, True
+        while goes_on and not self.told:
+            goes_on = self.token()
+        return goes_on
+
+    def token(self) -> bool:
+        """Draws one token, or comes back from a dead end; what was drawn before is not told again."""
+        programs, node, futures = self.programs, self.at, self.futures
+        if node not in self.rows:
+            self.rows[node] = programs.rows([node])[0]
+            futures.law[node] = probabilities(self.rows[node][1][None])[0].cpu()
+        weights = futures.weights(node)
+        if not float(weights.sum()):
+            return self.back()
+        token = pick(programs.lane, weights.log(), programs.tag(node, self.number, self.tries))
+        logprob = float(self.rows[node][0][token])
+        phi = programs.gate.phi(node, token)
+        self.told = not phi or (node, token) not in self.below
+        if not phi:
+            programs.gate.kill(node, token, logprob, self.number)
+            self.ends, self.tries = self.ends + 1, self.tries + 1
+            futures.learn(node, token, 0.0)
+            stuck = self.start_over or len(futures.learned[node]) % TRIES == 0
+            self.at = programs.root if stuck else node
+            return self.tries < MOST_TRIES
+        if (node, token) not in self.below:
+            self.below[node, token] = programs.add(node, token, logprob, self.number)
+            futures.above[self.below[node, token]] = (node, token)
+        self.at = self.below[node, token]
+        return self.completed(phi) if programs.gate.ends(node, token) else True
+
+    def back(self) -> bool:
+        """One token up: nothing below is allowed. False at the root: then no text is."""
+        if self.at == self.programs.root:
+            return False
+        self.at = self.programs.root if self.start_over else self.futures.above[self.at][0]
+        return True
+
+    def completed(self, phi: float) -> bool:
+        """A text is drawn: what it is worth is learned, and the next one begins."""
+        self.last, self.number, self.tries = self.at, self.number + 1, 0
+        if phi < 1.0:
+            self.futures.learn(*self.futures.above[self.at], phi)
+        self.at = self.programs.root
+        self.tell()
+        return self.number < self.samples
+
+    def tell(self) -> None:
+        """What is known by now of the prompt."""
+        allowed = self.futures.of(self.programs.root)
+        self.told = True
+        self.programs.lane.note(
+            f"Text {self.number}: {self.ends} dead ends so far; of what the model would draw, at most "
+            f"{allowed:.3f} is allowed."
+        )
+
+    def best(self) -> int | None:
+        """The text that was drawn last, whose law is nearest to the model's among allowed texts."""
+        return self.last
+
+
+@strategy(
+    name="asap",
+    title="Grammar-aligned sampling (ASAp)",
+    family="search",
+    parameters=(
+        *ASKED,
+        Parameter("samples", "int", 4, "Texts drawn one after another; the last is output.", low=1, high=512),
+        DEAD_END,
+        *SHAPING,
+    ),
+    together=constraints.unusable,
+    views=("beam_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
+    parts=lambda parameters: [
+        *constraints.parts(parameters),
+        Part("control", parameters["dead_end"], DEAD_ENDS[parameters["dead_end"]]),
+    ],
+)  # fmt: skip
+def asap(lane: Lane) -> Iterator[None]:
+    """Draws texts that keep constraints without bending the model's law towards easy beginnings.
+
+    1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
+       leads nearly always to a dead end is taken too often.
+    2. So G of a beginning bounds how much of what the model would go on with is allowed. It begins at 1.
+    3. A token is drawn from `p(v|s) G(s v) / G(s)`. Where a constraint ends the text, its G becomes 0, and
+       `G(s) = sum_v p(v|s) G(s v)` is taken anew for all beginnings above.
+    4. After several texts the bounds are near the truth, and draws near the model's law on allowed texts.
+
+    Where sixteen tokens after one beginning are dead ends, the text is drawn anew. With "start over"
+    every dead end discards the whole text instead of one token; that takes longer, and each text has
+    exactly the model's law among allowed ones. A constraint is checked on tokens that were drawn, so
+    dead ends are found by running into them.
+    """
+    programs = Programs(lane, Gate(lane))
+    decoder = Asap(programs, lane.parameters["samples"], lane.parameters["dead_end"] == "start over")
+    while decoder.turn():
+        yield
+    yield from programs.conclude(decoder.best())

@@ -1,0 +1,126 @@
+"""Constraints: what a text must not be, checked on every beginning or on the whole text; each gives 0 to 1.
+
+Their product Phi is what a text is worth, and 0 ends it at once. Rules that search already knows (scorers.py)
+are used unchanged; what is syntax is said by the lane's callback, since a language is described elsewhere.
+Knows texts and tokens, no search.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from decoders.lane import Lane
+from decoders.search.stepwise import scorers
+from decoders.search.stepwise.scorers import RULES, Text
+from decoders.strategy import Parameter, Part
+
+
+def well_formed(text: Text, parameters: dict) -> float:
+    """1 for what the prompt's language allows, and where it has none; else 0."""
+    return float(text.callbacks.allowed(text.prompt, text.written, text.whole) is not False)
+
+
+def no_comments(text: Text, parameters: dict) -> float:
+    """0 as soon as a comment begins."""
+    return float("#" not in text.written and "//" not in text.written)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """`early`: checked on every beginning as well, else on whole texts only."""
+
+    value: Callable[[Text, dict], float]
+    early: bool
+    says: str
+
+
+CONSTRAINTS = {
+    "syntax": Constraint(well_formed, True, "What the prompt's language does not allow is ended."),
+    "no comments": Constraint(no_comments, True, "A comment ends the text."),
+    "json": Constraint(RULES["json"][0], True, "What cannot become JSON is ended."),
+    "arithmetic": Constraint(RULES["arithmetic"][0], True, "The share of equations that are true."),
+    "keyword": Constraint(RULES["keyword"][0], False, "The share of the keywords that occur in the end."),
+    "tests": Constraint(RULES["tests"][0], False, "The share of the prompt's examples that are passed."),
+}
+ASKED = (
+    Parameter("constraints", "text", "", "Any of " + ", ".join(CONSTRAINTS) + "; empty: none."),
+    Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
+)
+
+
+def named(parameters: dict) -> list[str]:
+    """The constraints that were typed."""
+    return list(dict.fromkeys(n.strip() for n in parameters["constraints"].split(",") if n.strip()))
+
+
+def unusable(parameters: dict) -> str | None:
+    """The sentence to show if there is no such constraint, or it lacks what it needs."""
+    for name in named(parameters):
+        if name not in CONSTRAINTS:
+            return f"There is no constraint {name!r}; choose any of: {', '.join(CONSTRAINTS)}."
+        if name == "keyword" and not scorers.keywords(parameters):
+            return "The constraint keyword needs keywords: type some, such as dog, ball."
+    return None
+
+
+def parts(parameters: dict) -> list[Part]:
+    """The constraints as parts of a strategy."""
+    return [Part("constraint", name, CONSTRAINTS[name].says) for name in named(parameters)]
+
+
+class Gate:
+    """The constraints of one lane. `calls` counts what was checked; `reason` says what ended a text."""
+
+    def __init__(self, lane: Lane):
+        self.lane, self.names = lane, named(lane.parameters)
+        self.prompt = scorers.said(lane, lane.tree.path(lane.tip))
+        self.deepest = lane.tree.depths[lane.tip] + lane.left
+        self.known: dict[tuple[int, int], float] = {}
+        self.reason: dict[tuple[int, int], str] = {}
+        self.calls = 0
+
+    def ends(self, parent: int, token: int) -> bool:
+        """Whether the text ends with this token, by itself or by the limit."""
+        return token in self.lane.eos or self.lane.tree.depths[parent] + 1 >= self.deepest
+
+    def phi(self, parent: int, token: int) -> float:
+        """The product of all constraints on the text that ends with `token` after the node `parent`."""
+        key = (parent, token)
+        if key not in self.known:
+            self.known[key] = self._ask(key) if self.names else 1.0
+        return self.known[key]
+
+    def worth(self, node: int) -> float:
+        """The same for a node that is there."""
+        return self.phi(self.lane.tree.parents[node], self.lane.tree.tokens[node])
+
+    def score(self, node: int, whole: bool) -> float:
+        """Phi as a search asks for it; of a text that could not be completed 0."""
+        tree = self.lane.tree
+        ended = self.ends(tree.parents[node], tree.tokens[node]) and node >= tree.trunk
+        return self.worth(node) if ended or not whole else 0.0
+
+    def why(self, node: int) -> str:
+        """What ended the text at a node."""
+        return self.reason[self.lane.tree.parents[node], self.lane.tree.tokens[node]]
+
+    def _ask(self, key: tuple[int, int]) -> float:
+        parent, token = key
+        path = self.lane.tree.path(parent, above=self.lane.tree.trunk - 1)
+        said = scorers.said(self.lane, path, token)
+        text = Text(self.prompt, said, self.ends(parent, token), self.lane.callbacks)
+        product = 1.0
+        for name in self.names:
+            constraint = CONSTRAINTS[name]
+            if constraint.early or text.whole:
+                self.calls += 1
+                product *= constraint.value(text, self.lane.parameters)
+                if not product:
+                    self.reason[key] = f"the constraint {name} gives 0"
+                    break
+        return product
+
+    def kill(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
+        """Tells that this token was considered and ended by a constraint; returns its node."""
+        node = self.lane.propose(parent, token, logprob, slot=slot)
+        self.lane.verdict(node, "rejected", reason=self.reason[parent, token])
+        return node

@@ -1,0 +1,269 @@
+"""PG-TD: Monte-Carlo tree search over tokens, where texts are completed and tested, and the best is output.
+
+Zhang et al. (2023), Planning with Large Language Models for Code Generation. Knows one lane; what makes a
+text good is a scorer (scorers.py).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
+from decoders.registry import strategy
+from decoders.search.stepwise import scorers
+from decoders.search.stepwise.scorers import SCORER, Scorer
+from decoders.strategy import Parameter, Part
+
+RULES = {
+    "p-ucb": "What the model finds likely is tried first, the more visits the more of the rest.",
+    "constant": "The same with a factor that does not grow.",
+    "uct": "Every child has the same bonus, which falls with its visits; priors do not count.",
+    "ucb1": "Every child is tried once, then the best with a bonus for those tried seldom.",
+}
+
+
+@dataclass(eq=False)
+class State:
+    """A beginning of a text: its node, the edges to its likeliest next tokens, and N, which starts at 1."""
+
+    node: int
+    terminal: bool
+    edges: list["Edge"] = field(default_factory=list)
+    visits: int = 1
+
+
+@dataclass(eq=False)
+class Edge:
+    """A next token: its prior among its siblings, how many returns came back through it (n), and the best of
+    them (Q, 0 before any)."""
+
+    node: int
+    prior: float
+    state: State | None = None
+    returns: int = 0
+    value: float = 0.0
+
+
+def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
+    """What is added to Q when a child is chosen. N: visits of the parent, n: returns through the edge.
+
+    p-ucb: (ln((N + c_base + 1) / c_base) + c) P sqrt(ln N) / (1 + n); constant: c P sqrt(ln N) / (1 + n);
+    uct, as the paper's authors have it: c sqrt(ln N) / (1 + n); ucb1, the classic form of UCT (Kocsis and
+    Szepesvari 2006): c sqrt(ln N / n), infinite for n = 0.
+    """
+    if rule == "ucb1":
+        return c * math.sqrt(math.log(visits) / edge.returns) if edge.returns else math.inf
+    beta = c + (math.log((visits + c_base + 1) / c_base) if rule == "p-ucb" else 0.0)
+    prior = 1.0 if rule == "uct" else edge.prior
+    return beta * prior * math.sqrt(math.log(visits)) / (1 + edge.returns)
+
+
+@strategy(
+    name="pg_td",
+    title="Planning (PG-TD)",
+    family="search",
+    parameters=(
+        *SCORER,
+        Parameter("rollouts", "int", 16, "Texts that are completed and tested.", low=1, high=512),
+        Parameter("width", "int", 3, "Next tokens that are tried after a beginning.", low=1, high=32),
+        Parameter("selection", "choice", "p-ucb", "How a child is chosen on the way down.",
+                  choices=tuple(RULES)),
+        Parameter("c", "float", 4.0, "Weight of the bonus for what was tried seldom.", low=0.0, high=100.0),
+        Parameter("c_base", "float", 10.0, "The larger, the later that weight grows.", low=0.1, high=1e6),
+        Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
+        Parameter("test_all_beams", "bool", False, "Test every beam's text, not only the likeliest."),
+        Parameter("temperature", "float", 0.0, "Above 0: completions are sampled instead.", 0.0, 100.0),
+        Parameter("cache", "bool", True, "Use again what was completed and scored before."),
+    ),
+    papers=("planning-with-large-language-models-for-code",),
+    views=("visit_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
+    together=scorers.unusable,
+    suits=scorers.unscored,
+    parts=lambda parameters: [
+        scorers.part(parameters),
+        Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
+        Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
+    ],
+)  # fmt: skip
+def pg_td(lane: Lane) -> Iterator[None]:
+    """Completes many texts, tests each, and goes on where tests went well: a search for what passes.
+
+    1. A beginning's children are its width likeliest next tokens; their priors P are a softmax over these
+       alone. From the prompt on, the child with the largest
+       `Q + (ln((N + c_base + 1) / c_base) + c) P sqrt(ln N) / (1 + n)` is taken: Q is the best result seen
+       through it, n how many came back, N the visits of the parent.
+    2. The first child on the way that is new gets children of its own.
+    3. The text behind it is completed by beam search (one beam: greedily), and the scorer judges it.
+    4. The result goes back to all edges on the way. After so many rollouts the best of all texts that were
+       ever completed is output; of equals the earliest.
+
+    Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which is
+    `Q + c sqrt(ln N) / (1 + n)` with the authors; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
+
+    Texts and rows are kept: a completion that was made before is not made again. The paper's reward is the
+    share of unit tests passed, here the scorer tests; any other scorer can be planned for as well. Beams are
+    kept by their sum of log p. Its baselines that filter samples or resample beginnings are not part of this.
+    On list programs the shipped model meets more tests so than with samples that are filtered for as many
+    tokens read; as many samples as rollouts, which read more, do as well or better: experiment
+    planning-or-filtering.
+    """
+    search = Search(lane)
+    for _ in range(lane.parameters["rollouts"]):
+        search.rollout()
+        yield
+    search.conclude()
+
+
+class Search:
+    """The tree of one lane, all texts completed so far, and the verbs of one rollout."""
+
+    def __init__(self, lane: Lane, given: dict | None = None, scorer: Any = None):
+        """given: the parameters, the lane's if None; scorer: anything with `score` and `calls`."""
+        self.lane, self.given, self.scorer = lane, given or lane.parameters, scorer or Scorer(lane)
+        self.deepest = lane.tree.depths[lane.tip] + lane.left
+        self.below: dict[tuple[int, int], int] = {}  # (node, token) -> that token's node, to be used again
+        self.logprob: dict[int, float] = {}
+        self.texts: dict[int, float] = {}  # newest node of a completed text -> its value, earliest first
+        self.done = 0
+        self.root = self.open(lane.tip)
+
+    # ---- the tree ----------------------------------------------------------------------------
+    def open(self, node: int) -> State:
+        """A state with its edges."""
+        state = State(node, self.ends(node))
+        if not state.terminal:
+            logits = self.lane.score([node])  # [1, V]
+            logprobs = self.lane.distribution([node], logits)[0]
+            top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
+            priors = top.values.double().softmax(0).tolist()
+            for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True)):
+                child = self.child(node, token, float(logprobs[token]), slot)
+                state.edges.append(Edge(child, prior))
+                self.tell(state.edges[-1])
+        return state
+
+    def child(self, node: int, token: int, logprob: float, slot: int = 0, again: bool = True) -> int:
+        """The node of a token after `node`: the one that is there, if it may be used again."""
+        found = self.below.get((node, token)) if again else None
+        if found is None:
+            found = self.lane.propose(node, token, logprob, slot=slot)
+            self.logprob[found] = logprob
+            if again:
+                self.below[node, token] = found
+        return found
+
+    def ends(self, node: int) -> bool:
+        """Whether the text is finished here, by its end token or by the limit."""
+        written = node != self.lane.tip
+        ended = written and self.lane.tree.tokens[node] in self.lane.eos
+        return ended or self.lane.tree.depths[node] >= self.deepest
+
+    def tell(self, edge: Edge) -> None:
+        """The numbers of an edge."""
+        self.lane.rank(edge.node, "visits", edge.returns, value=edge.value, prior=edge.prior)
+
+    # ---- one rollout -------------------------------------------------------------------------
+    def rollout(self) -> None:
+        """Down the tree to a new state, on to the end of a text, and back with what it is worth."""
+        self.done += 1
+        state, way = self.root, []
+        while not state.terminal:
+            edge = self.choose(state)
+            way.append((state, edge))
+            new = edge.state is None
+            if new:
+                edge.state = self.open(edge.node)
+            state = edge.state
+            if new:
+                break
+        value = self.evaluate(state)
+        for parent, edge in way:
+            parent.visits += 1
+            edge.returns += 1
+            self.back_up(edge, value)
+            self.tell(edge)
+        best = max(self.texts.values())
+        self.lane.note(
+            f"Rollout {self.done}: {value:.2f} after {len(way)} chosen tokens; the best of "
+            f"{len(self.texts)} texts has {best:.2f}; {self.scorer.calls} were judged."
+        )
+
+    def back_up(self, edge: Edge, value: float) -> None:
+        """Q of an edge through which a result came back."""
+        edge.value = max(edge.value, value)
+
+    def choose(self, state: State) -> Edge:
+        """The edge to follow; of equals the likeliest token."""
+        given = self.given
+
+        def urgency(edge: Edge) -> float:
+            return edge.value + bonus(given["selection"], state.visits, edge, given["c"], given["c_base"])
+
+        return max(state.edges, key=urgency)
+
+    def evaluate(self, state: State) -> float:
+        """What the text that this state leads to is worth."""
+        if state.terminal:
+            tips = [state.node]
+        elif self.given["temperature"] > 0.0:
+            tips = [self.sample(state.node)]
+        else:
+            tips = self.complete(state.node)
+            tips = tips if self.given["test_all_beams"] else tips[:1]
+        return max(self.judge(tip) for tip in tips)
+
+    def judge(self, tip: int) -> float:
+        """The value of a whole text; each is judged once."""
+        if tip not in self.texts:
+            self.texts[tip] = value = self.scorer.score(tip, whole=True)
+            self.lane.rank(tip, "text_value", value, rollout=float(self.done))
+            self.lane.verdict(tip, "finished", reason=f"rollout {self.done}: {value:.2f}")
+        return self.texts[tip]
+
+    def complete(self, node: int) -> list[int]:
+        """The ends of num_beams completions, the likeliest first."""
+        width = self.given["num_beams"]
+        beams = [(0.0, node)]
+        while running := [beam for beam in beams if not self.ends(beam[1])]:
+            logits = self.lane.score([n for _, n in running])  # [B, V]
+            offers = [beam for beam in beams if self.ends(beam[1])]
+            offers = [(total, n, None, 0.0) for total, n in offers]
+            for (total, n), row in zip(running, logits.log_softmax(-1), strict=True):
+                top = row.topk(min(width, len(row)))
+                offers += [(total + lp, n, token, lp) for token, lp in
+                           zip(top.indices.tolist(), top.values.tolist(), strict=True)]  # fmt: skip
+            offers = sorted(offers, key=lambda offer: -offer[0])[:width]
+            beams = [
+                (total, n if token is None else self.child(n, token, lp, again=self.given["cache"]))
+                for total, n, token, lp in offers
+            ]
+        return [n for _, n in beams]
+
+    def sample(self, node: int) -> int:
+        """The end of a completion that is drawn."""
+        while not self.ends(node):
+            logits = self.lane.score([node])  # [1, V]
+            law = probabilities(self.lane.process(logits, [node]))[0]
+            tag = ("rollout", self.lane.tree.depths[node] + 1, self.done)
+            token = self.lane.chooser.categorical(law, tag).value
+            node = self.child(node, token, float(logits[0].log_softmax(-1)[token]), again=self.given["cache"])
+        return node
+
+    # ---- the end -----------------------------------------------------------------------------
+    def conclude(self) -> None:
+        """Outputs the best text; says what became of all others."""
+        lane = self.lane
+        winner = max(self.texts, key=self.texts.__getitem__)  # of equals the earliest
+        path = lane.tree.path(winner, above=lane.tip)
+        inner = {lane.tree.parents[n] for n in self.logprob}
+        for node in self.logprob:
+            if node in self.texts and node != winner:
+                reason = f"another text was better than {self.texts[node]:.2f}, or as good and earlier"
+                lane.verdict(node, "pruned", reason=reason)
+            elif node not in inner and node != winner:
+                lane.verdict(node, "never reached", reason="no rollout came here")
+        lane.rank(winner, "text_value", self.texts[winner], rank=1)
+        lane.commit(path, [self.logprob[n] for n in path])

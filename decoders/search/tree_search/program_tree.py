@@ -1,0 +1,93 @@
+"""The tree of partial programs that several decoders share: rows, nodes, finished texts, and how it ends.
+
+Knows one lane and its constraints, not which text is gone on with.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.chooser import Tag
+from decoders.lane import Lane
+from decoders.sampling.greedy import greedy
+from decoders.sampling.next_token import pick
+from decoders.search.tree_search.constraints import Gate
+
+TRIES = 16  # tokens that are tried after one beginning before it counts as a dead end
+
+
+class Programs:
+    """All texts of a lane. `finished`: last node of each complete text that no constraint ended -> Phi, in
+    the order in which they ended.
+    """
+
+    def __init__(self, lane: Lane, gate: Gate):
+        self.lane, self.gate, self.root = lane, gate, lane.tip
+        self.logprob: dict[int, float] = {}
+        self.unjudged: set[int] = set()  # nodes that were proposed, and not judged by a decoder
+        self.finished: dict[int, float] = {}
+
+    def rows(self, nodes: list[int]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """(log-probabilities [V], processed scores [V]) after each node, in one forward."""
+        unique = list(dict.fromkeys(nodes))
+        logits = self.lane.score(unique)
+        offers = self.lane.distribution(unique, logits), self.lane.process(logits, unique)
+        found = dict(zip(unique, zip(*offers, strict=True), strict=True))
+        return [found[node] for node in nodes]
+
+    def tag(self, node: int, number: int = 0, tried: int = 0) -> Tag:
+        """The stream of a draw after a node: for the first text and its first try, that of plain sampling."""
+        more = (number, tried) if tried else (number,) if number else ()
+        return ("sample", self.lane.tree.depths[node] + 1, *more)
+
+    def draw(
+        self, node: int, row: tuple[torch.Tensor, torch.Tensor], number: int = 0, tries: int = TRIES
+    ) -> int | None:
+        """The node of a token drawn after `node`; one that a constraint ends is told, and another is drawn.
+        None if that failed so often, or nothing is left.
+        """
+        logprobs, scores = row
+        for tried in range(tries):
+            if not scores.isfinite().any():
+                break
+            token = pick(self.lane, scores, self.tag(node, number, tried))
+            if self.gate.phi(node, token) > 0.0:
+                return self.add(node, token, float(logprobs[token]), number)
+            self.gate.kill(node, token, float(logprobs[token]), number)
+            scores = scores.clone()
+            scores[token] = -torch.inf
+        return None
+
+    def add(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
+        """A child that no constraint ended; where the text ends with it, that is told."""
+        node = self.lane.propose(parent, token, logprob, slot=slot)
+        self.logprob[node] = logprob
+        self.unjudged.add(node)
+        if self.gate.ends(parent, token):
+            self.finish(node)
+        return node
+
+    def finish(self, node: int) -> None:
+        """A complete text, with what it is worth."""
+        self.finished[node] = phi = self.gate.worth(node)
+        self.lane.verdict(node, "finished", reason=f"complete, Phi {phi:.2f}")
+        self.lane.rank(node, "phi", phi)
+
+    def conclude(self, winner: int | None) -> Iterator[None]:
+        """Outputs the winner; if there is none, says so and greedy decoding writes the text. All other ends
+        are judged.
+        """
+        lane = self.lane
+        path = lane.tree.path(winner, above=lane.tip) if winner is not None else []
+        open_ends = sorted(self.unjudged | self.finished.keys())
+        inner = {lane.tree.parents[node] for node in open_ends}
+        for node in open_ends:
+            if node not in inner and node not in path:
+                why = "another text was taken" if path else "no text could be completed from it"
+                lane.verdict(node, "pruned", reason=why)
+        if path:
+            lane.rank(winner, "phi", self.finished[winner], rank=1)
+            lane.commit(path, [self.logprob[node] for node in path])
+        else:
+            lane.note("No complete text passes the constraints: greedy decoding writes one without them.")
+            yield from greedy(lane)

@@ -1,0 +1,227 @@
+"""Monte-Carlo tree search with a value: before each token many beginnings are tried, and what a scorer thinks
+of them decides.
+
+Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022), after AlphaZero (Silver et
+al. 2018). Knows one lane and its scorer.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.search.stepwise import scorers
+from decoders.search.stepwise.scorers import Scorer
+from decoders.strategy import Parameter, Part
+
+
+@dataclass(eq=False)
+class Edge:
+    """A next token: its prior among its siblings, how many simulations went through it (n), the sum of their
+    values (Q is the mean).
+    """
+
+    node: int
+    prior: float
+    logprob: float
+    below: "State | None" = None
+    visits: int = 0
+    total: float = 0.0
+
+    @property
+    def value(self) -> float:
+        return self.total / self.visits if self.visits else 0.0
+
+
+@dataclass(eq=False)
+class State:
+    """A beginning of a text, and what the scorer gave it; without edges its text is whole."""
+
+    node: int
+    edges: list[Edge] = field(default_factory=list)
+    own: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """The mean of its own value and of all that came back through its edges."""
+        return (self.own + sum(e.total for e in self.edges)) / (1 + sum(e.visits for e in self.edges))
+
+
+LEAST_SPAN = 1e-8  # values that are closer than this count as equal
+RESCALED = "between siblings"
+VALUES = {
+    RESCALED: "Q runs from 0 to 1 between the least and the largest of the siblings and their parent.",
+    "as scored": "Q is the mean of the scorer's values.",
+}
+
+
+@strategy(
+    name="value_mcts",
+    title="Tree search with a value",
+    family="search",
+    parameters=(
+        *scorers.SCORER,
+        scorers.NOISE,
+        Parameter("simulations", "int", 16, "Beginnings tried before each token (paper: 50).", 1, 512),
+        Parameter("width", "int", 20, "Likeliest next tokens that are tried after a beginning.", 1, 64),
+        Parameter("c", "float", 1.25, "Weight of the bonus for what was tried seldom.", 0.0, 100.0),
+        Parameter("c_base", "float", 19652.0, "The larger, the later that weight grows; 0: never.", 0.0, 1e9),
+        Parameter("q_values", "choice", RESCALED,
+                  "Whether Q is rescaled among siblings, or stays as scored.", choices=tuple(VALUES)),
+        Parameter("root_noise", "float", 0.25, "Share of noise in the priors of the next token.", 0.0, 1.0),
+        Parameter("noise_shape", "float", 0.3, "Shape of that Dirichlet noise.", low=0.01, high=100.0),
+    ),
+    together=scorers.unusable,
+    suits=scorers.unscored,
+    papers=("language-model-decoding-as-likelihood-utility-alignment",),
+    views=("visit_tree", "entropy", "dependencies", "text"),
+    badge=lambda p: "sampled" if p["root_noise"] or p["value_noise"] else "deterministic",
+    parts=lambda parameters: [
+        scorers.part(parameters),
+        Part("frontier", "visits", "A tree of beginnings; the next token is the one tried most often."),
+        Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
+        Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
+    ],
+)  # fmt: skip
+def value_mcts(lane: Lane) -> Iterator[None]:
+    """Tries many beginnings before each token; the token that was tried most often is taken.
+
+    1. From the text so far, the edge with the largest
+       `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1 + n)` is followed: Q is the mean value seen
+       through it, P its prior (a softmax over the width likeliest tokens), n its visits, N those of all
+       siblings plus one. Q is rescaled so that of the siblings and their parent the least has 0 and the
+       largest 1, as in the authors' configuration; what was never tried has 0. At the text's end the priors
+       hold a share of Dirichlet noise.
+    2. The first beginning that is new gets edges of its own, and the scorer says what it is worth.
+    3. The value goes back to all edges on the way.
+    4. After so many simulations the token with the most visits is output, of equals the likelier; what is
+       known behind it is kept.
+    """
+    search = Search(lane)
+    state = search.open(lane.tip)
+    while lane.more and state.edges:
+        search.stir(state)
+        for _ in range(lane.parameters["simulations"]):
+            search.simulate(state)
+        best = max(state.edges, key=lambda edge: (edge.visits, edge.prior))
+        search.leave(state, best)
+        lane.commit([best.node], [best.logprob])
+        state = best.below or search.open(best.node)
+        yield
+
+
+class Search:
+    """The tree of one lane and the verbs of a simulation."""
+
+    def __init__(self, lane: Lane):
+        self.lane, self.given, self.scorer = lane, lane.parameters, Scorer(lane)
+        self.deepest = lane.tree.depths[lane.tip] + lane.left
+        self.changed: dict[int, Edge] = {}  # edges whose numbers were not told yet, by node
+
+    def ends(self, node: int) -> bool:
+        """Whether the text is whole here, by its end token or by the limit."""
+        ended = node >= self.lane.tree.trunk and self.lane.tree.tokens[node] in self.lane.eos
+        return ended or self.lane.tree.depths[node] >= self.deepest
+
+    def open(self, node: int) -> State:
+        """A state with its edges; none if its text is whole."""
+        state = State(node)
+        if not self.ends(node):
+            state.edges = self.edges(node)
+        state.own = self.scorer.score(node, whole=not state.edges)
+        return state
+
+    def edges(self, node: int) -> list[Edge]:
+        """An edge for each of the likeliest next tokens."""
+        lane = self.lane
+        logits = lane.score([node])  # [1, V]
+        logprobs = lane.distribution([node], logits)[0].tolist()
+        top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
+        priors = top.values.double().softmax(0).tolist()
+        return [
+            Edge(lane.propose(node, token, logprobs[token], slot=slot), prior, logprobs[token])
+            for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True))
+        ]
+
+    def stir(self, state: State) -> None:
+        """Mixes noise into the priors of the text's end."""
+        share = self.given["root_noise"]
+        if not share:
+            return
+        at = self.lane.tree.depths[state.node] + 1
+        noise = [
+            gamma(self.lane, self.given["noise_shape"], ("noise", at, i)) for i in range(len(state.edges))
+        ]
+        total = sum(noise) or 1.0
+        for edge, drawn in zip(state.edges, noise, strict=True):
+            edge.prior = (1 - share) * edge.prior + share * drawn / total
+
+    def choose(self, state: State) -> Edge:
+        """The edge to follow; of equals the likelier token."""
+        visits = 1 + sum(edge.visits for edge in state.edges)
+        c, base = self.given["c"], self.given["c_base"]
+        weight = c + (math.log((visits + base + 1) / base) if base else 0.0)
+        low, span = 0.0, 1.0
+        if self.given["q_values"] == RESCALED:
+            known = [state.value, *(edge.value for edge in state.edges if edge.visits)]
+            low, span = min(known), max(max(known) - min(known), LEAST_SPAN)
+
+        def urgency(edge: Edge) -> float:
+            q = (edge.value - low) / span if edge.visits else 0.0
+            return q + weight * edge.prior * math.sqrt(visits) / (1 + edge.visits)
+
+        return max(state.edges, key=urgency)
+
+    def simulate(self, state: State) -> None:
+        """Down the tree to a new state, and back with what it is worth."""
+        self.lane.breathe()  # where all texts are whole, nothing below tells anything
+        way = []
+        while state.edges:
+            edge = self.choose(state)
+            way.append(edge)
+            new = edge.below is None
+            if new:
+                edge.below = self.open(edge.node)
+            state = edge.below
+            if new:
+                break
+        for edge in way:
+            edge.visits, edge.total = edge.visits + 1, edge.total + state.own
+            self.changed[edge.node] = edge
+
+    def leave(self, state: State, best: Edge) -> None:
+        """Tells the numbers that changed, and that the siblings of `best` are out."""
+        for edge in self.changed.values():
+            self.lane.rank(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
+        self.changed = {}
+        for edge in state.edges:
+            if edge is not best:
+                reason = f"tried {edge.visits} times, the chosen token {best.visits} times"
+                self.lane.verdict(edge.node, "pruned", reason=reason)
+                self.bury(edge)
+
+    def bury(self, edge: Edge) -> None:
+        """The limb behind an edge gives its slots back; what ends there is judged."""
+        self.lane.drop([edge.node])
+        for child in edge.below.edges if edge.below else ():
+            if not (child.below and child.below.edges):
+                status = "pruned" if child.visits else "never reached"
+                self.lane.verdict(child.node, status, reason="behind a token that was not chosen")
+            self.bury(child)
+
+
+def gamma(lane: Lane, shape: float, tag: tuple) -> float:
+    """A draw of the gamma distribution (Marsaglia and Tsang 2000); below shape 1, by a power of a uniform."""
+    if shape < 1.0:
+        u = float(lane.chooser.uniforms(1, (*tag, "power"))[0])
+        return gamma(lane, shape + 1.0, tag) * u ** (1.0 / shape)
+    d = shape - 1.0 / 3.0
+    for attempt in range(1000):
+        u, v = lane.chooser.uniforms(2, (*tag, attempt)).tolist()
+        x = NormalDist().inv_cdf(u)
+        cube = (1.0 + x / math.sqrt(9.0 * d)) ** 3
+        if cube > 0.0 and math.log(v) < 0.5 * x * x + d - d * cube + d * math.log(cube):
+            return d * cube
+    return d

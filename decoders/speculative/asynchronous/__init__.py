@@ -1,0 +1,1 @@
+"""Drafting and verifying at the same time."""

@@ -1,0 +1,105 @@
+"""DuoDecoding: while the target tests a window, the draft writes one long sequence or several short ones.
+
+Lv et al. (2025), DuoDecoding. The paper runs the draft on the CPU and the target on a GPU, and is defined at
+temperature 0 alone; above it, the sequences are still the likeliest tokens and the target draws for itself.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.asynchronous.branches import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.overlapped_rounds import overlapped
+from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
+from decoders.speculative.forward_times import tokens_per_target_forward
+from decoders.speculative.interfaces import Draft, badge, described
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+MOST = 8  # sequences
+BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; each has many divisors for its size
+
+
+def sequence_count(chances: list[float], second: float, budget: int) -> int:
+    """How many sequences share the budget. chances: of first tokens, best first; second: of the best token
+    after the best first one.
+
+    One, and one more for each next first token that is likelier than the best two in a row together; rounded
+    down to a divisor of the budget.
+    """
+    count = 1
+    while count < min(len(chances), MOST) and chances[count] > chances[0] * second:
+        count += 1
+    return max(k for k in range(1, count + 1) if budget % k == 0)
+
+
+def measured_budget(lane: Lane) -> int:
+    """How many tokens the draft writes in the time of one target forward, as the next number of BUDGETS."""
+    tokens = tokens_per_target_forward(lane, BUDGETS[-1])
+    budget = min(BUDGETS, key=lambda budget: abs(budget - tokens))
+    lane.note(f"A budget of {budget} token{'s' * (budget > 1)} a round.")
+    return budget
+
+
+def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> list[list[int]]:
+    """What the draft writes below `end` with a budget of tokens."""
+    if room < 1 or ended(lane, end):
+        return []
+    found = fork(lane, draft, end, [], 1)
+    (first,) = found[0]
+    if budget > 1 and not ended(lane, first):
+        chances, (second,) = best_chances(lane, end, MOST), best_chances(lane, first, 1)
+        count = sequence_count(chances, second, budget)
+        found = fork(lane, draft, end, found[0], count)
+        likelier = sum(chance > chances[0] * second for chance in chances[1:])
+        lane.note(
+            f"The best first two tokens have {number(chances[0] * second)} together; {likelier} other first "
+            f"tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
+        )
+    grow(lane, draft, found, min(budget // len(found), room))
+    return found
+
+
+@strategy(
+    name="duodecoding",
+    title="DuoDecoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "budget", "int", 12, "Tokens that the draft writes in a round; 0: as many as it writes in "
+            "the time of one target forward, measured here.", low=0, high=64,
+        ),
+        CONCURRENT,
+        *GREEDY,
+    ),
+    papers=("duodecoding",),
+    views=("timeline", "draft_tree", "draft_round", "graph", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*endless_forks(parameters)),
+    parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
+)  # fmt: skip
+def duodecoding(lane: Lane) -> Iterator[None]:
+    """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
+
+    1. As in PEARL, the target reads the window that waits, while the draft writes below its end.
+    2. The draft looks at its best first token and the best token behind it. Every other first token that is
+       likelier than these two together, `p_i > p_1 m`, begins a sequence of its own: at most 8, and as many
+       as divide the budget evenly.
+    3. All are written at once, level by level, each with its share of the budget.
+    4. The target tests the window and then the first tokens. The rest of the sequence whose first token
+       passes is the next window; the others are thrown away.
+
+    The very first round drafts one token, so that the first token of the text is there at once. The budget
+    should take the draft as long as one forward takes the target: budget 0 times both models when the lane
+    starts and takes their ratio, rounded to a number with many divisors, which may differ from run to run.
+    Sequences are the draft's likeliest tokens at any temperature, and the target draws for itself, so the
+    text is the target's.
+    """
+    _, verifier, _ = endless_forks(lane.parameters)
+    budget = lane.parameters["budget"] or measured_budget(lane)
+
+    def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+        return sequences(lane, draft, end, room, budget if lane.written else 1)
+
+    yield from overlapped(lane, verifier, write)

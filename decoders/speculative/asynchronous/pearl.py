@@ -1,0 +1,98 @@
+"""PEARL (Liu et al. 2024): target and draft never wait for each other.
+
+The draft goes on while the target reads what it wrote before. Knows the two models by their roles; how the
+forwards come to run at the same time is `beside`'s business.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.asynchronous.overlapped_rounds import overlapped, written
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.forward_times import tokens_per_target_forward
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
+from decoders.strategy import Parameter, Part
+
+MOST = 32  # tokens of a window
+CONCURRENT = Parameter(
+    "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
+)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain that goes on and on; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    drafter = Drafter(
+        propose=lambda lane: Draft(lane.tip), fill=FIXED if temperature == 0.0 else SAMPLED, source="draft",
+        name="endless chain from a draft model",
+        says="A second, smaller model writes on while the target reads what it wrote in the round before.",
+    )  # fmt: skip
+    return simplest(drafter, temperature)
+
+
+def schedule(parameters: dict) -> Part:
+    """What people read of how the two models take turns."""
+    if parameters["concurrent"]:
+        return Part("schedule", "overlapped", "Both models compute at the same time, in threads or streams.")
+    return Part("schedule", "overlapped, run in turn", "One model after the other, with the same tokens.")
+
+
+def measured_window(lane: Lane) -> int:
+    """How many tokens the draft writes in the time of one target forward."""
+    count = tokens_per_target_forward(lane, MOST)
+    lane.note(f"Windows of {count} token{'s' * (count > 1)}.")
+    return count
+
+
+@strategy(
+    name="pearl",
+    title="PEARL",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round; 0: as many as it "
+            "writes in the time of one target forward, measured here.", low=0, high=MOST,
+        ),
+        Parameter(
+            "pre_verify", "bool", True, "The target tests the first token of a window while the draft writes "
+            "the rest; without it, the target waits for the window."
+        ),
+        Parameter(
+            "post_verify", "bool", True, "The draft writes the next window while the target tests this one; "
+            "without it, the draft waits, and a window that passes is followed by a token of the target's."
+        ),
+        CONCURRENT,
+        *GREEDY,
+    ),
+    papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
+    views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
+)  # fmt: skip
+def pearl(lane: Lane) -> Iterator[None]:
+    """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
+
+    1. Pre-verify: nothing is pending. The draft writes a window of num_assistant_tokens; meanwhile the target
+       reads the last token of the text, which is enough to test the first of them.
+    2. Post-verify: that one passed. The target reads the rest of the window; meanwhile the draft writes the
+       next one. The rest of the window is tested, and the first token of the next.
+    3. While all pass, stay in 2: the draft is as long as its luck. At the first token that fails, the target
+       draws its own, everything behind it is thrown away, and it starts again at 1.
+
+    A token passes as in speculative decoding: `u q(x) < p(x)`. There is no bonus token: where it would stand,
+    the draft's next token is tested. A round takes as long as the slower of both, so the window should take
+    the draft as long as one forward takes the target: num_assistant_tokens 0 times both models when the lane
+    starts and takes the ratio, which may differ from run to run, and with it text that is drawn. Without
+    pre_verify or post_verify it is the paper's ablation; without both, drafting and testing take turns.
+    """
+    _, verifier, _ = parts(lane.parameters)
+    count = lane.parameters["num_assistant_tokens"] or measured_window(lane)
+
+    def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+        return [written(lane, draft, end, min(count, room))]
+
+    modes = {name: lane.parameters[name] for name in ("pre_verify", "post_verify")}
+    yield from overlapped(lane, verifier, write, **modes)

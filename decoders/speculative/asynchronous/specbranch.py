@@ -1,0 +1,126 @@
+"""SpecBranch: the draft stops being followed where it is in doubt, and goes on there in several branches.
+
+Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
+fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
+target draws for itself: the form in which nothing of its law is lost.
+"""
+
+import math
+from collections.abc import Iterator
+
+from decoders.heads import Outlook
+from decoders.heads.outlook import ALL, NONE, SOME
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.asynchronous.branches import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.overlapped_rounds import overlapped
+from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
+from decoders.speculative.interfaces import Draft, badge, described
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+HEAD, OWN = "trained predictor", "draft's confidence"
+FATES = {NONE: "nothing", SOME: "a part", ALL: "all"}
+MISSING = (
+    "No predictor comes with the project for the target {!r} and the draft {!r}: the draft's confidence "
+    "alone says where to branch. docs/heads.md says how to train one."
+)
+
+
+def branch_count(most: int, confidence: float) -> int:
+    """How many branches leave a place where the draft's best token has this probability."""
+    return max(1, math.floor(most * (1.0 - confidence)))
+
+
+def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
+    """How many tokens of a window stand before the place where branches begin: none if all are expected to be
+    refused, all if all are expected to pass; else those before the first one that the draft doubts.
+    """
+    fate = foreseen(lane) if window else None
+    if fate == NONE:
+        return 0
+    limit = 0.0 if fate == ALL else lane.parameters["epsilon"]
+    return next((i for i, n in enumerate(window) if draft.chance[n] < limit), len(window))
+
+
+def foreseen(lane: Lane) -> int | None:
+    """What the predictor expects of the window behind the newest token; None if there is no predictor."""
+    head = None if lane.parameters["predictor"] == OWN else head_of(lane)
+    if head is None:
+        return None
+    streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])  # where the newest token was chosen
+    chances = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
+    fate = max(range(len(chances)), key=chances.__getitem__)
+    lane.note(f"Of the window {FATES[fate]} is expected to pass, with {number(chances[fate])}.")
+    return fate
+
+
+def head_of(lane: Lane) -> Outlook | None:
+    """The predictor that was trained for just this target and this draft."""
+    head = getattr(lane.models["target"], "outlook", None)
+    return head if head is not None and head.settings["of"] == lane.models["draft"].name else None
+
+
+def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+    """What the draft writes below `end`: branches, of which the first may have begun."""
+    if room < 1 or ended(lane, end):
+        return []
+    (confidence,) = best_chances(lane, end, 1)
+    count = branch_count(lane.parameters["max_branches"], confidence)
+    found = fork(lane, draft, end, begun, count)
+    where = "A token of the window is in doubt" if begun else "No token of the window is in doubt"
+    plural = "es" if len(found) > 1 else ""
+    lane.note(f"{where}; the best one there has {number(confidence)}: {len(found)} branch{plural}.")
+    grow(lane, draft, found, min(lane.parameters["num_assistant_tokens"], room))
+    return found
+
+
+@strategy(
+    name="specbranch",
+    title="SpecBranch",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 4, "Tokens of each branch in a round.", low=1, high=32),
+        Parameter("max_branches", "int", 6, "Branches where the draft knows nothing.", low=1, high=16),
+        Parameter(
+            "epsilon", "float", 0.4, "A token to which the draft gave less is in doubt.", low=0.0, high=1.0
+        ),
+        Parameter("predictor", "choice", HEAD, "What says where a window is cut.", choices=(HEAD, OWN)),
+        CONCURRENT,
+        *GREEDY,
+    ),
+    papers=("speculative-decoding-via-hybrid-drafting-and-rollback",),
+    views=("timeline", "draft_tree", "draft_round", "graph", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*endless_forks(parameters)),
+    parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
+)
+def specbranch(lane: Lane) -> Iterator[None]:
+    """While the target reads the sure part of a window, the draft branches where it is in doubt.
+
+    1. A small trained network reads what the target's last layers left behind at the newest token, and
+       foretells the fate of the window that waits: none of it passes, a part, or all. If a part, the window
+       is cut before the first token with less than epsilon.
+    2. The target reads what stands before the cut. Meanwhile the draft forks there, into
+       `max(1, floor(k (1 - q)))` branches, k being max_branches and q its best probability at that place.
+       Each begins with another of its likeliest tokens and is written on.
+    3. The sure part is tested, then the first tokens of the branches. The branch whose first token passes is
+       the next window; the others are thrown away.
+    4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
+       starts anew: a rollback.
+
+    One branch, and windows that are never cut, make it PEARL. Where no predictor was trained for
+    the two models, the draft's confidence alone says where to cut. Where that is, is known before the target
+    speaks, and nothing is drawn by the draft, so the text is the target's.
+    """
+    _, verifier, _ = endless_forks(lane.parameters)
+    if lane.parameters["predictor"] == HEAD:
+        if head_of(lane) is None:
+            lane.note(MISSING.format(*(lane.models[role].name for role in ("target", "draft"))))
+        lane.scorers["target"].taps = head_of(lane) is not None
+
+    def write(draft: Draft, end: int, begun: list[int], room: int) -> list[list[int]]:
+        return branches(lane, draft, end, begun, room)
+
+    yield from overlapped(lane, verifier, write, sure_part)

@@ -1,0 +1,1 @@
+"""Several texts that are drafted and verified together."""

@@ -1,0 +1,79 @@
+"""BASS: every text of a batch accepts its own number of guesses, and one draft length is adapted for all.
+
+Qian et al. (2024), BASS: Batched Attention-optimized Speculative Sampling.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.batched.shared_batch import (
+    PROMPTS,
+    VIEWS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    too_long,
+    too_many,
+)
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.drafters.draft_length import Length, batch_heuristic
+from decoders.speculative.interfaces import Draft, Drafter, Verifier, Walk, badge, described
+from decoders.strategy import Parameter
+
+INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
+
+
+def length_of(parameters: dict) -> Length:
+    """The common draft length, from `num_assistant_tokens` on."""
+    return batch_heuristic(parameters["num_assistant_tokens"], INCREMENT, DIVISOR, LIMIT)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Chains of one length; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    return simplest(chains(temperature, length_of(parameters).says), temperature)
+
+
+@strategy(
+    name="bass",
+    title="BASS",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        PROMPTS,
+        Parameter("num_assistant_tokens", "int", 7, "Guesses for each text at first.", low=1, high=LIMIT),
+        *GREEDY,
+    ),
+    papers=("bass",),
+    views=VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    together=too_many,
+    suits=too_long,
+)
+def bass(lane: Lane) -> Iterator[None]:
+    """Several texts share every forward, and each keeps as many guesses as it accepts.
+
+    1. The draft writes l guesses for every text, one forward for the next guess of all of them.
+    2. One target forward checks the guesses of all texts. A mask lets every token see its own text alone.
+    3. Every text keeps its accepted guesses and one token of the target's, so lengths drift apart.
+    4. If some text accepted all l, `l = min(l + 2, 32)`. Else `l = l - ceil(l / 10) - s`, but not below 1 or
+       what a text accepted; s is 1 from the second such round on, else 0.
+
+    The lane's prompt is the first text, and its counts and other pictures are those of that text; forwards
+    serve all texts and count once. Each text is written as it would be alone.
+    """
+    _, verifier, _ = parts(lane.parameters)
+    length = length_of(lane.parameters)
+
+    def propose(texts: list[Text]) -> list[Draft]:
+        lane.rank(lane.tip, "draft length", length.most(lane))
+        return draft_chains(texts, [length.most(lane)] * len(texts))
+
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+        length.observe(length.most(lane), max(len(walk.path) for walk in walks))
+
+    yield from batch_rounds(lane, propose, verifier, observe)

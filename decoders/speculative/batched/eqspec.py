@@ -1,0 +1,169 @@
+"""EQSPEC and EXSPEC: batches of speculative decoding that get the ragged rows right, and then avoid them.
+
+Zhang et al. (2025), Batch Speculative Decoding Done Right. Both run transformers' own forward on a padded
+batch, target and draft alike; see padded_batch.py.
+"""
+
+from collections.abc import Callable, Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
+from decoders.speculative.batched.padded_batch import BY_COLUMN, PADDING_KEPT, Rectangle
+from decoders.speculative.batched.shared_batch import (
+    PROMPTS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    too_long,
+    too_many,
+)
+from decoders.speculative.interfaces import Draft, Question, Verifier, Walk, badge, described
+from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
+from decoders.strategy import Parameter
+
+NONE, MISMATCH = "none", "first mismatch kept"
+MISTAKES = (NONE, BY_COLUMN, PADDING_KEPT, MISMATCH)
+VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "text")
+GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses for each text in a round.", low=1, high=32)
+
+
+def keeps_the_mismatch(question: Question) -> Walk:
+    """Greedy match with a mistake: the first guess that fails is kept as well."""
+    walk = GREEDY_MATCH.walk(question)
+    wrong = [test for test in walk.tests if not test.accepted]
+    if wrong and wrong[0].node in question.p:
+        walk.path.append(wrong[0].node)
+        wrong[0].accepted, wrong[0].reason = True, "It is not the target's token, and kept by mistake."
+        walk.token = int(question.p[wrong[0].node].argmax())
+    return walk
+
+
+def verifier_of(mistake: str) -> Verifier:
+    """Greedy match, or what a mistake makes of it."""
+    if mistake != MISMATCH:
+        return GREEDY_MATCH
+    says = "As greedy match, but the first guess that fails is kept, too: a mistake."
+    return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=says)
+
+
+def fixed(parameters: dict) -> str:
+    """How long the chains are, in words."""
+    return f"{parameters['num_assistant_tokens']} in each round."
+
+
+def decode(
+    lane: Lane, mistake: str, choose: Callable[[list[Text]], list[Text]] = lambda texts: texts
+) -> Iterator[None]:
+    """Rounds over padded rectangles, for models that have a forward of their own to be run on them."""
+    for role, model in lane.models.items():
+        if hasattr(model.engine, "model"):
+            lane.scorers[role].close()
+            lane.scorers[role] = Rectangle(model.engine.model, lane.tree, mistake)
+    target, count = lane.scorers["target"], lane.parameters["num_assistant_tokens"]
+
+    def propose(texts: list[Text]) -> list[Draft]:
+        lane.rank(lane.tip, "draft length", count)
+        return draft_chains(texts, [count] * len(texts))
+
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+        if isinstance(target, Rectangle):
+            for text, row in zip(texts, target.rows.values(), strict=True):
+                told = {"moved": row.moved, "width": target.width}
+                lane.rank(lane.tip, "padding", row.padding, level=f"text {text.number}", **told)
+
+    yield from batch_rounds(lane, propose, verifier_of(mistake), observe, choose)
+
+
+@strategy(
+    name="eqspec",
+    title="EQSPEC",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        PROMPTS,
+        GUESSES,
+        Parameter("mistake", "choice", NONE, "What is done wrong, to see what it costs.", choices=MISTAKES),
+        MODEL_DEFAULTS,
+    ),
+    papers=("batch-speculative-decoding-done-right",),
+    views=VIEWS,
+    badge=lambda parameters: (
+        "relaxed" if parameters["mistake"] != NONE else badge(chains(0.0, ""), GREEDY_MATCH, 0.0)
+    ),
+    parts=lambda parameters: described(
+        chains(0.0, fixed(parameters)), verifier_of(parameters["mistake"]), 0.0
+    ),
+    together=too_many,
+    suits=too_long,
+)
+def eqspec(lane: Lane) -> Iterator[None]:
+    """A padded batch of texts that stays right although every text accepts another number of guesses.
+
+    1. The texts stand in a rectangle, padded on the left; a mask hides the padding, and positions count the
+       tokens of a text alone.
+    2. The draft writes num_assistant_tokens guesses for every text, one batched forward for each.
+    3. One batched target forward checks them. A text keeps its guesses up to the first that is not the
+       target's likeliest token, and gets the target's own.
+    4. Now the rows differ in length. Each is unpadded, what it accepted is appended, and all are padded anew:
+       cache entries move to other columns, and must still stand under their tokens.
+
+    Greedy only. The published code drops the target's extra token when all guesses match; here it is kept.
+    Three mistakes that others made can be switched on. The lane's prompt is the first text.
+    """
+    yield from decode(lane, lane.parameters["mistake"])
+
+
+@strategy(
+    name="exspec",
+    title="EXSPEC",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        PROMPTS,
+        GUESSES,
+        Parameter("batch_size", "int", 2, "Texts that share a forward.", low=1, high=16),
+        Parameter("window", "int", 4, "Texts of which they are chosen.", low=1, high=16),
+        MODEL_DEFAULTS,
+    ),
+    papers=("batch-speculative-decoding-done-right",),
+    views=VIEWS,
+    badge=lambda parameters: badge(chains(0.0, ""), GREEDY_MATCH, 0.0),
+    parts=lambda parameters: described(chains(0.0, fixed(parameters)), GREEDY_MATCH, 0.0),
+    together=too_many,
+    suits=too_long,
+)
+def exspec(lane: Lane) -> Iterator[None]:
+    """Of a window of texts those of equal length share the next forward: no padding, no repair.
+
+    1. All unfinished texts are taken in order of their lengths at first; the first `window` of them are open.
+    2. The first batch_size open texts of one length run together, without any padding.
+    3. If no length has that many, the first batch_size open texts run, padded as in EQSPEC.
+    4. Each text keeps its cache for itself while it waits. A finished text makes room in the window.
+
+    Greedy only. Every text is what it would be alone, whatever the window and the size of the batch. The
+    lane's prompt is the first text.
+    """
+    size, window = lane.parameters["batch_size"], lane.parameters["window"]
+    order: list[int] = []  # the texts' numbers, shortest first
+
+    def choose(texts: list[Text]) -> list[Text]:
+        if not order:
+            order.extend(text.number for text in sorted(texts, key=lambda text: text.length))
+        return of_one_length(sorted(texts, key=lambda text: order.index(text.number))[:window], size)
+
+    yield from decode(lane, NONE, choose)
+
+
+def of_one_length(texts: list[Text], size: int) -> list[Text]:
+    """The first `size` texts of one length, both with a cache or both without; the first `size` if no length
+    has so many.
+    """
+    groups: dict[tuple[int, bool], list[Text]] = {}
+    for text in texts:
+        group = groups.setdefault((text.length, text.started), [])
+        group.append(text)
+        if len(group) == size:
+            return group
+    return texts[:size]

@@ -1,0 +1,108 @@
+"""TETRIS: of all guesses of a batch, the target checks those that are likeliest to be accepted.
+
+Wu et al. (2025), TETRIS: Optimal Draft Token Selection for Batch Speculative Decoding.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.batched.shared_batch import (
+    PROMPTS,
+    VIEWS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    too_long,
+    too_many,
+)
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.interfaces import Draft, Drafter, Verifier, badge, described
+from decoders.strategy import Parameter
+
+DRAWN, LIKELIEST = "drawn tokens", "likeliest tokens"
+REASON = "Other guesses of the batch promised more: it is not submitted."
+
+
+def allocate(scores: list[list[float]], capacity: int) -> list[int]:
+    """How many guesses each text may submit: the `capacity` largest scores of all, shallow ones first where
+    two are equal. Scores fall along a row, so what is chosen of it is a beginning.
+    """
+    ranked = sorted((-score, j, i) for i, row in enumerate(scores) for j, score in enumerate(row))
+    lengths = [0] * len(scores)
+    for _, _, i in ranked[:capacity]:
+        lengths[i] += 1
+    return lengths
+
+
+def scores_of(text: Text, draft: Draft, by: str) -> list[float]:
+    """For each guess of a chain the logarithm of the draft's probability of all tokens up to it. By the
+    likeliest tokens, the guess itself counts as if it were its place's likeliest: known before it is drawn.
+    """
+    scores, total = [], 0.0
+    for node in draft.nodes:
+        logprobs = draft.scores[text.tree.parents[node]].log_softmax(-1)
+        own = float(logprobs[text.tree.tokens[node]])
+        scores.append(total + (own if by == DRAWN else float(logprobs.max())))
+        total += own
+    return scores
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Chains cut to a common budget; greedy match at temperature 0, else token rejection."""
+    says = "Of all texts' guesses those are submitted whose paths the draft thinks likeliest."
+    drafter = chains(parameters["temperature"], says, sees_token=parameters["scores"] == DRAWN)
+    return simplest(drafter, parameters["temperature"])
+
+
+@strategy(
+    name="tetris",
+    title="TETRIS",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        PROMPTS,
+        Parameter("num_assistant_tokens", "int", 3, "Guesses for each text that the target has time for.",
+                  low=1, high=16),
+        Parameter("extra_tokens", "int", 3, "Guesses for each text that are drafted beyond that.",
+                  low=0, high=16),
+        Parameter("scores", "choice", DRAWN, "What a guess is ranked by.", choices=(DRAWN, LIKELIEST)),
+        *GREEDY,
+    ),
+    papers=("tetris",),
+    views=VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    together=too_many,
+    suits=too_long,
+)  # fmt: skip
+def tetris(lane: Lane) -> Iterator[None]:
+    """A batch drafts a little too much, and the target checks the guesses with the best prospects.
+
+    1. Every text gets num_assistant_tokens + extra_tokens guesses.
+    2. A guess scores what the draft gave its whole path: `s(j) = log q(x1) + ... + log q(xj)`.
+    3. Of all B texts together the `num_assistant_tokens B` best guesses are submitted: a sure text may fill
+       the room that a doubtful one leaves. One text alone gets num_assistant_tokens.
+    4. One target forward checks them; every text keeps what it accepts and gets one token of the target's.
+
+    Ranked by drawn tokens, a guess may be left out for what it is, and drawn text is no longer exact; ranked
+    by the likeliest token of its place (our variant) it stays exact. At temperature 0 both are. The lane's
+    prompt is the first text.
+    """
+    _, verifier, _ = parts(lane.parameters)
+    base, extra = lane.parameters["num_assistant_tokens"], lane.parameters["extra_tokens"]
+
+    def propose(texts: list[Text]) -> list[Draft]:
+        if len(texts) == 1:
+            return draft_chains(texts, [base])
+        drafts = draft_chains(texts, [base + extra] * len(texts))
+        scores = [scores_of(*pair, lane.parameters["scores"]) for pair in zip(texts, drafts, strict=True)]
+        lane.rank(lane.tip, "budget", base * len(texts))
+        lengths = allocate(scores, base * len(texts))
+        for text, draft, length in zip(texts, drafts, lengths, strict=True):
+            draft.prune(text, draft.nodes[length:], REASON)
+        return drafts
+
+    yield from batch_rounds(lane, propose, verifier)

@@ -1,0 +1,61 @@
+"""The simplest exact verifier for a way of drafting, or one that judges whole paths where it is asked for.
+
+Knows verifiers and how slots are filled, no model.
+"""
+
+from collections.abc import Callable
+
+from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Drafter, Verifier
+from decoders.speculative.verifiers.block_verification import BLOCK
+from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
+from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
+from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION, WITH_REPLACEMENT_REJECTION
+from decoders.speculative.verifiers.traversal_verification import TRAVERSAL
+from decoders.strategy import Parameter
+
+TOKEN_BY_TOKEN = "token by token"
+JOINT = {"block": BLOCK, "traversal": TRAVERSAL}  # verifiers that judge paths as a whole
+VERIFIER = Parameter(
+    "verifier", "choice", TOKEN_BY_TOKEN, "Whether drawn guesses are tested one by one or as whole paths.",
+    choices=(TOKEN_BY_TOKEN, *JOINT),
+)  # fmt: skip
+
+
+def simplest_verifier(fill: str, temperature: float) -> Verifier:
+    """Greedy match at temperature 0; else node sampling for guesses without chance, and token rejection, by
+    the way in which they were drawn, for all others.
+    """
+    if temperature == 0.0:
+        return GREEDY_MATCH
+    if fill == FIXED:
+        return NODE_SAMPLING
+    return WITH_REPLACEMENT_REJECTION if fill == WITH_REPLACEMENT else RECURSIVE_REJECTION
+
+
+def simplest(drafter: Drafter, temperature: float) -> tuple[Drafter, Verifier, float]:
+    """What most strategies are made of: a drafter, its simplest exact verifier, and the temperature."""
+    return drafter, simplest_verifier(drafter.fill, temperature), temperature
+
+
+def chosen(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """As `simplest`, with the verifier that VERIFIER asks for where something is drawn."""
+    temperature = parameters["temperature"]
+    if temperature == 0.0 or parameters["verifier"] == TOKEN_BY_TOKEN:
+        return simplest(drafter, temperature)
+    return drafter, JOINT[parameters["verifier"]], temperature
+
+
+def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
+    """The `together` of a strategy that has VERIFIER: a sentence if that would bend the target's law."""
+
+    def fits(parameters: dict) -> str | None:
+        drafter, verifier, temperature = parts(parameters)
+        if temperature == 0.0 or drafter.fill in verifier.exact_for:
+            return None
+        good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
+        return (
+            f"{verifier.name.capitalize()} would bend the target's law where guesses are {drafter.fill}; "
+            f"choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
+        )
+
+    return fits

@@ -1,0 +1,132 @@
+"""The loop of all draft-and-verify methods; one round is one step.
+
+With a chain of K drafted tokens and token rejection, a round is the algorithm of Leviathan et al. (2023) and
+Chen et al. (2023), u being uniform between 0 and 1:
+
+    draft x_1 ... x_K, each from the draft's q after the ones before it
+    one target forward gives p after every prefix
+    accept x_k as long as u q(x_k) < p(x_k)
+    at the first that fails: draw the token from norm(max(p - q, 0)) in its place, and drop the rest
+    if none fails: draw one more token from the last p
+
+Which drafter proposes and which verifier decides is the strategy's choice: the loop knows parts by their
+interface alone, and records the whole story of a round in events.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import one_hot, probabilities
+from decoders.speculative.interfaces import Draft, Drafter, Question, Seen, Verifier, Walk
+from decoders.speculative.measured_divergence import Divergence
+
+
+def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
+    """Runs rounds until the text is finished.
+
+    Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
+    path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
+    drops the rest. Of a relaxed verifier it tells how far from the target's law it drew.
+    """
+    divergence = Divergence(verifier)
+    while lane.more:
+        draft = drafter.propose(lane)
+        nodes = [
+            n for n in (draft.root, *draft.nodes) if n == draft.root or lane.tree.tokens[n] not in lane.eos
+        ]
+        seen = [*nodes, *draft.beside]
+        kind = "verify" if draft.nodes else "decode"
+        logits = lane.score(seen, kind, hidden=verifier.reads_states)  # [N + beside, V]
+        draft.tell(lane)  # not before: telling is no part of drafting, and the timeline shows what is
+        walk = judged(lane, draft, verifier, nodes, logits[: len(nodes)], divergence)
+        kept = set(walk.path)
+        lane.drop([n for n in draft.nodes if n not in kept] + draft.beside)
+        drafter.observe(lane, draft, walk, Seen(seen, logits))
+        yield
+
+
+def judged(
+    lane: Lane,
+    draft: Draft,
+    verifier: Verifier,
+    nodes: list[int],
+    logits: torch.Tensor,
+    divergence: Divergence | None = None,
+) -> Walk:
+    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, tells it all and
+    commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
+    """
+    scores = lane.process(logits, nodes)
+    p = dict(zip(nodes, law(lane, scores), strict=True))
+    position = lane.tree.depths[draft.root]
+    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.judges else {}
+    states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
+    question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft, states)
+    walk = verifier.walk(question)
+
+    row = {n: i for i, n in enumerate(nodes)}
+    visited = [n for n in (draft.root, *walk.path) if n in row]
+    at = [row[n] for n in visited]
+    logprobs = lane.distribution(visited, logits[at])  # [visited, V], before any processor
+    if scores is not logits:
+        lane.distribution(visited, scores[at], view="processed")
+    raw = dict(zip(visited, logprobs, strict=True))
+    committed = tell(lane, draft, walk, raw)
+    if divergence is not None:
+        divergence.tell(lane, question, walk)
+    parents = [draft.root, *committed]
+    said = [float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)]
+    lane.commit(committed, said)
+    return walk
+
+
+def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
+    """The laws [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
+    return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
+
+
+def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> list[int]:
+    """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
+    to commit.
+
+    `raw`: log-probabilities [V] of the target at the visited nodes; they give p and q where the test compared
+    none.
+    """
+    parents, tokens = lane.tree.parents, lane.tree.tokens
+    tried, last_test = Counter(), {test.node: test for test in walk.tests}
+    for test in walk.tests:
+        parent = parents[test.node]
+        tried[parent] += 1
+        if test.left is not None:
+            lane.distribution([parent], test.left.log()[None], "residual", f"after test {tried[parent]}")
+        if test is not last_test[test.node]:
+            continue  # it was drawn again, and tested again
+        p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
+        q = draft.chance.get(test.node) if test.q is None else test.q
+        status = "accepted" if test.accepted else "rejected"
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.chance)
+        if test.watched:
+            name, value, limit = test.watched
+            lane.rank(test.node, name, value, limit=limit)
+    tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
+    for node in draft.nodes:
+        if node not in tested:
+            why = "A sibling was accepted before it was tested."
+            if parents[node] not in on_path:
+                why = "It stands behind a token that was not accepted."
+            lane.verdict(node, "never reached", q=draft.chance.get(node), reason=why)
+    if walk.note:
+        lane.note(walk.note)
+    if walk.token is None:
+        return walk.path
+    last = walk.path[-1] if walk.path else draft.root
+    own = lane.propose(last, walk.token, float(raw[last][walk.token]))
+    if draft.nodes:
+        status = "resampled" if draft.children.get(last) else "bonus"
+        p = math.exp(raw[last][walk.token]) if walk.p is None else walk.p
+        lane.verdict(own, status, p=p, u=walk.u, reason=walk.reason)
+    return [*walk.path, own]

@@ -1,0 +1,1 @@
+"""What a draft is made from and which shape it has."""

@@ -1,0 +1,42 @@
+"""A shape that goes on while its source is sure: a chain, if wanted with runners-up. Knows no model."""
+
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends, sampled
+from decoders.speculative.interfaces import FIXED, SAMPLED, WITHOUT_REPLACEMENT, Draft, Shape
+
+# How many tokens a place gets, by the probability of its likeliest one: the less sure, the more.
+GREEDY_WIDTHS = ((0.95, 3), (0.8, 5), (0.5, 8), (0.0, 10))
+DRAWN_WIDTHS = ((0.95, 1), (0.8, 3), (0.5, 5), (0.0, 10))
+
+
+def sure_chain(count: int, threshold: float, temperature: float, runners_up: bool = False) -> Shape:
+    """A chain of at most `count` tokens that ends behind the first place whose likeliest token has less than
+    `threshold`; the token of that place is still drafted. `runners_up`: more tokens of each place, without
+    children, as many as SWIFT (Xia et al. 2024) takes.
+
+    Whether a place is opened and how many tokens it gets is decided before a token is drawn there.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT if runners_up else SAMPLED
+    widths = GREEDY_WIDTHS if temperature == 0.0 else DRAWN_WIDTHS
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        level = [lane.tip]
+        for _ in range(min(count, most)):
+            scores = guess(level)  # [1, V]
+            sure = float(scores.softmax(-1).max())
+            width = next(n for least, n in widths if sure > least) if runners_up else 1
+            if fill == FIXED:
+                born = likeliest(lane, draft, level, scores, [width])
+            else:
+                born = sampled(lane, draft, level, law(lane, scores), [width], fill)
+            level = open_ends(lane, born[:1])
+            if sure < threshold or not level:
+                return
+
+    says = f"A chain goes on until a place whose likeliest token has less than {threshold:g}."
+    if runners_up:
+        return Shape(
+            grow, fill, "sure chain with runners-up", says + " Beside it stand the next best tokens."
+        )
+    return Shape(grow, fill, "sure chain", says)

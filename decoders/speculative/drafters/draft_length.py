@@ -1,0 +1,108 @@
+"""How long a drafted chain gets: a part of its own. Knows no model and no verifier.
+
+A length policy may use all that was known before a token is drawn, the earlier ones included; then the text
+keeps the target's law. One that throws a token away after a look at it bends the law of drawn drafts, and
+says so with `sees_token`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters.fixed_trees import SAYS, Guess, likeliest, sampled
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, Walk
+
+
+@dataclass(frozen=True)
+class Length:
+    """`most(lane)`: guesses of the coming round at most. `enough(lane, draft, nodes)`: whether to stop behind
+    the tokens written so far, all of which are submitted; the source has read all of them but the newest.
+    `least`: a token less likely than this is thrown away, and the chain ends. `observe(drafted, accepted)`
+    hears of each round.
+    """
+
+    most: Callable[[Lane], int]
+    says: str
+    enough: Callable[[Lane, Draft, list[int]], bool] = lambda lane, draft, nodes: False
+    least: float = 0.0
+    observe: Callable[[int, int], None] = lambda drafted, accepted: None
+
+
+def chain(length: Length, temperature: float) -> Shape:
+    """A chain whose length is up to a policy."""
+    fill = FIXED if temperature == 0.0 else SAMPLED
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        node, nodes = lane.tip, []
+        for _ in range(min(most, length.most(lane))):
+            scores = guess([node])  # [1, V]
+            if fill == FIXED:
+                (node,) = likeliest(lane, draft, [node], scores, [1])
+            else:
+                (node,) = sampled(lane, draft, [node], law(lane, scores), [1], fill)
+            if draft.chance[node] < length.least:
+                draft.prune(lane, [node], "The draft gave it too little: it is not submitted.")
+                break
+            nodes.append(node)
+            if lane.tree.tokens[node] in lane.eos or length.enough(lane, draft, nodes):
+                break
+
+    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        if draft.nodes:
+            length.observe(len(draft.nodes), len(walk.path))
+
+    says = f"It writes down {SAYS[fill]}. {length.says}"
+    return Shape(grow, fill, "chain", says, sees_token=length.least > 0.0, observe=observe)
+
+
+def fixed(count: int) -> Length:
+    """Always `count` guesses."""
+    return Length(lambda lane: count, f"{count} in each round.")
+
+
+def plus_two_minus_one(start: int) -> Length:
+    """Two more after a round that accepted all, else one less: transformers' schedule "heuristic"."""
+    now = [start]
+
+    def observe(drafted: int, accepted: int) -> None:
+        now[0] = now[0] + 2 if accepted == drafted else max(1, now[0] - 1)
+
+    says = "Two more in the next round if all were accepted, else one less."
+    return Length(lambda lane: now[0], says, observe=observe)
+
+
+def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int = 32) -> Length:
+    """BASS (Qian et al. 2024) for one text: `step` more after a round that accepted all; else less by a
+    share, by one more if the round before shortened too, and never below what was accepted.
+    """
+    now, shortened = [start], [0]
+
+    def observe(drafted: int, accepted: int) -> None:
+        if accepted >= now[0]:
+            now[0], shortened[0] = min(now[0] + step, limit), 0
+            return
+        now[0] = max(1, accepted, now[0] - math.ceil(now[0] / divisor) - shortened[0])
+        shortened[0] = 1
+
+    says = "More after a round that accepted all, else less, and faster less from the second time on."
+    return Length(lambda lane: now[0], says, observe=observe)
+
+
+def confident(threshold: float, most: int) -> Length:
+    """Stops after a token that the draft itself gave less than `threshold`; the token is submitted. It is
+    transformers' assistant_confidence_threshold.
+    """
+    return Length(
+        lambda lane: most,
+        f"It stops after a token with less than {threshold:g}, which the target still tests.",
+        enough=lambda lane, draft, nodes: draft.chance[nodes[-1]] < threshold,
+    )
+
+
+def cut_before(threshold: float, most: int) -> Length:
+    """Stops before a token that the draft itself gave less than `threshold`: the token is thrown away."""
+    return Length(
+        lambda lane: most, f"It throws a token with less than {threshold:g} away and stops.", least=threshold
+    )

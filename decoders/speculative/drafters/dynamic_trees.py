@@ -1,0 +1,219 @@
+"""Shapes that grow where the source is confident: DySpec's, OPT-Tree's and EAGLE-2's. Know no model.
+
+The value of a node is the product of the source's probabilities on its path: its guess at how likely the
+verifier is to come there.
+"""
+
+import heapq
+import math
+from collections.abc import Iterator
+from itertools import islice
+
+import torch
+
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
+from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
+from decoders.speculative.verifiers.recursive_rejection import without
+
+FIRST = 8  # tokens of a place that are looked for at once
+Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+
+
+def best_slots(budget: int, temperature: float) -> Shape:
+    """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
+    filled next, until `budget` nodes are drafted.
+
+    A slot is worth the chance that the verifier comes to it, if a drafted token is accepted with its own
+    probability. It is chosen before its token is drawn, so the draft does not bend the target's law. At
+    temperature 0 a slot takes the likeliest token that is left.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        deepest, offers = lane.tree.depths[lane.tip] + most, {}  # node -> what comes into its slots
+        slots = [(-1.0, 0, lane.tip)] if most else []  # (-value, age, parent)
+        while slots and len(draft.nodes) < budget:
+            value, _, parent = heapq.heappop(slots)
+            if parent not in offers:
+                offers[parent] = offered(lane, draft, parent, guess([parent]), budget, fill)
+            if (offer := next(offers[parent], None)) is None:
+                continue
+            node, worth = filled(lane, draft, parent, offer, value=-value, deepest=deepest, fill=fill)
+            age = 2 * len(draft.nodes)
+            if "beside" in worth:
+                heapq.heappush(slots, (-worth["beside"], age, parent))
+            if "below" in worth:
+                heapq.heappush(slots, (-worth["below"], age + 1, node))
+
+    return Shape(
+        grow, fill, "tree of the best slots",
+        "Of all open places the one that is likeliest to be tested gets the next token, one forward for each "
+        "new place.",
+    )  # fmt: skip
+
+
+def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
+    """DySpec (Xiong et al. 2024), grown by a threshold: level by level, every slot that is worth at least
+    `threshold`, until `most_nodes` nodes are drafted; one forward for each level, not one for each node.
+
+    With a threshold that is the worth of the last slot that `best_slots` fills, these are the same slots.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        deepest = lane.tree.depths[lane.tip] + most
+        level = {lane.tip: 1.0} if most else {}  # what the first slot below a node is worth
+        while level and len(draft.nodes) < most_nodes:
+            scores, below = guess(list(level)), {}  # [level, V]
+            for row, (parent, value) in enumerate(level.items()):
+                offers = offered(lane, draft, parent, scores[row : row + 1], most_nodes, fill)
+                while value >= threshold and len(draft.nodes) < most_nodes and (offer := next(offers, None)):
+                    node, worth = filled(lane, draft, parent, offer, value, deepest, fill)
+                    if worth.get("below", 0.0) >= threshold:
+                        below[node] = worth["below"]
+                    value = worth.get("beside", 0.0)
+            level = below
+
+    return Shape(
+        grow, fill, "tree of all good slots",
+        f"Every open place that is tested with a chance of {threshold:.3g} or more gets a token, one forward "
+        "for each level.",
+    )  # fmt: skip
+
+
+def filled(
+    lane: Lane, draft: Draft, parent: int, offer: Offer, value: float, deepest: int, fill: str
+) -> tuple[int, dict[str, float]]:
+    """Drafts a token into the next slot below `parent`, which is worth `value`: the new node, and what the
+    slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none behind the end).
+    """
+    token, chance, logprob = offer
+    node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
+    worth = {}
+    if chance < 1.0:
+        worth["beside"] = value * (1.0 - chance)
+    if token not in lane.eos and lane.tree.depths[node] < deepest:
+        worth["below"] = value * chance
+    lane.rank(node, "slot", value, **worth)
+    return node, worth
+
+
+def offered(
+    lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, most: int, fill: str
+) -> Iterator[Offer]:
+    """What comes into the slots below `parent`, one after the other: the likeliest tokens of scores [1, V],
+    or tokens drawn from their law.
+    """
+    return ranked(scores[0], most) if fill == FIXED else drawn(lane, draft, parent, scores)
+
+
+def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
+    """The tokens of scores [V] from the likeliest on, `most` at most. Few are asked for as a rule, so few are
+    looked for at first.
+    """
+    logprobs, left, done = scores.log_softmax(-1), 1.0, 0
+    for count in (min(FIRST, most, len(scores)), min(most, len(scores))):
+        best = logprobs.topk(count)
+        offers = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        for token, logprob in islice(offers, done, None):
+            if (p := math.exp(logprob)) <= 0.0 or left <= 0.0:
+                return
+            yield token, min(1.0, p / left), logprob
+            left -= p
+        done = count
+
+
+def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
+    """Tokens below `parent`, each drawn from what the earlier ones left of the law of scores [1, V]."""
+    draft.q[parent] = q = left = law(lane, scores)[0]
+    root, depth = lane.tree.depths[draft.root], lane.tree.depths[parent] + 1
+    while bool((left > 0.0).any()):
+        token = lane.chooser.categorical(left, ("draft", root, depth, len(draft.nodes) + 1)).value
+        yield token, float(left[token]), math.log(float(q[token]))
+        left = without(left, token)
+
+
+def best_paths(count: int, depth: int, delta: float) -> Shape:
+    """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
+
+    Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
+    levels grows by no more than `delta`; the others are pruned. No chance is involved. What `count` others
+    are worth more than is not written down: it would be pruned.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        value, level = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
+        best, least = [], -math.inf  # the largest so far, and what a further one has to pass
+        for _ in range(min(depth, most)):
+            offers = [o for o in best_children(level, guess(level), count, value) if o[0] > least]
+            ranked = sorted([*best, *(offer[0] for offer in offers)], reverse=True)[:count]
+            least = ranked[-1] if len(ranked) == count else -math.inf
+            gain = sum(map(math.exp, ranked)) - sum(map(math.exp, best))
+            best, born = ranked, []
+            for total, parent, token in offers:
+                if total < least:
+                    break
+                logprob = total - value[parent]
+                born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
+                value[born[-1]] = total
+            if born:
+                lane.rank(born[0], "gain of the level", gain, limit=delta)
+            level = open_ends(lane, born)
+            if gain <= delta or not level:
+                break
+        keep(lane, draft, value, count)
+
+    return Shape(
+        grow, FIXED, "tree of the best paths",
+        f"The {count} likeliest paths are kept, as deep as it is worth a forward.",
+    )  # fmt: skip
+
+
+def best_children(
+    level: list[int], scores: torch.Tensor, count: int, value: dict[int, float]
+) -> list[tuple[float, int, int]]:
+    """Of the children of all nodes of a level the `count` of the largest value, the largest first: value,
+    parent and token. scores [level, V]: the source's; values are logarithms.
+    """
+    above = torch.tensor([[value[n]] for n in level], device=scores.device)
+    values, places = largest(scores.float().log_softmax(-1).add_(above).view(1, -1), count)
+    size = scores.shape[-1]
+    return [
+        (total, level[at // size], at % size)
+        for total, at in zip(values[0].tolist(), places[0].tolist(), strict=True)
+    ]
+
+
+def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:
+    """Prunes all but the `count` nodes of the largest value; a child is never worth more than its parent, so
+    what is left is a tree.
+    """
+    order = sorted(draft.nodes, key=lambda n: (-value[n], lane.tree.depths[n], n))
+    lost = set(order[count:])
+    if lost:
+        why = f"Others of the {count} places of the tree go to likelier paths."
+        draft.prune(lane, [n for n in draft.nodes if n in lost], why)
+
+
+def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
+    """EAGLE-2's dynamic tree (Li et al. 2024, section 4): on each level the `top` best nodes are expanded by
+    `top` children each; then the `count` best candidates of all levels are the draft. No chance is involved.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        value, level = {lane.tip: 1.0}, [lane.tip]
+        for _ in range(min(depth, most)):
+            born = likeliest(lane, draft, level, guess(level), [top] * len(level))
+            for node in born:
+                value[node] = value[lane.tree.parents[node]] * draft.chance[node]
+            level = sorted(open_ends(lane, born), key=lambda n: (-value[n], n))[:top]
+            if not level:
+                break
+        keep(lane, draft, value, count)
+
+    return Shape(
+        grow, FIXED, "tree that is expanded and ranked again",
+        f"On each level the best {top} are expanded, and of all candidates the best {count} are kept.",
+    )  # fmt: skip

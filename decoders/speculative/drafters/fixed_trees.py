@@ -1,0 +1,191 @@
+"""Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
+
+Where chance fills the slots, children are drawn one after the other from what is left of q (Gumbel top-k
+draws the same law), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun et al.
+2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the likeliest
+tokens.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+
+import torch
+
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.interfaces import (
+    FIXED,
+    SAMPLED,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Draft,
+    Shape,
+)
+from decoders.speculative.verifiers.recursive_rejection import without
+
+BLOCK = 32  # values whose maximum is taken at once, see `largest`
+MANY = 8192  # values from which on that pays
+Guess = Callable[[list[int]], torch.Tensor]
+
+
+def widths(children: list[int], temperature: float, replacement: bool = False) -> Shape:
+    """A tree whose nodes at depth d have `children[d]` children, fewer where q has no more tokens, or, drawn
+    with replacement, where a token came up again: then more is drawn below it. A chain is a tree of widths 1.
+    """
+    several = max(children) > 1
+    drawn = (WITH_REPLACEMENT if replacement else WITHOUT_REPLACEMENT) if several else SAMPLED
+    fill = FIXED if temperature == 0.0 else drawn
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        level, copies = [lane.tip], Counter([lane.tip])
+        for count in children[:most]:
+            if not level:
+                break
+            scores = guess(level)  # [level, V]
+            if fill == FIXED:
+                born = likeliest(lane, draft, level, scores, [count] * len(level))
+            elif fill == WITH_REPLACEMENT:
+                copies = repeated(lane, draft, level, law(lane, scores), [count * copies[n] for n in level])
+                born = list(copies)
+            else:
+                born = sampled(lane, draft, level, law(lane, scores), [count] * len(level), fill)
+            level = open_ends(lane, born)
+
+    return Shape(grow, fill, shape_name(children, fill), f"It writes down {SAYS[fill]}.")
+
+
+def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
+    """A tree whose form is fixed: `children` maps a path of slots, () being the root, to how many children
+    that node has. They are drawn without replacement; fewer where q has no more tokens.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        paths = {lane.tip: ()}
+        for _ in range(most):
+            level = [n for n in paths if paths[n] in children]
+            if not level:
+                break
+            scores, counts = guess(level), [children[paths[n]] for n in level]
+            if fill == FIXED:
+                born = likeliest(lane, draft, level, scores, counts)
+            else:
+                born = sampled(lane, draft, level, law(lane, scores), counts, fill)
+            above = {n: paths[lane.tree.parents[n]] for n in born}
+            slot = {n: draft.children[lane.tree.parents[n]].index(n) for n in born}
+            paths = {n: (*above[n], slot[n]) for n in open_ends(lane, born)}
+
+    return Shape(grow, fill, "tree of a fixed form", f"It writes down {SAYS[fill]}, in a form fixed before.")
+
+
+def shape_name(children: list[int], fill: str) -> str:
+    """What a tree of these widths is called."""
+    if max(children) == 1:
+        return "chain"
+    return (
+        "several chains"
+        if fill == WITH_REPLACEMENT and max(children[1:], default=1) == 1
+        else "tree of fixed widths"
+    )
+
+
+SAYS = {
+    FIXED: "the likeliest tokens of each place",
+    SAMPLED: "a token drawn by chance at each place",
+    WITHOUT_REPLACEMENT: "several tokens of each place, drawn without putting any back",
+    WITH_REPLACEMENT: "several tokens of each place, each drawn from the whole distribution",
+}
+
+
+def open_ends(lane: Lane, nodes: list[int]) -> list[int]:
+    """Those of `nodes` that may have children: nothing follows an end-of-text token."""
+    return [n for n in nodes if lane.tree.tokens[n] not in lane.eos]
+
+
+def likeliest(
+    lane: Lane, draft: Draft, level: list[int], scores: torch.Tensor, counts: list[int], source: str = "draft"
+) -> list[int]:
+    """The likeliest tokens of each row of scores [level, V] as children, as many as `counts` says; returns
+    their nodes. A token that another draft model (`source`) has put there shares its node.
+    """
+    logprobs, most = scores.log_softmax(-1), max(counts)
+    if most == 1:
+        tokens = scores.argmax(-1, keepdim=True)  # ties as greedy decoding breaks them
+        values = logprobs.gather(1, tokens)
+    else:
+        values, tokens = largest(logprobs, most)
+    born = []
+    for parent, count, row, chances in zip(level, counts, tokens.tolist(), values.tolist(), strict=True):
+        node_of = draft.below(lane, parent)
+        for token, logprob in zip(row[:count], chances, strict=False):
+            if logprob == -math.inf:
+                break
+            if token not in node_of:
+                node_of[token] = draft.propose(lane, parent, token, logprob, source=source, fill=FIXED)
+            born.append(node_of[token])
+    return born
+
+
+def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The `count` largest of each row of values [N, V], the largest first, and their places; all, if there
+    are fewer.
+
+    None of them lies outside of the `count` blocks with the largest maxima: on CPU, and many values, looking
+    at these alone is up to five times as fast as torch's own search.
+    """
+    rows, size = values.shape
+    if size % BLOCK or size <= count * BLOCK or rows * size < MANY:
+        return tuple(values.topk(min(count, size)))
+    blocks = values.view(rows, -1, BLOCK)
+    at = blocks.amax(-1).topk(count).indices  # [N, count]
+    found = blocks.gather(1, at[..., None].expand(-1, -1, BLOCK)).flatten(1).topk(count)
+    return found.values, at.gather(1, found.indices // BLOCK) * BLOCK + found.indices % BLOCK
+
+
+def sampled(
+    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], fill: str
+) -> list[int]:
+    """For each law q of `laws` [level, V] up to as many children drawn from it as `counts` says; returns the
+    new nodes.
+
+    The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
+    level and the slot: a verifier may have looked at draws of an earlier round that came to nothing.
+    """
+    root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, []
+    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
+        draft.q[parent] = left = q
+        for slot in range(count):
+            if slot and not bool((left > 0).any()):
+                break
+            token = lane.chooser.categorical(left, ("draft", root, depth, rank, slot)).value
+            born.append(
+                draft.propose(lane, parent, token, math.log(float(q[token])), source="draft", fill=fill)
+            )
+            if slot + 1 < count and fill == WITHOUT_REPLACEMENT:
+                left = without(left, token)
+    return born
+
+
+def repeated(
+    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], source: str = "draft"
+) -> Counter:
+    """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node,
+    also with those of another draft model (`source`). Returns how often each node was drawn.
+    """
+    root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, Counter()
+    whose = () if source == "draft" else (source,)
+    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
+        draft.q.setdefault(parent, q)
+        node_of = draft.below(lane, parent)
+        for slot in range(count):
+            token = lane.chooser.categorical(q, ("draft", root, depth, rank, slot, *whose)).value
+            if token not in node_of:
+                chance = math.log(float(q[token]))
+                node_of[token] = draft.propose(
+                    lane, parent, token, chance, source=source, fill=WITH_REPLACEMENT
+                )
+            draft.draws.setdefault(parent, []).append(node_of[token])
+            draft.laws.setdefault(parent, []).append(q)
+            born[node_of[token]] += 1
+    return born

@@ -1,0 +1,48 @@
+"""Drafter with several draft models: each grows a tree of its own, and the trees are merged where they agree.
+
+SpecInfer (Miao et al. 2023), "merge-based speculative inference". With one draft model it is the tree of
+`fixed_trees.widths`, drawn with replacement.
+"""
+
+from collections import Counter
+
+from decoders.lane import Lane
+from decoders.models.catalog import DRAFT_ROLES
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters.fixed_trees import SAYS, likeliest, open_ends, repeated
+from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Draft, Drafter
+
+
+def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
+    """The tree that all draft models of a lane grow together.
+
+    Below each node that a model has drafted at depth d, it draws expansion[d] tokens, as often as it has
+    drawn the node; at temperature 0 it takes the likeliest ones. Each draw keeps its model's law for the
+    verifier.
+    """
+    fill = FIXED if temperature == 0.0 else WITH_REPLACEMENT
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+        levels = {role: Counter([lane.tip]) for role in lane.models if role in DRAFT_ROLES}
+        for count in expansion[: lane.left - 1]:
+            for role, level in levels.items():
+                levels[role] = below(lane, draft, role, level, count)
+        return draft
+
+    def below(lane: Lane, draft: Draft, role: str, level: Counter, count: int) -> Counter:
+        """What the model `role` drafts below its nodes of a level: node -> how often it drew it."""
+        nodes = open_ends(lane, list(level))
+        if not nodes:
+            return Counter()
+        scores = lane.process(lane.score(nodes, "draft", role=role), nodes)  # [nodes, V]
+        if role == "draft":
+            draft.scores.update(zip(nodes, scores, strict=True))
+        else:
+            lane.distribution(nodes, scores, view="draft", level=role)
+        if fill == FIXED:
+            return Counter(likeliest(lane, draft, nodes, scores, [count] * len(nodes), role))
+        return repeated(lane, draft, nodes, law(lane, scores), [count * level[n] for n in nodes], role)
+
+    says = f"Each draft model writes down {SAYS[fill]}; what two of them wrote alike is one node."
+    return Drafter(propose, fill, "draft", name="merged trees of draft models", says=says)

@@ -1,0 +1,300 @@
+"""What drafters and verifiers hand each other, and the badge that a pair of them earns.
+
+Knows no model, no method by name and nothing of the loop that runs them. p is the target's distribution and q
+the draft's, both after all processors; at temperature 0 both are one-hot.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.chooser import Chooser
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import PROCESSORS
+from decoders.strategy import Part
+from decoders.trace.number_format import number
+
+# How the slots below a node are filled: with one drawn token; with several, each drawn from what the
+# earlier ones left, or all from the same law; or with no chance at all.
+SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
+WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
+
+
+@dataclass
+class Draft:
+    """What one round drafted: a tree below `root`, which is the newest committed node.
+
+    `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn
+    from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that the target
+    scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is among them.
+    `ahead` are nodes that the source has read although nobody has proposed them yet, and who guessed them.
+    """
+
+    root: int
+    nodes: list[int] = field(default_factory=list)  # in order of birth, so parents come first
+    children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
+    q: dict[int, torch.Tensor] = field(default_factory=dict)
+    draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
+    laws: dict[int, list[torch.Tensor]] = field(default_factory=dict)  # node -> what each of them came from
+    chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
+    beside: list[int] = field(default_factory=list)
+    scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
+    ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
+
+    def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
+        """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
+        siblings = self.children.setdefault(parent, [])
+        if self.ahead:
+            how |= self.ahead.pop((parent, token), {})
+        node = lane.propose(parent, token, logprob, slot=len(siblings), **how)
+        siblings.append(node)
+        self.nodes.append(node)
+        if logprob is not None:
+            self.chance[node] = math.exp(logprob)
+        return node
+
+    def below(self, lane: Lane, parent: int) -> dict[int, int]:
+        """Token -> node of what has been drafted below `parent`."""
+        return {lane.tree.tokens[n]: n for n in self.children.get(parent, [])}
+
+    def prune(self, lane: Lane, nodes: list[int], reason: str) -> None:
+        """Takes drafted nodes, whole limbs, out again before the target sees them."""
+        lost = set(nodes)
+        for node in nodes:
+            lane.verdict(node, "pruned", q=self.chance.get(node), reason=reason)
+        self.nodes = [n for n in self.nodes if n not in lost]
+        self.children = {
+            parent: kept
+            for parent, below in self.children.items()
+            if parent not in lost and (kept := [n for n in below if n not in lost])
+        }
+        lane.drop(nodes)
+
+    def tell(self, lane: Lane) -> None:
+        """Records what the source offered after the nodes that are left."""
+        told = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
+        if told:
+            lane.distribution(list(told), torch.stack(list(told.values())), view="draft")
+
+
+@dataclass
+class Test:
+    """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
+    there is none, `chance` that with which the test passes where it is not min(1, p / q). `left` [V] is what
+    the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit of
+    another number that decided with.
+    """
+
+    node: int
+    accepted: bool
+    p: float | None = None
+    q: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    left: torch.Tensor | None = field(default=None, compare=False)
+    watched: tuple[str, float, float] | None = None
+    chance: float | None = None
+
+
+ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
+# Views of a strategy that drafts and verifies; the timeline where drafting takes forwards of its own.
+VIEWS = ("draft_tree", "draft_round", "entropy", "dependencies", "text")
+TIMED_VIEWS = ("draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+RELAXED_VIEWS = ("draft_tree", "draft_round", "shortlist", *TIMED_VIEWS[2:])  # more than the best passes
+TREE_VIEWS = (*VIEWS[:2], "graph", *VIEWS[2:])  # where a draft is a tree: its rounds as one graph
+TIMED_TREE_VIEWS = (*TIMED_VIEWS[:2], "graph", *TIMED_VIEWS[2:])
+LAYER_VIEWS = ("layers", *VIEWS)  # where a part of the target's own layers drafts
+WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} of that."
+
+
+@dataclass
+class Walk:
+    """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
+    own token.
+
+    `token` is None if the path ends in an end-of-text token. `p` is its probability under the law that it was
+    drawn from.
+    """
+
+    tests: list[Test] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    token: int | None = None
+    p: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    note: str | None = None
+
+    def end(self, question: "Question", law: torch.Tensor, depth: int, drawn: str | None) -> "Walk":
+        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {} where its
+        probability goes; None if all drafted tokens were accepted.
+        """
+        self.token, self.u = question.chooser.categorical(law, ("sample", depth))
+        self.p = float(law[self.token] / law.sum())
+        self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
+        return self
+
+
+@dataclass
+class Question:
+    """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and
+    chance.
+
+    `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token
+    have none. `position` is the root's depth: it names the streams of the chooser. `soft` is p as it was
+    before a temperature of 0 made it one-hot, for the relaxed rules that ask how likely a token is; else p.
+    `states` are the target's states [d] after drafted tokens, for the verifiers that read them; tokens that
+    end the text have none.
+    """
+
+    draft: Draft
+    tokens: list[int]
+    p: dict[int, torch.Tensor]
+    chooser: Chooser
+    position: int
+    soft: dict[int, torch.Tensor] = field(default_factory=dict)
+    states: dict[int, torch.Tensor] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.soft = self.soft or self.p
+
+    def guessed(self, node: int) -> torch.Tensor:
+        """The source's law [V] (float64) after `node`, as soft as `soft` is."""
+        return torch.softmax(self.draft.scores[node].double(), dim=-1)
+
+    def children(self, node: int) -> list[int]:
+        """The drafted nodes below `node` in slot order."""
+        return self.draft.children.get(node, [])
+
+    def offers(self, node: int) -> list[int]:
+        """What was drawn below `node`, draw by draw: children drawn with replacement may come up again."""
+        return self.draft.draws.get(node) or self.children(node)
+
+    def drawn_from(self, node: int) -> list[torch.Tensor]:
+        """The laws [V] of these draws, if they were made with replacement."""
+        return self.draft.laws.get(node, [])
+
+
+@dataclass
+class Seen:
+    """What the target's forward of a round showed: the nodes that it scored, those of `Draft.beside` last,
+    and their logits [N, V].
+    """
+
+    nodes: list[int]
+    logits: torch.Tensor
+
+
+def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    """The `observe` of drafters that learn nothing from a round."""
+
+
+@dataclass(frozen=True)
+class Drafter:
+    """`propose(lane)` drafts below the lane's newest token, at most `lane.left - 1` deep; `observe` hears the
+    outcome.
+
+    `sees_token` is True if it decides whether a slot is used after having looked at the token that was drawn
+    for it.
+    """
+
+    propose: Callable[[Lane], Draft]
+    fill: str
+    source: str  # "draft", "prompt", ...
+    sees_token: bool = False
+    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
+    name: str = ""
+    says: str = ""  # what it does, in one sentence
+
+
+@dataclass(frozen=True)
+class Source:
+    """Who guesses: `scores(lane, nodes)` gives its processed scores [N, V] of the token after each node."""
+
+    scores: Callable[[Lane, list[int]], torch.Tensor]
+    name: str  # "a draft model", "an n-gram table": the words after "from"
+    says: str
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Which guesses are written down: `grow(lane, draft, guess, most)` fills the draft, at most `most` deep.
+
+    `guess(nodes)` asks the source for scores [N, V]. `fill` and `sees_token` as in `Drafter`.
+    """
+
+    grow: Callable[[Lane, Draft, Callable[[list[int]], torch.Tensor], int], None]
+    fill: str
+    name: str  # "chain", "tree of fixed widths"
+    says: str
+    sees_token: bool = False
+    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
+
+
+def drafted(source: Source, shape: Shape) -> Drafter:
+    """The drafter that writes down `shape` of the guesses of `source`."""
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+
+        def guess(nodes: list[int]) -> torch.Tensor:
+            scores = source.scores(lane, nodes)  # [N, V]
+            draft.scores.update(zip(nodes, scores, strict=True))
+            return scores
+
+        shape.grow(lane, draft, guess, lane.left - 1)
+        return draft
+
+    name, says = f"{shape.name} from {source.name}", f"{source.says} {shape.says}"
+    return Drafter(propose, shape.fill, "draft", shape.sees_token, shape.observe, name, says)
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law.
+
+    `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
+    is False if the target draws its tokens without regard to the draft, so that no draft can bend its law.
+
+    A relaxed verifier is exact for nothing, but at the limit of its parameter: `judges` holds the fills that
+    it makes sense for, and `law(question, node)` gives the law [V] (float64) of the token that it keeps or
+    draws after a node whose child was drawn, so that its distance from p can be told. Where that law is not
+    known, `strayed(question, node)` is an estimate of the distance that is right on average. `reads_states`:
+    it wants the target's states.
+    """
+
+    walk: Callable[[Question], Walk]
+    exact_for: frozenset[str]
+    draws: bool = True
+    uses_q: bool = True
+    name: str = ""
+    says: str = ""  # what it does, in one sentence
+    judges: frozenset[str] = frozenset()
+    law: Callable[[Question, int], torch.Tensor] | None = None
+    strayed: Callable[[Question, int], float] | None = None
+    reads_states: bool = False
+
+
+def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[Part]:
+    """What people read of a pair."""
+    return [
+        Part("drafter", drafter.name, drafter.says),
+        Part("verifier", verifier.name, verifier.says),
+        PROCESSORS,
+    ]
+
+
+def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
+    """What this pair promises about its output, by the non-anticipation rule.
+
+    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them,
+    no slot was opened or dropped after a look at its own token. At temperature 0 nothing is left to chance,
+    so an exact verifier accepts the target's likeliest tokens and no others.
+    """
+    exact = drafter.fill in verifier.exact_for
+    if temperature == 0.0:
+        return "lossless: equal to greedy" if exact else "relaxed"
+    if not exact or not verifier.draws or (drafter.sees_token and drafter.fill != FIXED and verifier.uses_q):
+        return "relaxed"
+    return "exact because drafts are deterministic" if drafter.fill == FIXED else "exact in distribution"

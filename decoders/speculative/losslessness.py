@@ -1,0 +1,234 @@
+"""Proof live: does a strategy write with exactly the target's law? Many seeds, one short continuation each.
+
+Continuations are counted in cells whose chances are computed exactly from the target; a strategy that keeps
+the law keeps the chance of every cell. Knows lanes and models, nothing of pages. The verifier that is wrong
+on purpose exists here alone: no strategy can be made of it.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from decoders import model_defaults
+from decoders.callbacks import Callbacks
+from decoders.engine.tree import Tree
+from decoders.lane import Lane, Limits, Model
+from decoders.logits.distributions import probabilities, processors
+from decoders.registry import get
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import Question, Test, Verifier, Walk
+from decoders.speculative.verifiers.relaxed_walk import go_down
+from decoders.trace.acceptance import acceptance
+
+OTHER = -1  # in the place of a token: any but those that have cells of their own
+WIDTH, MOST = 4, 8  # tokens with cells of their own at a place; beginnings of one length that are told apart
+SIMULATED, OUTSIDE = 500, 0.99  # exact samplers that the band is made of; the share of them below its edge
+BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
+
+
+@dataclass
+class Cells:
+    """A partition of all continuations: `index` maps a beginning, perhaps ending in OTHER, to its cell, and
+    `chances` has the exact chance of each. `inner`: beginnings that are told apart further.
+    """
+
+    index: dict[tuple[int, ...], int] = field(default_factory=dict)
+    chances: list[float] = field(default_factory=list)
+    inner: set[tuple[int, ...]] = field(default_factory=lambda: {()})
+
+    def add(self, beginning: tuple[int, ...], chance: float) -> None:
+        """Another cell."""
+        self.index[beginning] = len(self.chances)
+        self.chances.append(chance)
+
+    def of(self, tokens: list[int]) -> int:
+        """The cell of a continuation."""
+        beginning: tuple[int, ...] = ()
+        for token in tokens:
+            longer = (*beginning, token)
+            if longer in self.index:
+                return self.index[longer]
+            if longer not in self.inner:
+                return self.index[(*beginning, OTHER)]
+            beginning = longer
+        raise ValueError(f"The continuation {tokens} is shorter than the cells are deep.")
+
+
+def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
+    """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest beginnings."""
+    tree, found = Tree(list(prompt)), Cells()
+    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and chance
+    scorer = target.engine.attach(tree)
+    try:
+        for depth in range(1, length + 1):
+            nodes = [node for node, _ in frontier.values()]
+            laws = law(scorer.score(nodes), [tree.text(node) for node in nodes], parameters)  # [N, V]
+            grown: dict[tuple[int, ...], float] = {}
+            for (beginning, (_, chance)), row in zip(frontier.items(), laws, strict=True):
+                likeliest = row.topk(min(WIDTH, len(row)))
+                pairs = list(zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True))
+                grown.update({(*beginning, token): chance * p for token, p in pairs})
+                found.add((*beginning, OTHER), chance * max(0.0, 1.0 - sum(p for _, p in pairs)))
+            going = [one for one in sorted(grown, key=grown.get, reverse=True) if one[-1] not in target.eos]
+            going = going[:MOST] if depth < length else []
+            for beginning in grown.keys() - set(going):
+                found.add(beginning, grown[beginning])
+            found.inner.update(going)
+            frontier = {one: (tree.add(frontier[one[:-1]][0], one[-1]), grown[one]) for one in going}
+            if not frontier:
+                break
+    finally:
+        scorer.close()
+    return found
+
+
+def law(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
+    """The laws [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of logits
+    [N, V].
+    """
+    stack = processors(parameters, logits.shape[-1])
+    scores = logits if stack is None else stack(logits, texts)
+    return probabilities(scores)
+
+
+def distance(counts: torch.Tensor, chances: torch.Tensor) -> torch.Tensor:
+    """Total variation distance [...] of counts [..., C] to chances [C]: half the sum of |share - chance|."""
+    return (counts / counts.sum(-1, keepdim=True) - chances).abs().sum(-1) / 2
+
+
+def simulate(chances: list[float], checkpoints: list[int], seed: int = 0) -> torch.Tensor:
+    """Distances [S, checkpoints] of S samplers that draw from the exact law, after so many draws each."""
+    exact = torch.tensor(chances, dtype=torch.float64)
+    luck = torch.Generator().manual_seed(seed)
+    counts, found, before = torch.zeros(SIMULATED, len(exact), dtype=torch.float64), [], 0
+    places = torch.arange(SIMULATED)[:, None] * len(exact)
+    for now in checkpoints:
+        drawn = torch.multinomial(exact, SIMULATED * (now - before), replacement=True, generator=luck)
+        flat = (drawn.reshape(SIMULATED, -1) + places).flatten()
+        counts += torch.bincount(flat, minlength=counts.numel()).reshape(counts.shape)
+        found.append(distance(counts, exact))
+        before = now
+    return torch.stack(found, dim=1)
+
+
+# ---- a verifier that is wrong on purpose -----------------------------------------------------------------
+
+
+def wrong_walk(question: Question) -> Walk:
+    """Token rejection with one mistake: after a rejection it draws from the whole of p, where only what the
+    target wanted more than the draft is owed.
+    """
+
+    def token_rejection(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token = question.tokens[child]
+        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
+        accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", *at))
+        return Test(child, bool(accepted), p, q, u)
+
+    drawn = "Drawn from all of p, which is the mistake; it has {}."
+    return go_down(question, token_rejection, lambda question, node: question.p[node], drawn, greedy=False)
+
+
+WRONG = Verifier(wrong_walk, exact_for=frozenset(), name="broken on purpose")
+
+
+def broken(lane: Lane) -> Iterator[None]:
+    """Speculative decoding with the broken verifier."""
+    yield from rounds(lane, draft_chain(lane.parameters), WRONG)
+
+
+# ---- counting --------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counted:
+    """One way of decoding and what it wrote: `curve` is [samples, distance] at each checkpoint so far."""
+
+    name: str
+    write: Callable[[int], list[int]]  # seed -> tokens
+    counts: torch.Tensor
+    curve: list[list[float]] = field(default_factory=list)
+
+
+class Proof:
+    """Counts a lane's continuations, and with `with_broken` the broken verifier's, seed by seed.
+
+    Raises ValueError with one sentence for parameters or models that cannot be used.
+    """
+
+    def __init__(
+        self, strategy: str, prompt: list[int], models: dict[str, Model], parameters: dict, length: int,
+        samples: int, with_broken: bool, callbacks: Callbacks | None = None,
+    ):  # fmt: skip
+        declared = get(strategy)
+        checked = declared.check(parameters)
+        if not checked.get("temperature"):
+            raise ValueError("At temperature 0 every seed writes the same text; choose a higher one.")
+        self.samples, self.done, self.callbacks = samples, 0, callbacks
+        self.checkpoints = checkpoints(samples)
+        taken = model_defaults.used(checked, models["target"].generation)
+        self.cells = cells(models["target"], prompt, {**checked, **taken}, length)
+        self.chances = torch.tensor(self.cells.chances, dtype=torch.float64)
+        self.simulated = simulate(self.cells.chances, self.checkpoints)
+        self.ways = [self._way(declared.title, strategy, prompt, models, checked, length)]
+        if with_broken:
+            known = {parameter.name for parameter in get(BROKEN).parameters}
+            shared = {name: value for name, value in checked.items() if name in known}
+            name = "broken verifier"
+            self.ways.append(self._way(name, BROKEN, prompt, models, shared, length, run=broken))
+
+    def _way(self, name, strategy, prompt, models, parameters, length, run=None) -> Counted:
+        def write(seed: int) -> list[int]:
+            lane = Lane(strategy, prompt, models, parameters, seed, Limits(length), callbacks=self.callbacks)
+            if run is not None:
+                lane.strategy = replace(lane.strategy, run=run)
+            return lane.run().output()
+
+        return Counted(name, write, torch.zeros(len(self.chances), dtype=torch.float64))
+
+    def advance(self, seconds: float) -> None:
+        """Counts on for so long, at least one seed."""
+        until = time.monotonic() + seconds
+        while self.done < self.samples:
+            for way in self.ways:
+                way.counts[self.cells.of(way.write(self.done))] += 1
+            self.done += 1
+            if self.done in self.checkpoints:
+                for way in self.ways:
+                    way.curve.append([self.done, float(distance(way.counts, self.chances))])
+            if time.monotonic() >= until:
+                return
+
+    def state(self) -> dict:
+        """How far it is: `{samples, done, cells, band, ways}`.
+
+        band: [samples, median, edge] at each checkpoint, of samplers that draw from the exact law; 99 of 100
+        lie below the edge. ways: {name, curve, distance, edge, inside, beyond}; beyond is the share of exact
+        samplers that are as far off or farther; all but the curve None before the first checkpoint.
+        """
+        edges = self.simulated.quantile(OUTSIDE, dim=0).tolist()
+        middle = self.simulated.median(dim=0).values.tolist()
+        band = [list(row) for row in zip(self.checkpoints, middle, edges, strict=True)]
+        return {
+            "samples": self.samples,
+            "done": self.done,
+            "cells": len(self.chances),
+            "band": band,
+            "ways": [self._told(way, edges) for way in self.ways],
+        }
+
+    def _told(self, way: Counted, edges: list[float]) -> dict:
+        told = {"name": way.name, "curve": way.curve, "distance": None, "edge": None, "inside": None}
+        if not way.curve:
+            return told | {"beyond": None}
+        at, far = len(way.curve) - 1, way.curve[-1][1]
+        beyond = float((self.simulated[:, at] >= far - 1e-12).double().mean())
+        return told | {"distance": far, "edge": edges[at], "inside": far <= edges[at], "beyond": beyond}
+
+
+def checkpoints(samples: int) -> list[int]:
+    """Numbers of samples at which the distance is taken: 25 evenly spaced ones, the last one `samples`."""
+    return sorted({max(1, round(samples * place / 25)) for place in range(1, 26)})

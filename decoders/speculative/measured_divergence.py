@@ -1,0 +1,57 @@
+"""How far a relaxed verifier strays from the target: measured at every place that it tested, while it runs.
+
+Knows laws, no rule by name. The distance is total variation, half the sum of |law - p|: 0 is lossless, 1 the
+most.
+"""
+
+from decoders.lane import Lane
+from decoders.speculative.interfaces import Question, Verifier, Walk
+from decoders.trace.costs import TOTAL_VARIATION
+from decoders.trace.number_format import number
+
+
+class Divergence:
+    """Of one run: tells the distance at each place, and the mean so far after each round."""
+
+    def __init__(self, verifier: Verifier):
+        self.law = None if verifier.exact_for else verifier.law
+        self.strayed = None if verifier.exact_for else verifier.strayed
+        self.places, self.sum = 0, 0.0
+
+    def tell(self, lane: Lane, question: Question, walk: Walk) -> None:
+        """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
+        exact.
+        """
+        if self.law is None and self.strayed is None:
+            return
+        tested = [n for n in (question.draft.root, *walk.path) if question.children(n)]
+        for node in tested:
+            strayed = self.distance(question, walk, node)
+            self.places, self.sum = self.places + 1, self.sum + strayed
+            lane.rank(node, TOTAL_VARIATION, strayed)
+        if not tested:
+            return
+        if lane.parameters["temperature"] == 0.0:
+            lane.note(
+                f"Lossy: {self.sum:.0f} of {self.places} tested places so far hold another token than the "
+                "target's likeliest."
+            )
+        else:
+            lane.note(
+                f"Lossy: at the {self.places} places tested so far, the law of the token is "
+                f"{number(self.sum / self.places)} of total variation away from the target's, on average"
+                f"{'; an estimate from the drafted tokens' if self.strayed else ''}."
+            )
+
+    def distance(self, question: Question, walk: Walk, node: int) -> float:
+        """Total variation between the law of the token after `node`, given the text so far, and p.
+
+        Where the draft was not drawn, the token is either the drafted one for certain or a draw from p.
+        """
+        p = question.p[node]
+        if node in question.draft.q and self.strayed:
+            return self.strayed(question, node)
+        if node in question.draft.q:
+            return float((self.law(question, node) - p).abs().sum()) / 2
+        kept = [n for n in question.children(node) if n in walk.path]
+        return 1.0 - float(p[question.tokens[kept[0]]]) if kept else 0.0

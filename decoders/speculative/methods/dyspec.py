@@ -1,0 +1,66 @@
+"""DySpec: a drafted tree that grows where the draft itself is sure."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
+from decoders.speculative.drafters.dynamic_trees import best_slots, slots_above
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.strategy import Parameter
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The tree of the best slots; greedy match at temperature 0, else recursive rejection."""
+    temperature, budget, threshold = (parameters[name] for name in ("temperature", "budget", "threshold"))
+    shape = slots_above(threshold, budget, temperature) if threshold else best_slots(budget, temperature)
+    return simplest(drafted(at_temperature(parameters), shape), temperature)
+
+
+@strategy(
+    name="dyspec",
+    title="DySpec",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
+        Parameter(
+            "threshold",
+            "float",
+            0.0,
+            "Above 0: all slots worth as much, level by level, budget at most; often 1 / budget.",
+            low=0.0,
+            high=1.0,
+        ),
+        replace(DRAFT_TEMPERATURE, default=0.6),
+        *GREEDY,
+    ),
+    papers=("dyspec",),
+    views=(*TIMED_TREE_VIEWS[:3], "heap", *TIMED_TREE_VIEWS[3:]),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def dyspec(lane: Lane) -> Iterator[None]:
+    """The drafted tree grows where the draft is sure of itself, node by node, within a budget.
+
+    1. Every open slot is worth the chance that the verifier comes to it, if the draft judges itself right:
+       the first slot 1; a slot below a token `value x q(token)`; the next slot beside it
+       `value x (1 - q(token))`.
+    2. The slot that is worth most gets the next token, drawn from what is left of q there, until budget
+       nodes are drafted.
+    3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
+       widths.
+
+    With a threshold the tree grows level by level instead: every slot that is worth as much gets a token, one
+    draft forward for each level instead of one for each node.
+
+    A sure draft gives a long chain, an unsure one a bush; as published it drafts at a temperature of 0.6,
+    whatever the target's is, and so is surer. A slot is chosen before its token is drawn, so the text keeps
+    exactly the target's distribution.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,131 @@
+"""Fuzzy acceptance: a drafted token passes where the two models nearly agree, whatever the token is.
+
+Holsman et al. (2025), Fuzzy Speculative Decoding. Here the divergence is that of the laws after temperature
+and truncation, and of those before the argmax at temperature 0; the paper's default leaves them out.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import (
+    FIXED,
+    RELAXED_VIEWS,
+    SAMPLED,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+
+def kl(p: torch.Tensor, q: torch.Tensor) -> float:
+    """Sum of p log(p / q) over [V], in nats; infinite where q has nothing and p something."""
+    return float((torch.xlogy(p, p) - torch.xlogy(p, q)).sum().clamp(min=0.0))
+
+
+def js(p: torch.Tensor, q: torch.Tensor) -> float:
+    """The Jensen-Shannon divergence: the mean of both laws' divergence from their middle, at most ln 2."""
+    middle = (p + q) / 2
+    return (kl(p, middle) + kl(q, middle)) / 2
+
+
+def js_reversed(p: torch.Tensor, q: torch.Tensor) -> float:
+    """The same with the arguments exchanged, as the authors' code has it: without an upper limit."""
+    middle = (p + q) / 2
+    return (kl(middle, p) + kl(middle, q)) / 2
+
+
+def tv(p: torch.Tensor, q: torch.Tensor) -> float:
+    """Total variation, half the sum of |p - q|."""
+    return float((p - q).abs().sum()) / 2
+
+
+DIVERGENCES = {"js": js, "js_reversed": js_reversed, "kl": kl, "kl_reversed": lambda p, q: kl(q, p), "tv": tv}
+
+
+def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verifier:
+    """The verifier that accepts while the divergence of p and q is at most `limit`; after the first place
+    where it is more the own token comes from p. It looks at no token, so it judges one guess a place.
+    """
+    far = DIVERGENCES[divergence]
+    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # where equal laws make the guess right
+
+    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        apart = far(question.soft[node], question.guessed(node))
+        accepted = apart <= limit
+        reason = (
+            f"Target and draft are {number(apart)} apart here ({divergence}), "
+            f"{'no more' if accepted else 'more'} than {number(limit)}: every token "
+            f"{'passes' if accepted else 'is refused'}."
+        )
+        return Test(child, accepted, float(question.soft[node][question.tokens[child]]), reason=reason)
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        p, q = question.p[node], question.draft.q[node]
+        return q if far(question.soft[node], question.guessed(node)) <= limit else p
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
+
+    return Verifier(
+        walk, exact if limit == 0.0 else frozenset(), name="fuzzy acceptance",
+        judges=frozenset({FIXED, SAMPLED}), law=law,
+        says=f"A drafted token passes where target and draft are no more than {number(limit)} ({divergence}) "
+        "apart.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model, and the relaxed rule."""
+    temperature = parameters["temperature"]
+    return (
+        draft_chain(parameters),
+        fuzzy_acceptance(parameters["limit"], parameters["divergence"], temperature),
+        temperature,
+    )
+
+
+@strategy(
+    name="fuzzy",
+    title="Fuzzy speculative decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("limit", "float", 0.1, "How far apart the two may be; 0 is lossless.", low=0.0, high=1e6),
+        Parameter("divergence", "choice", "js", "How it is measured.", choices=tuple(DIVERGENCES)),
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+        ),
+        *GREEDY,
+    ),
+    papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
+    views=RELAXED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def fuzzy(lane: Lane) -> Iterator[None]:
+    """Where draft and target nearly agree the draft writes, whatever the token; elsewhere the target does.
+
+    1. The draft guesses a chain and the target scores it, as in speculative decoding.
+    2. At each place the divergence of the two distributions is computed; a guess passes while it is at most
+       limit. No guess is looked at.
+    3. At the first place where it is larger, the target draws the token from its own distribution.
+
+    The limit trades the target's distribution for speed: 0 leaves nothing to the draft, infinity
+    everything. The lane says how far its tokens stray. js is the Jensen-Shannon divergence, js_reversed the
+    one of the authors' code.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,152 @@
+"""Judge decoding: a drafted token also passes if a small trained head finds it right, whatever the target
+would have said.
+
+Bachmann et al. (2025), Judge Decoding. The head is heads/judge.py; which one fits a target is the model's to
+know. After a token that neither test lets pass, drawn text goes on from the ordinary residual: our reading,
+the paper decodes greedily.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import residual
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import (
+    FIXED,
+    RELAXED_VIEWS,
+    SAMPLED,
+    WANTED_MORE,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.recursive_rejection import sentence
+from decoders.speculative.verifiers.relaxed_walk import go_down
+from decoders.strategy import Parameter
+from decoders.trace.acceptance import acceptance
+from decoders.trace.number_format import number
+
+SCORE = "judged right"
+MISSING = (
+    "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
+    "docs/heads.md says how to train one."
+)
+LIKELIEST, OTHER = "It is the target's likeliest token here.", "The target's likeliest token is another one."
+# A state [d] of the target after a token -> how likely the token is right.
+Judge = Callable[[torch.Tensor], float]
+
+
+def judged_acceptance(delta: float, temperature: float, judge: Judge | None = None) -> Verifier:
+    """The verifier that accepts what the ordinary test accepts or `judge` gives more than `delta`. Without a
+    judge, or with a delta of 1, it is the ordinary test: greedy match at temperature 0, token rejection else.
+    """
+    fill = frozenset({FIXED if temperature == 0.0 else SAMPLED})
+
+    def right(question: Question, child: int) -> float | None:
+        """What the judge says of a drafted token; None if it is not asked."""
+        state = question.states.get(child)
+        return None if state is None or judge is None else float(judge(state))
+
+    def ordinary(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token = question.tokens[child]
+        if temperature == 0.0:
+            accepted, p = bool(question.p[node][token] == 1.0), float(question.soft[node][token])
+            return Test(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
+        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
+        accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", *at))
+        return Test(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), 0))
+
+    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        test, score = ordinary(question, node, child, at), right(question, child)
+        if score is None:
+            return test
+        test.watched = (SCORE, score, delta)
+        if not test.accepted:
+            told = f"finds it right with {number(score)}, limit {number(delta)}"
+            test.accepted = score > delta
+            test.reason += (
+                f" The judge {told}: it {'passes all the same' if test.accepted else 'is refused'}."
+            )
+        return test
+
+    def left(question: Question, node: int) -> torch.Tensor:
+        rest = residual(question.p[node], question.draft.q[node])
+        return question.p[node] if rest is None else rest
+
+    def strayed(question: Question, node: int) -> float:
+        """Of the law, only what the judge says of the drafted token is known. The law exceeds p by q - p on
+        the tokens that the judge likes and the draft overrates, so that the distance is the mean, over what
+        the draft draws, of max(0, 1 - p/q) where the judge likes it.
+        """
+        (child,) = question.children(node)
+        score, token = right(question, child), question.tokens[child]
+        if score is None or score <= delta:
+            return 0.0
+        return max(0.0, 1.0 - float(question.p[node][token]) / float(question.draft.q[node][token]))
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, rule, left, WANTED_MORE, temperature == 0.0)
+
+    return Verifier(
+        walk, fill if delta == 1.0 else frozenset(), name="judge", judges=fill, strayed=strayed,
+        reads_states=judge is not None,
+        says=f"A drafted token passes the ordinary test, or if a trained head finds it right with more than "
+        f"{number(delta)}.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model, and the relaxed rule; what they promise does not depend on the judge."""
+    temperature = parameters["temperature"]
+    verifier = judged_acceptance(parameters["delta"], temperature, judge)
+    return draft_chain(parameters), verifier, temperature
+
+
+@strategy(
+    name="judge",
+    title="Judge decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "delta", "float", 0.5, "What the judge must say at least; 1 is lossless.", low=0.0, high=1.0
+        ),
+        Parameter(
+            "num_assistant_tokens", "int", 8, "Tokens that the draft guesses in a round.", low=1, high=64
+        ),
+        *GREEDY,
+    ),
+    papers=("judge-decoding",),
+    views=RELAXED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def judge(lane: Lane) -> Iterator[None]:
+    """A guess passes if the target might have made it, or if a small trained head finds it right.
+
+    1. The draft guesses a chain, and the target reads it in one forward, as in speculative decoding. That
+       forward leaves the target's state after each guess.
+    2. A guess passes if the ordinary test lets it pass, or if the head reads in its state that it is right
+       with more than delta. Everything behind the first guess that fails both is thrown away.
+    3. There the target writes a token of its own: its likeliest, or one drawn from what it wanted more than
+       the draft. After a chain that passed whole it writes one more.
+
+    The head, one linear layer, was trained on answers to the checkable tasks: right ones, and those of the
+    draft up to the token with which they went wrong. On stories nothing is right or wrong, and it was never
+    taught them. delta 1 is lossless, 0 keeps all that is drafted but its ends of text; between them the lane
+    says how far its tokens stray.
+    """
+    head = getattr(lane.models["target"], "judge", None)
+    if head is None:
+        lane.note(MISSING.format(lane.models["target"].name))
+    drafter, verifier, _ = parts(lane.parameters, head.scores if head is not None else None)
+    yield from rounds(lane, drafter, verifier)

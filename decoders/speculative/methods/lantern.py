@@ -1,0 +1,190 @@
+"""LANTERN: the target's probability of a token's neighbours counts as support for the token itself.
+
+Jang et al. (2024), LANTERN, section 4. Made for image tokens, whose codebook has many that look alike; here
+neighbours are tokens whose rows of the target's output embedding are near each other, which on text are
+often not interchangeable. The residual after a refusal is our reading of the paper, not its code's.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import (
+    FIXED,
+    RELAXED_VIEWS,
+    SAMPLED,
+    WANTED_MORE,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.relaxed_walk import go_down
+from decoders.strategy import Parameter
+from decoders.trace.acceptance import acceptance
+from decoders.trace.number_format import number
+
+MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
+NOTHING = 1e-12  # mass that is rounding
+
+
+class Neighbours:
+    """For tokens [n] their `count` nearest others [n, count] by Euclidean distance of `rows` [V, d], nearest
+    first. What was looked up is kept.
+    """
+
+    def __init__(self, rows: torch.Tensor, count: int):
+        self.rows, self.count = rows.detach().float(), min(count, rows.shape[0] - 1)
+        self.known = torch.zeros(rows.shape[0], dtype=torch.bool, device=rows.device)
+        self.near = torch.zeros(rows.shape[0], self.count, dtype=torch.long, device=rows.device)
+
+    def __call__(self, tokens: torch.Tensor) -> torch.Tensor:
+        new = tokens[~self.known[tokens]]
+        if len(new):
+            far = torch.cdist(self.rows[new], self.rows)  # [new, V]
+            far[torch.arange(len(new), device=far.device), new] = torch.inf  # itself is no neighbour
+            self.near[new] = far.topk(self.count, largest=False).indices
+            self.known[new] = True
+        return self.near[tokens]
+
+
+Near = Callable[[torch.Tensor], torch.Tensor]
+
+
+def support(p: torch.Tensor, near: torch.Tensor, delta: float) -> torch.Tensor:
+    """For neighbours [n, k], nearest first, which of them count [n, k]: the longest beginning of each row
+    whose mass under p [V] is at most `delta`.
+    """
+    return p[near].cumsum(1) <= delta
+
+
+def neighbour_support(delta: float, near: Near | None, temperature: float) -> Verifier:
+    """The verifier that moves at most `delta` of p's mass from neighbours to the drafted token: p~. It passes
+    with min(1, p~ / q), at temperature 0 if p~ makes it the likeliest. `near` may be None for reading only.
+    """
+    greedy = temperature == 0.0
+    fill = frozenset({FIXED if greedy else SAMPLED})
+
+    def supported(question: Question, node: int, token: int) -> tuple[torch.Tensor, float]:
+        """The neighbours that count [m], and p~ of the token."""
+        p = question.soft[node]
+        ids = near(torch.tensor([token], device=p.device))  # [1, k]
+        counted = ids[support(p, ids, delta)]
+        return counted, float(p[token] + p[counted].sum())
+
+    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token = question.tokens[child]
+        counted, lifted = supported(question, node, token)
+        p = question.soft[node]
+        said = f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
+        if greedy:
+            raised = p.clone()
+            raised[token] = lifted
+            accepted = int(raised.argmax()) == token
+            side = "the most of all" if accepted else f"less than another's {number(float(p.max()))}"
+            return Test(child, accepted, lifted, reason=f"{said}, {side}.")
+        q = float(question.draft.q[node][token])
+        chance = acceptance(lifted, q)
+        accepted, u = question.chooser.bernoulli(chance, ("accept", *at))
+        alone = accepted and u is not None and u * q >= float(p[token])
+        why = ", and without the neighbours it would not be." if alone else "."
+        said = f"{said}, against the draft's {number(q)}: it passes with {number(chance)}."
+        verdict = "accepted" if accepted else "rejected"
+        return Test(child, bool(accepted), lifted, q, u, f"{said} It was {verdict}{why}")
+
+    def left(question: Question, node: int) -> torch.Tensor:
+        """max(p~ - q, 0): the mass of the neighbours that counted is the refused token's now."""
+        counted, _ = supported(question, node, question.tokens[question.children(node)[0]])
+        rest = (question.p[node] - question.draft.q[node]).clamp(min=0.0)
+        rest[counted] = 0.0
+        return rest if float(rest.sum()) > NOTHING else question.p[node]
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        """The sum of q's accepted part and, for every refused token, its own residual; of more than MOST
+        tokens that the draft overrates the others count as refused without neighbours.
+        """
+        p, q = question.p[node], question.draft.q[node]
+        wanted, over = (p - q).clamp(min=0.0), (q - p).clamp(min=0.0)
+        tokens = over.topk(min(MOST, len(over))).indices
+        tokens = tokens[over[tokens] > 0.0]
+        ids = near(tokens)  # [n, k]
+        inside = support(p, ids, delta)
+        lifted = p[tokens] + (p[ids] * inside).sum(1)
+        refused = over.clone()  # of each token the chance to be drafted and refused
+        refused[tokens] = (q[tokens] - lifted).clamp(min=0.0)
+        taken = wanted[ids] * inside  # [n, k]: what the residual after each token lacks
+        mass = wanted.sum() - taken.sum(1)
+        share = torch.where(mass > NOTHING, refused[tokens] / mass, 0.0)  # [n]
+        nowhere = refused[tokens][mass <= NOTHING].sum()
+        others = refused.sum() - refused[tokens].sum()
+        whole = share.sum() + (others / wanted.sum() if float(others) > NOTHING else 0.0)
+        found = q - refused + wanted * whole + nowhere * p
+        return found.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, rule, left, WANTED_MORE, greedy)
+
+    return Verifier(
+        walk, fill if delta == 0.0 else frozenset(), name="neighbours' support", judges=fill, law=law,
+        says=f"A drafted token counts with its nearest neighbours' probability, up to {number(delta)} of it.",
+    )  # fmt: skip
+
+
+def neighbours_of(lane: Lane, count: int) -> Near:
+    """The neighbours in the output embedding of the lane's target."""
+    return Neighbours(lane.models["target"].embedding, count)
+
+
+def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model, and the relaxed rule; `near` may be missing where it is only read."""
+    temperature = parameters["temperature"]
+    return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
+
+
+@strategy(
+    name="lantern",
+    title="LANTERN",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "delta",
+            "float",
+            0.1,
+            "Mass that a token may take over from its neighbours; 0 is lossless.",
+            low=0.0,
+            high=1.0,
+        ),
+        Parameter("neighbours", "int", 50, "Nearest tokens that are looked at.", low=1, high=1000),
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+        ),
+        *GREEDY,
+    ),
+    papers=("lantern",),
+    views=RELAXED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def lantern(lane: Lane) -> Iterator[None]:
+    """A guess is backed by its neighbours: what the target gives to similar tokens counts for it.
+
+    1. The draft guesses a chain and the target scores it, as in speculative decoding.
+    2. The neighbours of a guess x, nearest first in the target's output embedding, lend it their
+       probability, at most delta together: `p~(x) = p(x) + mass`.
+    3. It passes with `min(1, p~(x) / q(x))`; at temperature 0 if p~ makes it the likeliest token.
+    4. If it fails, the token is drawn from `norm(max(p~ - q, 0))`.
+
+    It was made for images, whose tokens have many look-alikes. On text a neighbour is often another word
+    altogether: the lane says how far its tokens stray. With delta 0 it is speculative decoding.
+    """
+    drafter, verifier, _ = parts(lane.parameters, neighbours_of(lane, lane.parameters["neighbours"]))
+    yield from rounds(lane, drafter, verifier)

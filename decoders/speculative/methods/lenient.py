@@ -1,0 +1,127 @@
+"""Lenience: token rejection that takes the draft's probability a little smaller than it is.
+
+Leviathan et al. (2023), appendix A.5. With lenience l a drafted token passes with min(1, p / (l q)), so no
+token becomes more than 1/l times as likely as the target has it. l = 1 is token rejection.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.logits.distributions import residual
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import (
+    FIXED,
+    RELAXED_VIEWS,
+    SAMPLED,
+    WANTED_MORE,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
+from decoders.strategy import Parameter
+from decoders.trace.acceptance import acceptance
+from decoders.trace.number_format import number
+
+
+def lenient_rejection(lenience: float, temperature: float) -> Verifier:
+    """The verifier for one `lenience` in (0, 1]; at temperature 0 x passes if p(x) >= lenience * max p."""
+    greedy = temperature == 0.0
+    fill = frozenset({FIXED if greedy else SAMPLED})
+
+    def drawn(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token = question.tokens[child]
+        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
+        accepted, u = question.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
+        said = (
+            f"The target gave {number(p)}, the draft {number(q)}, which counts as {number(lenience * q)}: it "
+            f"passes with {number(acceptance(p, lenience * q))}"
+        )
+        alone = accepted and u is not None and u * q >= p
+        why = (
+            ". It was accepted, and without lenience it would not be."
+            if alone
+            else (". It was accepted." if accepted else ". It was rejected.")
+        )
+        return Test(child, bool(accepted), p, lenience * q, u, said + why)
+
+    def likely_enough(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        p, best = float(question.soft[node][question.tokens[child]]), float(question.soft[node].max())
+        accepted = p >= lenience * best
+        reason = (
+            f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "
+            f"{'enough' if accepted else 'wanted'}."
+        )
+        return Test(child, accepted, p, reason=reason)
+
+    def left(question: Question, node: int) -> torch.Tensor:
+        rest = residual(question.p[node], lenience * question.draft.q[node])
+        return question.p[node] if rest is None else rest
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        passes = torch.minimum(question.draft.q[node], question.p[node] / lenience)
+        return relaxed_law(passes, left(question, node))
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
+
+    return Verifier(
+        walk, fill if lenience == 1.0 else frozenset(), name="lenient rejection", judges=fill, law=law,
+        says=f"A drafted token passes with probability p/q divided by {number(lenience)}, at most 1."
+        if not greedy else
+        f"A drafted token passes if the target gives it {number(lenience)} of its best token's probability.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model, and the relaxed rule."""
+    temperature = parameters["temperature"]
+    return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature), temperature
+
+
+@strategy(
+    name="lenient",
+    title="Lenient speculative decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "lenience",
+            "float",
+            0.5,
+            "What the draft's probability is multiplied by; 1 is lossless.",
+            low=0.01,
+            high=1.0,
+        ),
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+        ),
+        *GREEDY,
+    ),
+    views=RELAXED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def lenient(lane: Lane) -> Iterator[None]:
+    """The draft's probability counts for less than it is, so that more of the draft passes.
+
+    1. The draft guesses a chain and the target scores it, as in speculative decoding.
+    2. A guess x passes if the draw u is below `p / (lenience q)`; no token becomes more than 1/lenience
+       times as likely as the target has it.
+    3. At the first guess that fails, the target draws from `norm(max(p - lenience q, 0))`.
+
+    At temperature 0 a guess passes if the target gives it at least lenience times the probability of its
+    best token. With lenience 1 nothing is lost; below it the lane says how far its tokens stray from the
+    target's distribution.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

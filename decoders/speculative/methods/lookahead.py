@@ -1,0 +1,188 @@
+"""Lookahead decoding: a window of guesses, corrected in every forward, leaves n-grams that are drafts later.
+
+Fu et al. (2024), Break the Sequential Dependency of LLM Inference Using Lookahead Decoding. The window is a
+comb: its first row is a chain behind the newest token, and below each token of that chain hangs what the
+model made of it in later forwards. It is scored beside the draft, in the same forward.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.strategy import Parameter
+
+NGram = tuple[int, ...]
+
+
+@dataclass
+class Pool:
+    """The n-grams found so far: token -> what may follow it, oldest first, `most` entries a token."""
+
+    most: int
+    entries: dict[int, list[NGram]] = field(default_factory=dict)
+
+    def add(self, token: int, rest: NGram) -> None:
+        """Writes an n-gram in; a known one becomes the newest, and the oldest beyond `most` goes."""
+        known = self.entries.setdefault(token, [])
+        if rest in known:
+            known.remove(rest)
+        known.append(rest)
+        del known[: max(0, len(known) - self.most)]
+
+    def read(self, text: list[int], n: int, new: int) -> None:
+        """Writes in the n-grams of `text` that end in one of its last `new` tokens."""
+        for end in range(max(n, len(text) - new + 1), len(text) + 1):
+            self.add(text[end - n], tuple(text[end - n + 1 : end]))
+
+
+@dataclass
+class Window:
+    """`rows[l][i]` is a guess for the place l + i behind the newest token, made after `rows[l - 1][i]`.
+
+    `rows[0][0]` stands for the newest token itself. There are up to n - 1 rows; once there are, all of them
+    have `width` columns.
+    """
+
+    n: int
+    width: int
+    pool: Pool
+    from_prompt: bool
+    rows: list[list[int]] = field(default_factory=list)
+    comb: list[list[int]] = field(default_factory=list)  # the nodes of `rows` in this round
+    passes: int = 0
+
+    def propose(self, lane: Lane) -> Draft:
+        """The n-grams of the pool that begin with the newest token, as a tree; the window beside it."""
+        text = lane.tree.text(lane.tip)
+        if not self.passes:
+            self.rows = [[text[-1], *(any_of(text, lane, i) for i in range(self.width + self.n - 3))]]
+            if self.from_prompt:
+                self.pool.read(text, self.n, len(text))
+        self.rows[0][:1] = text[-1:]
+        draft = Draft(lane.tip)
+        for rest in self.pool.entries.get(text[-1], []):
+            hang(lane, draft, rest[: lane.left - 1], "pool")
+        draft.beside = self.hang_beside(lane)
+        return draft
+
+    def hang_beside(self, lane: Lane) -> list[int]:
+        """Hangs the comb below the newest token, as far as there is text left to write; its new nodes."""
+        columns = max(0, lane.left - len(self.rows) + 1)
+        self.rows = [row[:columns] for row in self.rows]
+        trunk = [lane.tip][:columns]
+        for token in self.rows[0][1:]:
+            trunk.append(lane.tree.add(trunk[-1], token))
+        self.comb = [trunk]
+        for row in self.rows[1:]:
+            self.comb.append([lane.tree.add(above, t) for above, t in zip(self.comb[-1], row, strict=True)])
+        return [node for level in self.comb for node in level if node != lane.tip]
+
+    def observe(self, lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        """Reads the next row off the forward, harvests n-grams, and moves the window on by one token."""
+        self.passes += 1
+        text = lane.tree.text(lane.tip)
+        said = text[lane.tree.depths[draft.root] + 1 :]
+        for position, token in enumerate(said, len(text) - len(said)):
+            lane.cell(position, self.passes, token, "settled")
+        if self.from_prompt:
+            self.pool.read(text, self.n, len(said))
+        at = {node: row for row, node in enumerate(seen.nodes)}
+        warm = len(self.rows) == self.n - 1
+        top = self.comb[-1] if warm else self.comb[-1][1:]
+        if not top:
+            return
+        fresh = seen.logits[[at[node] for node in top]].argmax(-1).tolist()
+        fresh = [any_of(text, lane, i) if token in lane.eos else token for i, token in enumerate(fresh)]
+        self.tell(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
+        if warm:
+            self.harvest(lane, fresh)
+            self.rows = [*self.rows[1:], fresh]
+        else:
+            self.rows = [*(row[1:] for row in self.rows), fresh]
+
+    def harvest(self, lane: Lane, fresh: list[int]) -> None:
+        """Each column, from its top to the newest guess, is an n-gram."""
+        grams = list(zip(*self.rows, fresh, strict=True))
+        for token, *rest in grams:
+            self.pool.add(token, tuple(rest))
+        held = sum(map(len, self.pool.entries.values()))
+        lane.note(f"The window left {len(grams)} runs of {self.n} tokens; the pool holds {held}.")
+
+    def tell(self, lane: Lane, end: int, first: int, fresh: list[int]) -> None:
+        """The new guesses, from position `first` on, as far as they lie behind the text of `end` tokens."""
+        for position, token in enumerate(fresh, first):
+            if position >= end:
+                lane.cell(position, self.passes, token, "guess")
+
+
+def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
+    """Hangs a chain below the root of the draft; where the tree has its beginning already, only the rest."""
+    node = draft.root
+    for token in tokens:
+        below = {lane.tree.tokens[child]: child for child in draft.children.get(node, [])}
+        node = below.get(token) or draft.propose(lane, node, token, None, source=source, fill=FIXED)
+        if token in lane.eos:
+            break
+
+
+def any_of(text: list[int], lane: Lane, place: int) -> int:
+    """Some token of the prompt, for want of a better guess; no end-of-text token if it has others."""
+    prompt = text[: lane.tree.trunk]
+    prompt = [token for token in prompt if token not in lane.eos] or prompt
+    return prompt[lane.chooser.categorical(torch.ones(len(prompt)), ("guess", lane.written, place)).value]
+
+
+def windowed(n: int, width: int, most: int, from_prompt: bool) -> Drafter:
+    """A drafter that draws its n-grams from a window of its own."""
+    window = Window(n, width, Pool(most), from_prompt)
+    says = "Runs of tokens that a window of guesses left in earlier forwards, if they begin with this token."
+    return Drafter(
+        window.propose, FIXED, source="pool", observe=window.observe, name="n-gram pool", says=says
+    )
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A new window with an empty pool; greedy match at temperature 0, else node sampling."""
+    sizes = (parameters["ngram_size"], parameters["window_size"], parameters["pool_size"])
+    return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
+
+
+@strategy(
+    name="lookahead",
+    title="Lookahead",
+    family="speculative",
+    parameters=(
+        Parameter("ngram_size", "int", 4, "Tokens of a run in the pool, the first included.", low=2, high=16),
+        Parameter("window_size", "int", 5, "Places that are guessed ahead at a time.", low=1, high=64),
+        Parameter("pool_size", "int", 5, "Runs kept for each token; 0 keeps none.", low=0, high=64),
+        Parameter("prompt_ngrams", "bool", False, "Take runs from prompt and text into the pool as well."),
+        *GREEDY,
+    ),
+    papers=("break-the-sequential-dependency-of-llm-inference",),
+    views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def lookahead(lane: Lane) -> Iterator[None]:
+    """The model drafts for itself: a window of guesses about later places leaves runs of tokens to check.
+
+    1. A window of guesses stands behind the newest token. Each forward gives the model's likeliest token
+       after every guess; these are its next row.
+    2. Each column of the window, from its top to the newest row, is a run of ngram_size tokens. It goes into
+       a pool, kept by its first token.
+    3. In the same forward the target checks the runs of the pool that begin with the newest token, and
+       follows them as far as they hold.
+    4. The window moves on by one place.
+
+    It needs no second model, but evaluates `(ngram_size - 1) (window_size + runs)` tokens in a forward: worth
+    it where a forward of many tokens takes no longer than one of few.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,54 @@
+"""OPT-Tree: the drafted tree with the largest expected number of accepted tokens."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
+from decoders.speculative.drafters.dynamic_trees import best_paths
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.strategy import Parameter
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """The tree of the best paths; greedy match at temperature 0, else node sampling."""
+    shape = best_paths(parameters["budget"], parameters["max_depth"], parameters["delta"])
+    return simplest(drafted(at_temperature(parameters), shape), parameters["temperature"])
+
+
+@strategy(
+    name="opt_tree",
+    title="OPT-Tree",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("budget", "int", 8, "Nodes that the target checks in a round.", low=1, high=64),
+        Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=32),
+        Parameter(
+            "delta", "float", 0.3, "A further level is drafted while the last one raised the expected number "
+            "of accepted tokens by more than this.", low=0.0, high=1.0,
+        ),
+        DRAFT_TEMPERATURE,
+        *GREEDY,
+    ),
+    papers=("opt-tree",),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)  # fmt: skip
+def opt_tree(lane: Lane) -> Iterator[None]:
+    """The drafted tree is the one from which, as the draft sees it, most tokens will be accepted.
+
+    1. A node is worth the product of the draft's probabilities on its path. If the draft is right, the
+       expected number of accepted tokens is the sum of these values over the tree.
+    2. Level by level the budget best candidates are written down, as long as the sum of the budget largest
+       values grows by more than delta.
+    3. The budget nodes of the largest value are the tree; a child is never worth more than its parent.
+    4. The target checks it in one forward: it draws its own token at each place and follows the tree while
+       that token is there.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

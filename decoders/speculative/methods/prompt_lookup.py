@@ -1,0 +1,100 @@
+"""Prompt lookup: the draft is what followed the same words earlier in the text. Needs no second model.
+
+The search is that of transformers' PromptLookupCandidateGenerator: longest n-gram first, its first
+occurrence, cut at the end of the text and before an end-of-text token.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.strategy import Parameter
+
+
+def look_up(text: list[int], largest: int) -> tuple[int, int]:
+    """(start, n): where the continuation of the longest earlier match starts and how many tokens matched.
+
+    The match is the first place at which the last n <= `largest` tokens of `text` also stand, followed by
+    something. Without one start is the end of the text and n is 0.
+    """
+    for n in range(min(largest, len(text) - 1), 0, -1):
+        tail = text[-n:]
+        for at in range(len(text) - n):
+            if text[at] == tail[0] and text[at : at + n] == tail:
+                return at + n, n
+    return len(text), 0
+
+
+def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
+    """A chain of up to `count` tokens that stand in the text from `start` on, cut before end-of-text tokens.
+
+    The lane is told what was copied from where, and that the last n tokens stand before `start` too.
+    """
+    draft, path, node = Draft(lane.tip), lane.tree.path(lane.tip), lane.tip
+    for there in path[start : start + min(count, lane.left - 1)]:
+        token = lane.tree.tokens[there]
+        if token in lane.eos:
+            break
+        node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
+    if draft.nodes:
+        for here, there in zip(path[len(path) - n :], path[start - n : start], strict=True):
+            lane.depend(there, here, 1.0, "match")
+        for node, there in zip(draft.nodes, path[start:], strict=False):
+            lane.depend(there, node, 1.0, "copy")
+    return draft
+
+
+def lookup(count: int, largest: int) -> Drafter:
+    """A drafter that copies up to `count` tokens from behind an earlier match of up to `largest` tokens."""
+
+    def propose(lane: Lane) -> Draft:
+        start, n = look_up(lane.tree.text(lane.tip), largest)
+        draft = copied(lane, start, n, count)
+        if draft.nodes:
+            words = "The last token" if n == 1 else f"The last {n} tokens"
+            lane.note(
+                f"{words} occurred before; what followed there, from position {start} on, is the draft."
+            )
+        return draft
+
+    says = "Copies what followed the last few tokens at an earlier place of the text; no model, no chance."
+    return Drafter(propose, FIXED, source="prompt", name="copy from the text", says=says)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Copied drafts; greedy match at temperature 0, else node sampling."""
+    drafter = lookup(parameters["prompt_lookup_num_tokens"], parameters["max_matching_ngram_size"])
+    return simplest(drafter, parameters["temperature"])
+
+
+@strategy(
+    name="prompt_lookup",
+    title="Prompt lookup",
+    family="speculative",
+    parameters=(
+        Parameter("prompt_lookup_num_tokens", "int", 10, "Tokens copied in a round at most.", low=1, high=64),
+        Parameter(
+            "max_matching_ngram_size", "int", 3, "Longest run of tokens that is looked for.", low=1, high=16
+        ),
+        *GREEDY,
+    ),
+    views=VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def prompt_lookup(lane: Lane) -> Iterator[None]:
+    """Guesses that the text repeats itself: what followed the same words before is checked in one forward.
+
+    1. The last n tokens are looked for earlier in the text, first n = max_matching_ngram_size, then less.
+    2. What followed them there, up to prompt_lookup_num_tokens tokens, is the draft; without a match one
+       plain token is decoded.
+    3. The target checks the draft in one forward, as in speculative decoding.
+
+    It costs no second model and gains most where the text copies: summaries, code, edits.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,115 @@
+"""RAPID: the same model drafts from a short, looked-up view of the context, and tests with all of it.
+
+Chen et al. (2025), Long-Context Inference with Retrieval-Augmented Speculative Decoding. Chunks are looked up
+by common words (BM25); the paper takes a model of sentences for that, and may let a larger model draft.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.prompt_variant import OtherPrompt
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_length import chain, confident
+from decoders.speculative.drafters.draft_model import scores
+from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
+from decoders.speculative.interfaces import VIEWS, Drafter, Source, Verifier, badge, described, drafted
+from decoders.speculative.verifiers.adjusted_target import adjusted_target
+from decoders.strategy import Parameter
+
+SENTENCE_ENDS = (b".", b"!", b"?", b"\n")
+SHORT = Source(
+    scores, "a short view", "The target itself guesses, from the chunks of the prompt that fit its end."
+)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the short view, and the adjusted target; the target as it is at eta = 0."""
+    temperature = parameters["temperature"]
+    length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
+    drafter = drafted(SHORT, chain(length, temperature))
+    if parameters["eta"] == 0.0:  # nothing is moved
+        return simplest(drafter, temperature)
+    return drafter, adjusted_target(parameters["eta"], parameters["alpha"], temperature), temperature
+
+
+def retrieved(lane: Lane) -> tuple[list[int], list[int], int]:
+    """What the draft reads in place of the prompt; which chunks of how many are in it, counted from 1."""
+    prompt, target = lane.trace.prompt, lane.models["target"]
+    special = getattr(target.bytes_of, "special", ())
+    head = 1 if prompt[0] in special else 0  # what every text begins with
+    start = max(head, len(prompt) - lane.parameters["query_tokens"])
+    context, asked = prompt[head:start], prompt[start:]
+    ends = frozenset(t for t in set(context) if target.bytes_of(t).rstrip(b' "').endswith(SENTENCE_ENDS))
+    chunks = chunked(context, lane.parameters["chunk_size"], ends)
+    chosen = best(bm25(asked, [context[a:b] for a, b in chunks]), lane.parameters["chunks"])
+    short = [t for i in chosen for t in context[slice(*chunks[i])]]
+    given = lane.tree.tokens[len(prompt) : lane.tree.trunk]
+    return [*prompt[:head], *short, *asked, *given], [i + 1 for i in chosen], len(chunks)
+
+
+def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
+    """What the draft reads."""
+    if not chunks:
+        return "The prompt is no longer than its end: the draft reads all of it."
+    named = ", ".join(map(str, chosen)) or "none"
+    return (
+        f"The draft reads {reads:,} of the prompt's {whole:,} tokens: its end, and of {chunks} chunks before "
+        f"it those that share most with that end: {named}."
+    )
+
+
+@strategy(
+    name="rapid",
+    title="RAPID",
+    family="speculative",
+    parameters=(
+        Parameter("chunk_size", "int", 32, "Tokens of a chunk of the prompt at most.", low=1, high=512),
+        Parameter("chunks", "int", 4, "Chunks that the draft reads at most.", low=0, high=64),
+        Parameter(
+            "query_tokens", "int", 16, "Tokens at the prompt's end that chunks are looked up for.", 1, 256
+        ),
+        Parameter("num_assistant_tokens", "int", 5, "Guesses of a round at most.", low=1, high=32),
+        Parameter(
+            "assistant_confidence_threshold", "float", 0.1,
+            "Drafting stops after a token with less than this; the token is still tested.", low=0.0, high=1.0,
+        ),
+        Parameter(
+            "eta", "float", 0.0, "How far the target is moved towards the draft; 0 is lossless.", 0.0, 100.0
+        ),
+        Parameter(
+            "alpha", "float", 0.1, "A token with less than this share of the draft's best stays as it is.",
+            low=0.0, high=1.0,
+        ),
+        *GREEDY,
+    ),
+    papers=("long-context-inference-with-retrieval-augmented-speculative",),
+    views=VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)  # fmt: skip
+def rapid(lane: Lane) -> Iterator[None]:
+    """The same model drafts from a few chunks of a long prompt, and checks with the whole of it.
+
+    1. The prompt is cut into chunks. Those that share the most rare words with its last query_tokens are put
+       in front of these, in their own order: the short view.
+    2. The model reads the short view and drafts from it, with `q`.
+    3. With the whole prompt it gives `p`. That is moved towards the draft:
+       `p' = softmax(log p - eta (p - q))`, where `q >= alpha max q`.
+    4. A token passes with `min(1, p'/q)`. After a rejection one is drawn from
+       `norm(max(0, p - q, p - p'))`, after none from `p`.
+
+    Chunks are compared by their words (BM25), where the paper has a model of sentences and a least likeness.
+    Only the target itself drafts; the paper lets a larger model draft for a smaller target as well.
+
+    With eta = 0 the text keeps the target's law. Above, the draft is believed where it is surer, and the lane
+    says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves is
+    attention to the rest of a long prompt, so on short prompts nothing is gained.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    short, chosen, chunks = retrieved(lane)
+    lane.scorers["draft"] = OtherPrompt(lane, short, counts_as="draft")
+    lane.note(sentence(len(short), lane.tree.trunk, chosen, chunks))
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,107 @@
+"""RASD: the tree of a draft model and the tree of a store of texts are joined and checked together.
+
+Quan et al. (2025), RASD: Retrieval-Augmented Speculative Decoding. The draft model's tree is EAGLE-2's, which
+draws nothing, so that node sampling is exact. How many first tokens count as plausible is not in what we read
+of the paper; ten is our choice.
+"""
+
+from collections.abc import Callable, Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.datastore import Prefix
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
+from decoders.speculative.interfaces import (
+    FIXED,
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
+from decoders.speculative.methods.rest import STORE, Retrieved, hang, retriever, sentence
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+
+def joined(model: Drafter, look: Callable[[Lane], Retrieved], plausible: int) -> Drafter:
+    """A drafter that adds what `look` finds to the tree of `model`, if its first token is one of the
+    `plausible` likeliest of the draft model.
+    """
+
+    def propose(lane: Lane) -> Draft:
+        draft = model.propose(lane)
+        n, prefixes, whole = look(lane)
+        if not prefixes:
+            return draft
+        agreed = hang(lane, draft, weed(lane, draft, prefixes, whole, plausible), whole)
+        lane.note(f"{sentence(n, whole)} {agreed} of {len(prefixes)} nodes were in the draft model's tree.")
+        return draft
+
+    says = f"{model.says} Continuations from a store of texts are joined to it where they begin alike."
+    return Drafter(propose, FIXED, source="draft", name="tree from a draft model and a store", says=says)
+
+
+def weed(
+    lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int, plausible: int
+) -> dict[Prefix, int]:
+    """The prefixes without those whose first token the draft model holds for unlikely: these tokens are
+    written down and taken out again, with the reason.
+    """
+    chances = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
+    best = set(chances.topk(min(plausible, len(chances))).indices.tolist())
+    unlikely = {prefix: count for prefix, count in prefixes.items() if prefix[0] not in best}
+    for prefix, count in unlikely.items():
+        if len(prefix) == 1:
+            node = draft.propose(lane, draft.root, prefix[0], None, source="store", fill=FIXED)
+            q = number(float(chances[prefix[0]]))
+            why = f"Found {count} of {whole} times, but it is not among the draft model's {plausible}"
+            draft.prune(lane, [node], f"{why} likeliest tokens: q {q}.")
+    return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Both trees; greedy match at temperature 0, else node sampling."""
+    shape = expand_and_rerank(parameters["width"], parameters["depth"], parameters["draft_budget"])
+    drafter = joined(drafted(DRAFT_MODEL, shape), retriever(parameters), parameters["plausible"])
+    return simplest(drafter, parameters["temperature"])
+
+
+@strategy(
+    name="rasd",
+    title="RASD",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("depth", "int", 3, "Levels of the draft model's tree at most.", low=1, high=16),
+        Parameter("width", "int", 2, "Nodes that are expanded on a level, and their children.", 1, 16),
+        Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
+        Parameter("plausible", "int", 10, "A continuation must begin with one of so many tokens.", 1, 1000),
+        *STORE,
+        *GREEDY,
+    ),
+    papers=("rasd",),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def rasd(lane: Lane) -> Iterator[None]:
+    """Two sources, one tree: a draft model guesses, a store of texts remembers, and the target checks both.
+
+    1. The draft model writes down its tree of the best paths.
+    2. The newest tokens are looked up in the store; the most frequent continuations are a second tree.
+    3. Continuations whose first token the draft model holds for unlikely are dropped.
+    4. The others are joined to the draft model's tree: as far as they agree they share its nodes.
+    5. The target checks the whole in one forward.
+
+    A draft model fails where it was not trained for the text, a store where the text is new; either may help
+    out the other.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

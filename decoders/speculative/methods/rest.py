@@ -1,0 +1,125 @@
+"""REST: the draft is what mostly followed the same tokens in other texts, as a tree.
+
+He et al. (2024), REST: Retrieval-Based Speculative Decoding. Its own acceptance of drawn tokens bends the
+target's law; here the target draws one token a node, which does not.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.datastore import (
+    Prefix,
+    encoded,
+    frequent,
+    joined,
+    names,
+    retrieve,
+    sorted_store,
+)
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.strategy import Parameter
+
+TEXT = "the text so far"  # the store that is the lane's own text
+SHORTEST = 2  # tokens that must stand before a continuation
+STORE = (
+    Parameter("store", "choice", "stories", "Where continuations come from.", choices=(*names(), TEXT)),
+    Parameter(
+        "max_matching_ngram_size", "int", 8, "Longest run of tokens that is looked for.", low=2, high=16
+    ),
+    Parameter("continuation", "int", 8, "Tokens of a continuation at most.", low=1, high=32),
+    Parameter("budget", "int", 24, "Nodes taken from the store at most.", low=0, high=128),
+)
+Retrieved = tuple[int, dict[Prefix, int], int]  # (n, prefixes and their counts, all continuations)
+
+
+def retriever(parameters: dict) -> Callable[[Lane], Retrieved]:
+    """A function that looks the end of a lane's text up in the chosen store."""
+    name, longest = parameters["store"], parameters["max_matching_ngram_size"]
+    count, budget = parameters["continuation"], parameters["budget"]
+
+    def look(lane: Lane) -> Retrieved:
+        text = lane.tree.text(lane.tip)
+        store = sorted_store(joined([text]) if name == TEXT else encoded(name, lane.models["target"]))
+        n, found = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
+        found = [cut for run in found if (cut := before_end(run, lane))]
+        return n, frequent(found, budget), len(found)
+
+    return look
+
+
+def before_end(run: Prefix, lane: Lane) -> Prefix:
+    """A continuation up to its first end-of-text token."""
+    ends = [i for i, token in enumerate(run) if token in lane.eos]
+    return run[: ends[0]] if ends else run
+
+
+def hang(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> int:
+    """Hangs a tree of prefixes into the draft; where they agree with what is there, only the rest. Returns
+    how many of them were there already. The chance of a token is its share among the continuations.
+    """
+    node_of, agreed = {(): draft.root}, 0
+    for prefix, count in prefixes.items():
+        parent, token = node_of[prefix[:-1]], prefix[-1]
+        below = {lane.tree.tokens[child]: child for child in draft.children.get(parent, [])}
+        if token in below:
+            node_of[prefix], agreed = below[token], agreed + 1
+            continue
+        share = math.log(count / prefixes.get(prefix[:-1], whole))
+        node_of[prefix] = draft.propose(lane, parent, token, share, source="store", fill=FIXED)
+    return agreed
+
+
+def sentence(n: int, whole: int) -> str:
+    """What was found."""
+    times = "once" if whole == 1 else f"{whole:,} times"
+    return f"The last {n} tokens stand in the store {times}; what mostly followed them is drafted."
+
+
+def retrieved(look: Callable[[Lane], Retrieved]) -> Drafter:
+    """A drafter that hangs what `look` finds below the newest token."""
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+        n, prefixes, whole = look(lane)
+        hang(lane, draft, prefixes, whole)
+        if draft.nodes:
+            lane.note(sentence(n, whole))
+        return draft
+
+    says = "The most frequent continuations of the last few tokens in a store of texts, as a tree."
+    return Drafter(propose, FIXED, source="store", name="tree from a store of texts", says=says)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Continuations from the store; greedy match at temperature 0, else node sampling."""
+    return simplest(retrieved(retriever(parameters)), parameters["temperature"])
+
+
+@strategy(
+    name="rest",
+    title="REST",
+    family="speculative",
+    parameters=(*STORE, *GREEDY),
+    views=TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def rest(lane: Lane) -> Iterator[None]:
+    """Looks the newest tokens up in a store of texts: what mostly followed them there is the draft.
+
+    1. The last n tokens are looked up in the store, first n = max_matching_ngram_size, then less, down to 2.
+    2. The continuations of all their places share beginnings. The budget prefixes that most of them have are
+       the draft, as a tree.
+    3. The target checks the tree in one forward, as any other draft. Without a place one plain token is
+       decoded.
+
+    It costs no second model, and gains as far as the store speaks as the target does. The store `stories` was
+    written by the shipped model; "the text so far" looks the prompt and the output up instead.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

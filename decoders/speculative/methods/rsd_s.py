@@ -1,0 +1,112 @@
+"""RSD-S: whole paths are drawn without replacement, by a beam search whose scores are perturbed.
+
+Recursive Speculative Decoding (Jeon et al. 2024), section 3.2, with the stochastic beam search of Kool et al.
+(2019). phi is the log-probability of a path under the draft, G its perturbed value.
+
+Traversal verification does not go with it: it looks below a node before it tests the node's later siblings,
+and from three nodes a level on, how many children a node keeps depends on which tokens those siblings are.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.logits.gumbel import perturbed
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.drafters.fixed_trees import Guess, open_ends
+from decoders.speculative.interfaces import (
+    FIXED,
+    TIMED_TREE_VIEWS,
+    WITHOUT_REPLACEMENT,
+    Draft,
+    Drafter,
+    Shape,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
+from decoders.strategy import Parameter
+
+
+def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
+    """A tree of at most `width` nodes a level, `depth` levels: on each those of the largest perturbed value,
+    siblings in the order of their values. At temperature 0 nothing is perturbed: a plain beam.
+    """
+    fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        phi, value, level = {lane.tip: 0.0}, {lane.tip: 0.0}, [lane.tip]
+        root = lane.tree.depths[lane.tip]
+        for _ in range(min(depth, most)):
+            if not level:
+                break
+            scores = guess(level)
+            laws = scores.double().softmax(-1) if fill == FIXED else law(lane, scores)  # [level, V]
+            at, candidates = lane.tree.depths[level[0]] + 1, []
+            for rank, (node, q) in enumerate(zip(level, laws, strict=True)):
+                logs = phi[node] + q.cpu().log()
+                values = logs
+                if fill != FIXED:
+                    draft.q[node] = q
+                    values = perturbed(lane.chooser, value[node], logs, ("draft", root, at, rank))
+                best = values.topk(min(width, len(q)))
+                candidates += [
+                    (total, float(logs[token]), node, token)
+                    for total, token in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+                    if q[token] > 0
+                ]
+            born = []
+            for total, path, parent, token in sorted(candidates, reverse=True)[:width]:
+                node = draft.propose(lane, parent, token, path - phi[parent], source="draft", fill=fill)
+                phi[node], value[node] = path, total
+                lane.rank(node, "perturbed value" if fill != FIXED else "path", total, path=path)
+                born.append(node)
+            level = open_ends(lane, born)
+
+    return Shape(
+        grow, fill, "stochastic beam",
+        f"It draws {width} paths, none of them twice, and drops unlikely beginnings as it goes.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A stochastic beam; greedy match at temperature 0, else recursive rejection."""
+    temperature = parameters["temperature"]
+    shape = stochastic_beam(parameters["beam_width"], parameters["num_assistant_tokens"], temperature)
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
+
+
+@strategy(
+    name="rsd_s",
+    title="RSD-S (stochastic beam)",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("beam_width", "int", 4, "Nodes on each level of the draft at most.", low=1, high=16),
+        Parameter("num_assistant_tokens", "int", 4, "Levels of the draft.", low=1, high=32),
+        *GREEDY,
+    ),
+    papers=("recursive-speculative-decoding",),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def rsd_s(lane: Lane) -> Iterator[None]:
+    """The drafted tree is a beam of whole paths, drawn by chance and none of them twice.
+
+    1. Each path has the log-probability that the draft gives it, plus noise of its own (Gumbel): the paths
+       with the largest sums are a draw without replacement.
+    2. Level by level the beam_width best stay. The noise of a node's children is drawn so that the largest
+       sum among them is the node's own, so that what was drawn above stays true below.
+    3. One target forward scores the tree; siblings are tested in the order of their sums, each against what
+       the earlier ones left.
+
+    How many children a node has depends on the noise, not on which tokens they are: the text keeps exactly
+    the target's distribution.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,122 @@
+"""Sequoia: the form of the drafted tree is the best for how often the k-th child is accepted."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import TOKEN_BY_TOKEN, VERIFIER, chosen
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.drafters.fixed_trees import skeleton
+from decoders.speculative.drafters.optimal_tree import Forms, Skeleton, best_size, forms
+from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.strategy import Parameter
+
+Costs = tuple[Mapping[int, float], float]  # of a target forward by its nodes, and of a draft forward
+
+
+def assumed(parameters: dict) -> Costs:
+    """What the parameters say, in target forwards of one node."""
+    sizes = range(1, parameters["budget"] + 2)
+    return {n: 1.0 + parameters["node_cost"] * (n - 1) for n in sizes}, parameters["draft_cost"]
+
+
+def measured(lane: Lane) -> Costs:
+    """What forwards take on this machine, in target forwards of one node. The target is timed at a few sizes;
+    between them the line is straight.
+    """
+    most = lane.parameters["budget"] + 1
+    sizes = sorted({1, most, *(n for n in (4, 16, 64) if n < most)})
+    draft = forward_seconds(lane, "draft", [1])[1]
+    found = forward_seconds(lane, "target", sizes)
+    by_size = ", ".join(f"{shown(found[n])} over {n}" for n in sizes)
+    lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {by_size} tokens.")
+    one = max(found[1], 1e-9)
+    table = np.interp(range(1, most + 1), sizes, [found[n] / one for n in sizes])
+    return dict(enumerate(table.tolist(), 1)), draft / one
+
+
+def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
+    """The form of up to budget drafted nodes that is worth most, the tokens a round expected of it, and the
+    table of all forms.
+    """
+    found = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
+    nodes, levels, _ = best_size(found, *costs)
+    return found.skeleton(nodes, levels), found.expected(nodes, levels), found
+
+
+def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
+    """A skeleton; greedy match at temperature 0, else the chosen verifier. What they promise does not depend
+    on its form.
+    """
+    return chosen(drafted(DRAFT_MODEL, skeleton(form, parameters["temperature"])), parameters)
+
+
+def fits(parameters: dict) -> str | None:
+    """Why the acceptance by rank cannot be one; None if it can."""
+    if sum(parameters["acceptance"]) > 1.0:
+        return "acceptance is a share of all rounds by rank, so its numbers add up to 1 at most."
+    return None
+
+
+@strategy(
+    name="sequoia",
+    title="Sequoia",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("budget", "int", 16, "Nodes that are drafted in a round at most.", low=1, high=128),
+        Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=16),
+        Parameter(
+            "acceptance", "floats", [0.743, 0.164, 0.035, 0.041],
+            "How often the first, second, ... child is the accepted one; the experiment acceptance-by-rank "
+            "measures it.", low=0.0, high=1.0,
+        ),
+        Parameter(
+            "draft_cost", "float", 0.0, "What a draft forward costs, in target forwards. At 0 the tree is as "
+            "deep as it can be.", low=0.0, high=10.0,
+        ),
+        Parameter(
+            "node_cost", "float", 0.0, "What a further node costs the target, in forwards of one. At 0 the "
+            "tree is as large as it may be.", low=0.0, high=10.0,
+        ),
+        replace(VERIFIER, choices=(TOKEN_BY_TOKEN, "traversal")),
+        costs_parameter("draft_cost and node_cost as they stand, or forwards timed when the lane starts."),
+        *GREEDY,
+    ),
+    papers=("sequoia",),
+    views=(*TIMED_TREE_VIEWS[:3], "plan", *TIMED_TREE_VIEWS[3:]),
+    badge=lambda parameters: badge(*parts(parameters, {})),
+    parts=lambda parameters: described(*parts(parameters, {})),
+    together=fits,
+)  # fmt: skip
+def sequoia(lane: Lane) -> Iterator[None]:
+    """The drafted tree has the form that is best for how good the draft's first, second, ... guesses are.
+
+    1. How often the k-th child of a node is the one that is accepted has been measured before; it is much
+       the same wherever the node stands.
+    2. With these chances the expected number of tokens a round is the sum, over the nodes, of the product of
+       the chances on their paths. Dynamic programming finds the form with the largest sum, and the size that
+       is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when the
+       lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
+    3. The form is filled level by level with tokens drawn without putting any back.
+    4. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
+       widths.
+    """
+    costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
+    form, tokens, found = best(lane.parameters, costs)
+    drafter, verifier, _ = parts(lane.parameters, form)
+    nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
+    lane.note(f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens a round are expected of it.")
+    for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level
+        row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
+        told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
+        chosen = {"chosen": float(nodes)} if depth == levels else {}
+        lane.rank(lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told)
+    yield from rounds(lane, drafter, verifier)

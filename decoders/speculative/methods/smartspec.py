@@ -1,0 +1,203 @@
+"""SmartSpec: the draft length with the most accepted tokens a second, by a model of what forwards cost.
+
+Liu et al. (2024), Optimizing Speculative Decoding for Serving Large Language Models Using Goodput. Times come
+from a linear model. Its numbers are fixed, in arbitrary units, so that a run can be repeated, unless the lane
+is asked to fit them to this machine's clock, which the paper does beforehand.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from statistics import fmean
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.batched.shared_batch import (
+    PROMPTS,
+    VIEWS,
+    Text,
+    batch_rounds,
+    chains,
+    draft_chains,
+    lines,
+    too_long,
+    too_many,
+)
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.drafters.draft_length import Length
+from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
+from decoders.speculative.interfaces import Draft, Drafter, Verifier, Walk, badge, described
+from decoders.speculative.theory import expected_tokens
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+START, KEPT = 0.7, 0.85  # the acceptance assumed at first, and how much of the old one an update keeps
+EVERY = 20  # rounds between two decisions
+PLAIN_BONUS = 1.1  # no draft must be beaten by this factor
+SLACK = 1.1  # of the cache that stays free
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Time of a round with k guesses for B texts of some length, linear in what is computed; its unit does
+    not matter.
+    """
+
+    fixed: float = 10.0  # a target forward
+    per_cached: float = 0.002  # for each token in the caches
+    per_token: float = 0.25  # for each token that the target evaluates
+    draft: float = 0.8  # a draft forward
+    draft_per_text: float = 0.02
+
+    def seconds(self, k: int, texts: int, length: int) -> float:
+        """Of drafting k tokens for each text and verifying them."""
+        target = self.fixed + self.per_cached * texts * length + self.per_token * texts * (k + 1)
+        return target + k * (self.draft + self.draft_per_text * texts)
+
+
+def line(found: dict[int, float]) -> tuple[float, float]:
+    """(at no token, for each token) of the line through times of two sizes; it never falls."""
+    (small, first), (large, second) = sorted(found.items())
+    slope = max(0.0, (second - first) / (large - small))
+    return max(first - slope * small, 1e-9), slope
+
+
+def measured_costs(lane: Lane, texts: int, most: int) -> CostModel:
+    """Lines through forwards of this machine: the target over one token and over as many as a round of these
+    texts verifies at most, the draft over one token and over one of each text. What the cache costs is part
+    of the fixed time: all are measured behind the lane's prompt.
+    """
+    sizes = {"target": [1, texts * (most + 1)], "draft": [1, max(2, texts)]}
+    found = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}
+    told = (
+        f"a {role} forward takes {' and '.join(f'{shown(s)} over {n}' for n, s in by_size.items())} tokens"
+        for role, by_size in found.items()
+    )
+    lane.note(f"Measured here: {', '.join(told)}.")
+    (fixed, per_token), (draft, per_text) = line(found["target"]), line(found["draft"])
+    return CostModel(fixed, 0.0, per_token, draft, per_text)
+
+
+def goodput(k: int, alpha: float, texts: int, length: int, costs: CostModel) -> float:
+    """Expected tokens of a round over its time; favoured by PLAIN_BONUS without a draft."""
+    rate = texts * expected_tokens(alpha, k) / costs.seconds(k, texts, length)
+    return rate * PLAIN_BONUS if k == 0 else rate
+
+
+def best_goodput(
+    alpha: float, texts: int, length: int, costs: CostModel, most: int, capacity: int = 0
+) -> int:
+    """The k up to `most`: raised from 0 until the goodput falls or the caches would hold more than `capacity`
+    tokens (0: no limit).
+    """
+    best = 0
+    for k in range(1, most + 1):
+        if capacity and texts * (length + k + 1) * SLACK > capacity:
+            break
+        if goodput(k, alpha, texts, length, costs) < goodput(best, alpha, texts, length, costs):
+            break
+        best = k
+    return best
+
+
+@dataclass
+class Goodput:
+    """Decides every EVERY rounds, by the running share of accepted guesses. After a decision for no guesses
+    nothing more is learnt, so it stands.
+    """
+
+    most: int
+    capacity: int = 0
+    costs: CostModel = CostModel()
+    alpha: float = START
+    rounds: int = 0
+    k: int = 0
+
+    def decide(self, texts: int, length: int, note: Callable[[str], None]) -> int:
+        """Guesses for each of so many texts, which have about `length` tokens, in the coming round."""
+        if self.rounds % EVERY == 0:
+            self.k = best_goodput(self.alpha, texts, length, self.costs, self.most, self.capacity)
+            many = "1 text" if texts == 1 else f"{texts} texts"
+            note(
+                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses a round "
+                "promise the most tokens for the time."
+            )
+        self.rounds += 1
+        return self.k
+
+    def observe(self, drafted: int, accepted: int) -> None:
+        """Hears of the guesses of a round."""
+        if drafted:
+            self.alpha = KEPT * self.alpha + (1.0 - KEPT) * accepted / drafted
+
+
+SAYS = "As many as promise the most accepted tokens for the time that a round of the whole batch takes."
+
+
+def by_goodput(most: int) -> Length:
+    """The policy for one text."""
+    policy = Goodput(most)
+    return Length(lambda lane: policy.decide(1, lane.tree.depths[lane.tip] + 1, lane.note), SAYS,
+                  observe=policy.observe)  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Chains of the length with the best goodput; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    return simplest(chains(temperature, SAYS), temperature)
+
+
+@strategy(
+    name="smartspec",
+    title="SmartSpec",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        PROMPTS,
+        Parameter(
+            "load", "int", 0, "Further texts that are assumed beside the batch, as a busy server has them.",
+            low=0, high=1024,
+        ),
+        Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
+        costs_parameter("A fixed model of what forwards cost, or one fitted to forwards timed at the start."),
+        Parameter("capacity", "int", 0, "Tokens that all caches hold together; 0: no limit.", low=0),
+        *GREEDY,
+    ),
+    papers=("optimizing-speculative-decoding-for-serving-large-language",),
+    views=VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    together=too_many,
+    suits=too_long,
+)  # fmt: skip
+def smartspec(lane: Lane) -> Iterator[None]:
+    """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
+
+    1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
+    2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens a text and takes a time that
+       grows with the batch. The quotient is the goodput.
+    3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
+    4. One target forward checks the chains of all texts, and each keeps what it accepts.
+
+    The lane's prompt is the first text. `load` says how many more are assumed beside those that are decoded.
+    The times are those of a fixed linear model, not of this machine, unless costs is measured: then the model
+    is fitted to forwards timed when the lane starts, and lengths, and above temperature 0 drawn texts, may
+    differ from run to run. Each text is the target's whatever the length.
+    """
+    _, verifier, _ = parts(lane.parameters)
+    most = lane.parameters["num_assistant_tokens"]
+    policy = Goodput(most, lane.parameters["capacity"])
+    if lane.parameters["costs"] == MEASURED:
+        policy.costs = measured_costs(lane, 1 + len(lines(lane.parameters)), most)
+
+    def propose(texts: list[Text]) -> list[Draft]:
+        length = math.ceil(fmean(text.length for text in texts))
+        k = policy.decide(len(texts) + lane.parameters["load"], length, lane.note)
+        lane.rank(lane.tip, "draft length", k)
+        return draft_chains(texts, [k] * len(texts))
+
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+        policy.observe(sum(len(draft.nodes) for draft in drafts), sum(len(walk.path) for walk in walks))
+
+    yield from batch_rounds(lane, propose, verifier, observe)

@@ -1,0 +1,149 @@
+"""SpecDec: a model that writes a whole block at once drafts, and the target also takes what is nearly best.
+
+Xia et al. (2022), Speculative Decoding: Exploiting Speculative Execution for Accelerating Seq2seq Generation.
+Spec-Verification is theirs. Their Spec-Drafter is an encoder-decoder for the one task of its target; here the
+shipped masked-diffusion model fills masks behind prompt and output.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.models.masked_diffusion import Masked
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest_verifier
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import (
+    FIXED,
+    TIMED_VIEWS,
+    Draft,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
+from decoders.strategy import Parameter
+from decoders.trace.events import Forward
+from decoders.trace.number_format import number
+
+MISSING = "No masked-diffusion model with the tokens of {!r} comes with the project: the target writes alone."
+
+
+def block(masked: Callable[[Lane], Masked | None], count: int) -> Drafter:
+    """A drafter that fills `count` masks behind the text in one forward, each with its likeliest token, up to
+    an end of text.
+    """
+
+    def propose(lane: Lane) -> Draft:
+        draft, model, most = Draft(lane.tip), masked(lane), min(count, lane.left - 1)
+        if model is None or most < 1:
+            return draft
+        text, start = lane.tree.text(lane.tip), lane._clock()
+        logits = lane.process(model.guess(text, most), [lane.tip] * most)
+        took = lane._clock() - start
+        lane.tell_forward(Forward("draft", "draft", min(len(text) + most, model.context), most, start, took))
+        laws, node, above = logits.log_softmax(-1), lane.tip, []
+        for law in laws:
+            token = int(law.argmax())
+            above.append(node)
+            node = draft.propose(lane, node, token, float(law[token]), source="draft", fill=FIXED)
+            if token in lane.eos:
+                break
+        lane.distribution(above, logits[: len(above)], view="draft")
+        return draft
+
+    says = "A masked-diffusion model fills all masks behind the text in one forward."
+    return Drafter(propose, FIXED, source="draft", name="a block of masks", says=says)
+
+
+def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
+    """Spec-Verification: a drafted token passes if it is among the target's `beta` likeliest and at most
+    `tau` nats behind the best of them; at the first that does not, and behind a whole draft, stands the
+    target's own. With a beta of 1 or a tau of 0 it is the ordinary exact test.
+    """
+    if beta == 1 or tau == 0.0:
+        return simplest_verifier(FIXED, temperature)
+
+    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        law, token = question.soft[node].log(), question.tokens[child]
+        rank, gap = 1 + int((law > law[token]).sum()), float(law.max() - law[token])
+        accepted = rank <= beta and gap <= tau
+        reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (
+            "it passes." if accepted else f"it passes up to number {beta} and {number(tau)} nats."
+        )
+        return Test(child, accepted, float(law[token].exp()), reason=reason, watched=("gap", gap, tau))
+
+    def own(question: Question, node: int) -> torch.Tensor:
+        return question.p[node]
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        """The drafted token for certain if it passes; else p."""
+        for child in question.children(node):
+            if rule(question, node, child, (0, 0)).accepted:
+                return torch.nn.functional.one_hot(
+                    torch.tensor(question.tokens[child]), len(question.p[node])
+                ).to(question.p[node])
+        return question.p[node]
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, rule, own, OWN, temperature == 0.0)
+
+    return Verifier(
+        walk, frozenset(), name="nearly the best", judges=frozenset({FIXED}), law=law,
+        says=f"A drafted token passes if it is among the target's {beta} likeliest and at most {number(tau)} "
+        "nats behind the best.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A block from the masked model that comes with the target, and Spec-Verification."""
+    temperature = parameters["temperature"]
+    drafter = block(
+        lambda lane: getattr(lane.models["target"], "masked", None), parameters["num_assistant_tokens"]
+    )
+    return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature), temperature
+
+
+@strategy(
+    name="specdec",
+    title="SpecDec",
+    family="speculative",
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 8, "Masks that are filled in a round.", low=1, high=64),
+        Parameter("beta", "int", 3, "Up to which of the target's likeliest a guess passes; 1 is lossless.",
+                  low=1, high=64),
+        Parameter("tau", "float", 1.0, "Nats that a guess may lie behind the best; 0 is lossless.", low=0.0,
+                  high=100.0),
+        *GREEDY,
+    ),
+    papers=("speculative-decoding",),
+    views=("shortlist", *TIMED_VIEWS),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)  # fmt: skip
+def specdec(lane: Lane) -> Iterator[None]:
+    """A masked-diffusion model drafts a block in one forward; the target takes what is nearly its best.
+
+    1. Behind the text so far stand num_assistant_tokens masks. A model that looks in both directions reads
+       all of it once and puts its likeliest token in the place of each mask. No guess has seen the others.
+    2. The target reads text and guesses in one forward. A guess x passes if it is among its beta likeliest
+       tokens and `log p(best) - log p(x) <= tau`.
+    3. At the first guess that does not pass the target's own token stands; behind a block that passed whole
+       it adds one.
+
+    With a beta of 1 or a tau of 0 only the best passes, and at temperature 0 the text is greedy's. Else it
+    strays, and the lane says how often. The paper drafts with an encoder-decoder that its target taught, for
+    one task, with some of the block revealed in training and queries that tell masks apart. Here the drafter
+    is the masked-diffusion model that comes with the project, which learned from texts; where none has the
+    target's tokens, the target writes alone, and the lane says so.
+    """
+    if getattr(lane.models["target"], "masked", None) is None:
+        lane.note(MISSING.format(lane.models["target"].name))
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

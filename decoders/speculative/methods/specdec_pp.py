@@ -1,0 +1,140 @@
+"""SpecDec++: the draft ends when it has become likely enough that some token in it will be refused.
+
+Huang et al. (2024), sections 3 and 4. The head that foretells refusals is heads/acceptance.py; which one fits
+a draft is the model's to know. Here it says probabilities, put right for the weight that refusals have in its
+training; the authors compare the weighted ones with their limit.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+
+from decoders.heads import Acceptance
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_length import Length, chain
+from decoders.speculative.drafters.draft_model import DRAFT_STATES
+from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
+from decoders.strategy import Parameter, Part
+
+HEAD, OWN = "acceptance head", "draft's own probability"
+SCORE = "all accepted so far"
+PREDICTORS = {
+    HEAD: "A small network reads the draft's state after a token and says whether it will be accepted.",
+    OWN: "The draft's own probability of a token stands for the chance that it is accepted.",
+}
+MISSING = (
+    "No acceptance head comes with the project for the draft {!r} before the target {!r}: the draft's own "
+    "probabilities take its place. docs/heads.md says how to train one."
+)
+# How likely the target is to accept a drafted node that the draft has read.
+Predict = Callable[[Lane, Draft, int], float]
+
+
+def doubtful(stop: float, least: int, most: int) -> Callable[[list[float]], bool]:
+    """After token t of a draft, given the predicted acceptances of all tokens before t: whether 1 - S >
+    `stop`, S being their product. Token t is not judged yet, and is submitted. Never before `least`, always
+    at `most`.
+    """
+
+    def enough(judged: list[float]) -> bool:
+        count = len(judged) + 1
+        return count >= most or (count >= least and 1.0 - math.prod(judged) > stop)
+
+    return enough
+
+
+def own_chance(lane: Lane, draft: Draft, node: int) -> float:
+    """The draft's own probability of the token."""
+    return draft.chance[node]
+
+
+def foretold(lane: Lane, draft: Draft, node: int) -> float:
+    """What the head reads in the draft's state after the token; its own probability where there is no
+    head.
+    """
+    head = None if lane.parameters["predictor"] == OWN else head_of(lane)
+    if head is None:
+        return own_chance(lane, draft, node)
+    return float(head.scores(lane.scorers["draft"].hidden(node)))
+
+
+def head_of(lane: Lane) -> Acceptance | None:
+    """The head that was trained for just this draft before this target."""
+    head = getattr(lane.models["draft"], "acceptance", None)
+    fits = head is not None and head.settings["against"] == lane.models["target"].name
+    return head if fits else None
+
+
+def until_doubtful(stop: float, least: int, most: int, predict: Predict = own_chance) -> Length:
+    """The length policy. It tells S, and what it must not fall below, at each token that it has judged."""
+    judged: list[float] = []
+    ends = doubtful(stop, least, most)
+
+    def enough(lane: Lane, draft: Draft, nodes: list[int]) -> bool:
+        if len(nodes) == 1:
+            judged.clear()
+        else:
+            judged.append(predict(lane, draft, nodes[-2]))
+            parts = {"acceptance": judged[-1], "limit": 1.0 - stop}
+            lane.rank(nodes[-2], SCORE, math.prod(judged), **parts)
+        return ends(judged)
+
+    says = f"It stops when one of them is refused with more than {stop:g}, as far as it can foresee."
+    return Length(lambda lane: most, says, enough=enough)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain that ends in doubt; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    least, most = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
+    length = until_doubtful(parameters["stop"], least, most, foretold)
+    return simplest(drafted(DRAFT_STATES, chain(length, temperature)), temperature)
+
+
+def predictor(parameters: dict) -> Part:
+    """What people read of who foretells."""
+    name = parameters["predictor"]
+    return Part("predictor", name, PREDICTORS[name])
+
+
+@strategy(
+    name="specdec_pp",
+    title="SpecDec++",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("stop", "float", 0.3, "Chance of a refusal at which the draft ends.", low=0.0, high=1.0),
+        Parameter(
+            "predictor", "choice", HEAD, "Who says how likely a token is to be accepted.",
+            choices=tuple(PREDICTORS),
+        ),
+        Parameter("min_assistant_tokens", "int", 2, "Tokens that are drafted in any case.", low=1, high=32),
+        Parameter("num_assistant_tokens", "int", 20, "Tokens of a draft at most.", low=1, high=64),
+        *GREEDY,
+    ),
+    papers=("specdec-plus-plus",),
+    views=TIMED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
+)  # fmt: skip
+def specdec_pp(lane: Lane) -> Iterator[None]:
+    """The draft goes on while a small trained head foresees that all of it will be accepted.
+
+    1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
+       the last: from it the head says how likely that token is to be accepted.
+    2. S is the product of what it said so far. Drafting stops when `1 - S > stop`, that is, when a refusal
+       has become likely. The newest token is not judged yet: the target tests it in any case, so the law of
+       the text stays the target's.
+    3. The target checks the chain, as in speculative decoding.
+
+    The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn; a
+    refusal counted six times, for which its answers are put right. Where no head was trained for
+    the two models, the draft's own probability of a token takes its place, and the lane says so.
+    """
+    if lane.parameters["predictor"] == HEAD and head_of(lane) is None:
+        lane.note(MISSING.format(*(lane.models[role].name for role in ("draft", "target"))))
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

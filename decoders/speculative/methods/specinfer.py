@@ -1,0 +1,55 @@
+"""SpecInfer: independent draws below each node, of one draft model or several, merged into a tree."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.models.catalog import DRAFT_ROLES
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.merged_drafts import merged_drafts
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
+from decoders.speculative.verifiers.recursive_rejection import WITH_REPLACEMENT_REJECTION
+from decoders.strategy import Parameter
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A tree drawn with replacement; greedy match at temperature 0, else multi-step speculative sampling."""
+    temperature = parameters["temperature"]
+    verifier = GREEDY_MATCH if temperature == 0.0 else WITH_REPLACEMENT_REJECTION
+    return merged_drafts(parameters["expansion"], temperature), verifier, temperature
+
+
+@strategy(
+    name="specinfer",
+    title="SpecInfer",
+    family="speculative",
+    needs=("target", "draft"),
+    may_use=DRAFT_ROLES[1:],
+    parameters=(
+        Parameter(
+            "expansion", "ints", [1, 1, 3, 1, 1], "Draws below each node, level by level.", low=1, high=16
+        ),
+        *GREEDY,
+    ),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def specinfer(lane: Lane) -> Iterator[None]:
+    """Several independent draws below a node make a tree; each draw is tested against what is left.
+
+    1. Level by level each draft model draws as often as expansion says, each time from its whole
+       distribution; equal tokens share a node, and more is drawn below them.
+    2. One target forward scores the tree.
+    3. At each node the draws are tested one after the other, in an order that chance decides, with
+       probability p/q, where q is that of the model which made the draw; after a rejection what the target
+       wanted more than that model takes the place of p. All rejected: the target draws from what is left.
+
+    Name up to four draft models, with commas, to merge their trees. Here they run one after the other, where
+    the paper runs them at the same time, and they were not tuned to cover for each other as the paper's were.
+    A duplicate costs a test and no node.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,171 @@
+"""SpecMemo: a budget of bytes for what decoding itself keeps decides how long a draft may be.
+
+Yildirim and Chen (2025), SpecMemo; its formulas were not to be had, so the sum is that of this project's own
+tensors, to the byte. Whether a draft pays at all is asked of SmartSpec's fixed cost model, not of a clock.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from decoders.engine.engine import Engine, slot_bytes
+from decoders.lane import Lane
+from decoders.models.memory_estimate import bytes_of
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_length import Length, chain
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.methods.smartspec import CostModel
+from decoders.speculative.theory import expected_tokens
+from decoders.strategy import Parameter
+
+KILO = 1000  # bytes, as in all that people read
+UNKNOWN = "These models keep no cache whose bytes are known: the budget sets no bound."
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of one model's tensors: a KV slot, a row of logits, what is kept of a row that is asked for
+    (last states) and of one that is computed (queries, residual stream), and a number in a mask.
+    """
+
+    slot: int = 0
+    logits: int = 0
+    asked: int = 0
+    computed: int = 0
+    number: int = 0
+
+
+def sizes_of(engine: object) -> Sizes:
+    """Of an engine with a cache; all 0 for tables and models without a tree mask, which keep none."""
+    if not isinstance(engine, Engine):
+        return Sizes()
+    config, number = engine.model.config.get_text_config(), engine.dtype.itemsize
+    width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    queries = config.num_hidden_layers * config.num_attention_heads * width * number
+    state = config.hidden_size * number if engine.lean is not None else 0  # other forwards keep none
+    return Sizes(slot_bytes(config, number), engine.vocabulary * number, state, queries + state, number)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a round begins: tokens of the text, and how many of them each model has in its cache."""
+
+    length: int
+    target: int
+    draft: int
+
+
+def place_of(lane: Lane) -> Place:
+    """Of the coming round, as if the lane were alone: a prompt that another lane has read is unread."""
+    used = {r: scorer.used if getattr(scorer, "started", False) else 0 for r, scorer in lane.scorers.items()}
+    return Place(lane.tree.depths[lane.tip] + 1, used["target"], used["draft"])
+
+
+def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
+    """Bytes at the end of a round's check with a chain of n guesses, by what they are for.
+
+    The target computes what it has not read, down to the last guess; the draft all but the last guess, and
+    nothing if there are none. The mask is that of the check, the largest of the round; a row alone that
+    sees all the text needs none.
+    """
+    to_target, to_draft = place.length + n - place.target, place.length + n - 1 - place.draft if n else 0
+    draft_holds = place.length if n else place.draft
+    return {
+        "text": place.length * target.slot + draft_holds * draft.slot,
+        "guesses": n * target.slot + max(0, n - 1) * draft.slot,
+        "logits": (n + 1) * target.logits + n * draft.logits,
+        "mask": to_target * (place.length + n) * target.number if to_target > 1 else 0,
+        "states": (n + 1) * target.asked + to_target * target.computed + n * draft.asked
+        + to_draft * draft.computed,
+    }  # fmt: skip
+
+
+def longest(place: Place, budget: int, most: int, target: Sizes, draft: Sizes) -> int:
+    """The largest n up to `most` whose round takes at most `budget` bytes; 0 if none does."""
+    fitting = (n for n in range(most, 0, -1) if sum(memory(place, n, target, draft).values()) <= budget)
+    return next(fitting, 0)
+
+
+def shortest(alpha: float, length: int, margin: float, most: int, costs: CostModel) -> int:
+    """The smallest n up to `most` with which a token takes less than 1 / (1 + margin) of the time it takes
+    without a draft; most + 1 if there is none.
+    """
+    plain = costs.seconds(0, 1, length)
+    for n in range(1, most + 1):
+        if expected_tokens(alpha, n) * plain / costs.seconds(n, 1, length) > 1 + margin:
+            return n
+    return most + 1
+
+
+def within(budget: int, most: int, alpha: float, margin: float) -> Length:
+    """As many guesses as `budget` bytes allow, none if they allow fewer than pay. Tells each round's sum."""
+    said: list[int] = []
+
+    def choose(lane: Lane) -> int:
+        target, draft = (sizes_of(lane.models[role].engine) for role in ("target", "draft"))
+        place, possible = place_of(lane), min(most, lane.left - 1)
+        n = longest(place, budget, possible, target, draft)
+        n = n if n >= shortest(alpha, place.length, margin, possible, CostModel()) else 0
+        sums = memory(place, n, target, draft)
+        if total := sum(sums.values()):
+            lane.rank(lane.tip, "memory", total, **sums)
+        if said[-1:] != [n]:
+            lane.note(sentence(n, total, budget, sums) if total else UNKNOWN)
+            said.append(n)
+        return n
+
+    return Length(choose, f"As many as {bytes_of(budget)} have room for, none if too few to pay.")
+
+
+def sentence(n: int, total: int, budget: int, sums: dict[str, int]) -> str:
+    """What a round takes, in words."""
+    what = f"A draft of {n}" if n else "No draft"
+    of = f"of {bytes_of(budget)}" if total <= budget else f"more than the {bytes_of(budget)} allowed"
+    parts = ", ".join(f"{name} {bytes_of(size)}" for name, size in sums.items() if size)
+    return f"{what}: the round takes {bytes_of(total)}, {of} ({parts})."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain as long as the budget allows; greedy match at temperature 0, else token rejection."""
+    temperature, budget = parameters["temperature"], parameters["memory_kilobytes"] * KILO
+    length = within(
+        budget, parameters["num_assistant_tokens"], parameters["acceptance"], parameters["margin"]
+    )
+    return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
+
+
+@strategy(
+    name="specmemo",
+    title="SpecMemo",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("memory_kilobytes", "int", 1000, "Kilobytes that a round may take.", low=0),
+        Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
+        Parameter("acceptance", "float", 0.7, "Share of guesses that is hoped for.", low=0.0, high=1.0),
+        Parameter("margin", "float", 0.1, "What a draft must gain in speed to be made.", low=0.0, high=10.0),
+        *GREEDY,
+    ),
+    papers=("specmemo",),
+    views=TIMED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def specmemo(lane: Lane) -> Iterator[None]:
+    """Guesses take memory, most of it for nothing: the draft is as long as a budget of bytes allows.
+
+    1. Before each round its memory is summed up for a draft of n tokens: keys and values of the text and of
+       the guesses in both caches, logits, mask, states. The weights are not counted.
+    2. n is the largest number, up to num_assistant_tokens, with which the sum stays within the budget.
+    3. If even that many would not make a token cheaper by margin, going by acceptance and a fixed model of
+       costs, no draft is made.
+    4. The target checks the chain, as in speculative decoding.
+
+    As the text grows, its own keys and values leave less room, and drafts shorten. The text is the target's
+    whatever the length. The score "memory" at the token before each draft has the sum and its parts.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,261 @@
+"""SpecPV: most rounds are verified with a part of the keys and values, now and then one with all of them.
+
+Tan et al. (2025), SpecPV. The paper drafts a tree with an EAGLE-3 head; here a draft model writes a chain.
+What is seen of a text is sparse_kv.py's to choose. `strict` is not in the paper.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from decoders.chooser import Apart
+from decoders.engine.engine import Scorer
+from decoders.engine.sparse_kv import SELECTORS, Budget, View, view
+from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, written
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.drafters.fixed_trees import open_ends
+from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Question, Verifier, badge, described
+from decoders.strategy import Parameter, Part
+from decoders.trace.costs import TOTAL_VARIATION
+from decoders.trace.number_format import number
+
+NO_PART = "This model's keys cannot be seen in part, so that every round sees all of them."
+NAMED = 4  # blocks that a note names
+
+
+class Partial:
+    """The target's scorer, which sees a part of the text where `in_part()` allows it and a part was chosen.
+    Whatever sees all of it reads again what only a part has checked, and chooses the part anew.
+    """
+
+    def __init__(self, lane: Lane):
+        self.lane, self.inner = lane, lane.scorers["target"]
+        given = lane.parameters
+        self.budget = Budget(
+            given["block_size"], given["sink_blocks"], given["retrieved_blocks"], given["window_blocks"]
+        )
+        self.view: View | None = None
+        self.strict, self.inside = given["strict"], False
+        self.said: dict[int, torch.Tensor] = {}  # node -> logits [V] after it that a part of the text gave
+        if not isinstance(self.inner, Scorer):
+            lane.note(NO_PART)
+
+    def __getattr__(self, name: str):
+        return getattr(self.inner, name)
+
+    @property
+    def in_part(self) -> bool:
+        """Whether the next forward sees a part."""
+        if self.view is None:
+            return False
+        return self.inside if self.strict else len(self.pending()) <= self.lane.parameters["refresh"]
+
+    def pending(self) -> list[int]:
+        """The newest committed tokens that only a part of the text has checked, oldest first."""
+        early, node, found = getattr(self.inner, "early", {}), self.lane.tip, []
+        while (node := self.lane.tree.parents[node]) in early:
+            found.append(node)
+        return found[::-1]
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Logits [N, V] after each node; as `engine.Scorer.score` where everything is seen."""
+        if self.in_part:
+            logits = self.inner.score_seeing(nodes, self.view)
+            self.said.update(zip(nodes, logits, strict=True))
+            return logits
+        again = self.pending()
+        logits = self.inner.score(list(dict.fromkeys([*again, *nodes])), hidden)
+        if again:
+            self.compare(again, logits[: len(again)])
+        self.inner.forget(again)
+        self.said.clear()
+        if self.lane.more:
+            self.choose(nodes)
+        return logits[-len(nodes) :]
+
+    def look_back(self) -> None:
+        """How far the end of a finished text strays, which no full round will tell."""
+        self.view = None
+        if again := self.pending():
+            self.lane.score(again[-1:], "lens")
+
+    def compare(self, again: list[int], logits: torch.Tensor) -> None:
+        """Tells how far the laws after these nodes that a part gave are from those of all, logits [N, V]."""
+        lane = self.lane
+        parts = law(lane, lane.process(torch.stack([self.said[n] for n in again]), again))
+        wholes = law(lane, lane.process(logits, again))
+        far = ((parts - wholes).abs().sum(-1) / 2).tolist()
+        for node, variation in zip(again, far, strict=True):
+            lane.rank(node, TOTAL_VARIATION, variation)
+        if lane.parameters["temperature"] == 0.0:
+            agree = sum(x < 0.5 for x in far)
+            says = f"at {agree} of {len(far)} of them all keys would have chosen the same token"
+        else:
+            says = f"the laws there are {number(sum(far) / len(far))} of total variation apart, on average"
+        lane.note(f"Tokens that a part of the keys has checked are read again, with all of them: {says}.")
+
+    def choose(self, nodes: list[int]) -> None:
+        """The part that is seen from now on: what the queries of `nodes` look for in the text before them."""
+        self.view = None
+        if not isinstance(self.inner, Scorer):
+            return
+        kept = [self.inner.kept[n] for n in nodes]
+        if self.inner.cache.pool is None or any(batch.queries is None for batch, _, _ in kept):
+            return
+        path = self.lane.tree.path(self.lane.tip)
+        slots = torch.tensor([self.inner._slot(n) for n in path], device=self.inner.engine.device)
+        queries = torch.stack([batch.queries[:, :, at] for batch, _, at in kept], dim=2)
+        keys = self.inner.cache.pool[:, 0][:, :, slots]
+        self.view = view(queries, keys, slots, self.budget, self.lane.parameters["selector"])
+        if self.view is not None:
+            self.lane.note(seen(self.view, self.budget))
+
+
+def seen(now: View, budget: Budget) -> str:
+    """What a part holds, in a sentence."""
+    often = Counter((now.blocks + 1).flatten().tolist()).most_common(NAMED)
+    named = ", ".join(str(block) for block, _ in sorted(often))
+    looked = f", above all {named}" if named else ""
+    return (
+        f"Of {now.depth:,} places the next rounds see {now.slots.shape[-1]:,}, in blocks of {budget.size}: "
+        f"the first {budget.sink}, the last {budget.window}, and {budget.retrieved} that each head looks up"
+        f"{looked}."
+    )
+
+
+def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
+    """Drafts what rounds with a part of the keys would write, until more than `refresh` tokens wait, and a
+    chain of the draft model's behind them: for a verifier that sees everything.
+    """
+
+    def propose(lane: Lane) -> Draft:
+        target: Partial = lane.scorers["target"]
+        if target.view is None:
+            return drafter.propose(lane)
+        draft, end, target.inside = Draft(lane.tip), lane.tip, True
+        chooser, count = Apart(lane.chooser, "part"), lane.parameters["num_assistant_tokens"]
+        while end is not None and len(draft.nodes) <= lane.parameters["refresh"]:
+            room = lane.left - 1 - len(draft.nodes)
+            if room < 1:
+                break
+            end = a_round(lane, draft, end, min(count, room - 1), verifier, chooser)
+        target.inside = False
+        room = lane.left - 1 - len(draft.nodes)
+        if end is not None and room > 0:
+            written(lane, draft, end, min(count, room))
+        return draft
+
+    return replace(drafter, propose=propose)
+
+
+def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: Apart) -> int | None:
+    """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its law. The new
+    end, None behind an end-of-text token.
+    """
+    inner, tokens = Draft(end), lane.tree.tokens
+    written(lane, inner, end, count)
+    nodes = [end, *open_ends(lane, inner.nodes)]
+    scores = lane.process(lane.score(nodes, "draft"), nodes)
+    lane.distribution(nodes, scores, view="draft", level="a part of the keys")
+    p = dict(zip(nodes, law(lane, scores), strict=True))
+    soft = dict(zip(nodes, probabilities(scores), strict=True))
+    walk = verifier.walk(Question(inner, tokens, p, chooser, lane.tree.depths[end], soft))
+    out = {test.node: test for test in walk.tests if not test.accepted}
+    for node in inner.nodes:
+        if node not in walk.path:
+            test = out.get(node)
+            why = {"p": test.p, "u": test.u, "reason": test.reason} if test else {"reason": BEHIND}
+            lane.verdict(node, "pruned", q=inner.chance.get(node), **why)
+    lane.drop([n for n in inner.nodes if n not in walk.path])
+    for node in walk.path:
+        keep(lane, draft, node, p[lane.tree.parents[node]], soft[lane.tree.parents[node]])
+    last = walk.path[-1] if walk.path else end
+    if walk.token is None:
+        return None
+    own = draft.propose(lane, last, walk.token, math.log(float(soft[last][walk.token])), source="part")
+    if lane.parameters["temperature"] > 0.0:
+        draft.q[last] = p[last]
+    return own if tokens[own] not in lane.eos else None
+
+
+def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, soft: torch.Tensor) -> None:
+    """Hangs a node that stands in the tree already into `draft`: drawn from the law q [V] of a part."""
+    parent = lane.tree.parents[node]
+    draft.nodes.append(node)
+    draft.children[parent] = [node]
+    draft.chance[node] = float(soft[lane.tree.tokens[node]])
+    if lane.parameters["temperature"] > 0.0:
+        draft.q[parent] = q
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model and the simplest verifier; strict, that is only the inner loop."""
+    temperature = parameters["temperature"]
+    drafter, verifier, _ = simplest(draft_chain(parameters), temperature)
+    return twice_checked(drafter, verifier) if parameters["strict"] else drafter, verifier, temperature
+
+
+def refreshing(parameters: dict) -> Part:
+    """What people read of which keys are seen when."""
+    lost = "are not committed before" if parameters["strict"] else "stay as they are"
+    return Part(
+        "schedule", "partial verification",
+        f"Rounds see a part of the keys while at most {parameters['refresh']} tokens wait for all of them; "
+        f"these {lost}.",
+    )  # fmt: skip
+
+
+@strategy(
+    name="specpv",
+    title="SpecPV",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        Parameter("block_size", "int", 8, "Places of a block of keys.", low=1, high=128),
+        Parameter("sink_blocks", "int", 1, "First blocks of the text, which are always seen.", 0, 64),
+        Parameter("retrieved_blocks", "int", 8, "Blocks that each head looks up.", low=0, high=1024),
+        Parameter("window_blocks", "int", 2, "Last blocks of the text, which are always seen.", 0, 64),
+        Parameter("refresh", "int", 12, "Tokens that may wait for a round that sees everything.", 0, 256),
+        Parameter(
+            "selector", "choice", "larger end", "How a block is judged by its keys' extremes.",
+            choices=tuple(SELECTORS),
+        ),
+        Parameter("strict", "bool", False, "Commit only what all keys have checked: lossless."),
+        *GREEDY,
+    ),
+    papers=("specpv",),
+    views=TIMED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)) if parameters["strict"] else "relaxed",
+    parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
+)  # fmt: skip
+def specpv(lane: Lane) -> Iterator[None]:
+    """Most rounds check the draft with a part of a long text's keys; now and then one sees all of them.
+
+    1. The keys of the text stand in blocks of block_size places. While the text is short, all are seen.
+    2. A full round sees everything. Its queries then choose a part, each head of each layer its own: the
+       first blocks, the last ones, and retrieved_blocks between with the best score, which is the larger of
+       `q kmax` and `q kmin`, kmax and kmin being the extremes of a block's keys; "bound" is Quest's.
+    3. Partial rounds check the draft with that part, and with all that was written since.
+    4. Once more than refresh tokens were committed so, a full round computes their keys anew and chooses the
+       part again. What they say stays: the method is lossy, and the lane says how much.
+
+    With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own law
+    as q, and takes back what fails. Then the text has the target's law. Log-probabilities of the text are
+    those of the round that checked it.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    lane.scorers["target"] = target = Partial(lane)
+    for _ in rounds(lane, drafter, verifier):
+        if not lane.more:
+            target.look_back()
+        yield

@@ -1,0 +1,50 @@
+"""Speculative decoding with a draft model: a chain of guesses, checked by the target in one forward."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, badge, described
+from decoders.strategy import Parameter
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model; greedy match at temperature 0, else token rejection."""
+    temperature = parameters["temperature"]
+    return simplest(draft_chain(parameters), temperature)
+
+
+@strategy(
+    name="speculative",
+    title="Speculative decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "num_assistant_tokens", "int", 3, "Tokens that the draft guesses in a round.", low=1, high=64
+        ),
+        *GREEDY,
+    ),
+    papers=("fast-inference-from-transformers-via-speculative-decoding",),
+    views=TIMED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def speculative(lane: Lane) -> Iterator[None]:
+    """A small model guesses several tokens ahead; the target checks them all in one forward.
+
+    1. The draft writes num_assistant_tokens guesses, each drawn from its own distribution q.
+    2. One target forward gives the target's distribution p at every guess.
+    3. From left to right a guess x passes if the draw u is below p/q: `u q(x) < p(x)`.
+    4. At the first guess that fails, the target draws a token from what it wanted more than the draft,
+       `norm(max(p - q, 0))`; if all pass, it draws one more from p.
+
+    The text is distributed exactly as if the target had written it alone. At temperature 0 a guess passes
+    if it is the target's likeliest token.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

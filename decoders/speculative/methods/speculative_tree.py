@@ -1,0 +1,50 @@
+"""Speculative decoding with a tree: several guesses at a place, all checked in one target forward."""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.strategy import Parameter
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A tree of fixed widths from the draft; greedy match at temperature 0, else recursive rejection."""
+    temperature = parameters["temperature"]
+    return simplest(drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), temperature)
+
+
+@strategy(
+    name="speculative_tree",
+    title="Speculative tree",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "widths", "ints", [3, 2, 1, 1], "Children of each drafted node, level by level.", low=1, high=16
+        ),
+        *GREEDY,
+    ),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def speculative_tree(lane: Lane) -> Iterator[None]:
+    """A small model offers several guesses at each place; the target checks the whole tree in one forward.
+
+    1. The draft grows a tree: widths[0] guesses for the next token, widths[1] below each of them, and so on.
+    2. One target forward scores the whole tree; each node sees only its own path.
+    3. At each place the siblings are tested in the order in which they were drawn, against R, which starts
+       as the target's p: a guess passes if `u D(x) < R(x)`, D being what is left of the draft's q.
+    4. After a failure `R = norm(max(R - D, 0))`, and the next sibling is tested; if none passes, the token
+       is drawn from R.
+
+    More guesses pass than in a chain, but the target evaluates more positions in each forward.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,184 @@
+"""Staged speculative decoding: the draft model is itself decoded speculatively, with an n-gram as its draft.
+
+Spector and Re (2023). The paper draws a table of trigrams from its draft model and publishes no widths; here
+the table counts stored texts (or the text so far is looked up), and the tree is a spine with leaves.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.datastore import names, texts
+from decoders.speculative.drafters.draft_model import DRAFT_MODEL
+from decoders.speculative.drafters.fixed_trees import Guess, skeleton
+from decoders.speculative.interfaces import (
+    TIMED_TREE_VIEWS,
+    Draft,
+    Drafter,
+    Shape,
+    Verifier,
+    badge,
+    described,
+    drafted,
+)
+from decoders.speculative.methods.prompt_lookup import look_up
+from decoders.strategy import Parameter
+
+LONGEST = 3  # tokens in a row that are looked for in the text so far
+ORIGIN = {"table": "trigrams", "text": "prompt"}  # what the trace calls the source of such guesses
+Ahead = Callable[[list[int], int], list[int]]  # (text, count) -> up to `count` tokens that may follow
+
+
+def successors(tokens: list[list[int]]) -> dict[tuple[int, ...], int]:
+    """What most often follows one token and two in `tokens`, the smaller token on ties."""
+    counts: dict[tuple[int, ...], Counter] = defaultdict(Counter)
+    for text in tokens:
+        for n in (1, 2):
+            for i in range(len(text) - n):
+                counts[tuple(text[i : i + n])][text[i + n]] += 1
+    return {key: min(after, key=lambda t, a=after: (-a[t], t)) for key, after in counts.items()}
+
+
+def from_table(table: dict[tuple[int, ...], int]) -> Ahead:
+    """Guesses the successor of the last two tokens, of the last one where the two were never seen."""
+
+    def ahead(text: list[int], count: int) -> list[int]:
+        found: list[int] = []
+        for _ in range(count):
+            last = (*text[-2:], *found)[-2:]
+            token = table.get(last, table.get(last[-1:]))
+            if token is None:
+                break
+            found.append(token)
+        return found
+
+    return ahead
+
+
+def from_text(text: list[int], count: int) -> list[int]:
+    """Guesses what followed the last few tokens earlier in the text."""
+    start, _ = look_up(text, LONGEST)
+    return text[start : start + count]
+
+
+def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int, origin: str) -> Shape:
+    """`shape`, whose source reads up to `count` guesses of `ahead` in the same forward as what it is asked
+    about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
+
+    What is written down, and its law, is the source's own: a guess is kept if the source chooses the same
+    token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
+    """
+
+    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+        depths, last = lane.tree.depths, lane.tree.depths[lane.tip] + min(levels, most) - 1
+        read: set[int] = set()
+        guessed = forwards = 0
+
+        def known_before(nodes: list[int]):
+            nonlocal guessed, forwards
+            if unread := [n for n in nodes if n not in read]:
+                for node in unread[:]:
+                    tokens = ahead(lane)(lane.tree.text(node), min(count, last - depths[node]))
+                    for token in until_end(lane, tokens):
+                        parent, node = node, lane.tree.add(node, token)
+                        draft.ahead[parent, token] = {"node": node, "source": origin}
+                        unread.append(node)
+                        guessed += 1
+                lane.score(unread, "draft", role="draft")
+                read.update(unread)
+                forwards += 1
+            return guess(nodes)
+
+        shape.grow(lane, draft, known_before, most)
+        wrong = [entry["node"] for entry in draft.ahead.values()]
+        lane.drop(wrong)
+        if guessed:
+            lane.note(
+                f"Ahead of the draft {guessed} tokens were guessed; the draft chose {guessed - len(wrong)} "
+                f"of them itself. Its {len(draft.scores)} distributions took {forwards} of its forwards."
+            )
+
+    says = f"{shape.says} Guesses from {NAMED[origin]} are read with it, so that fewer forwards are needed."
+    return replace(shape, grow=grow, name=f"staged {shape.name}", says=says)
+
+
+NAMED = {"trigrams": "a table of trigrams", "prompt": "the text so far"}
+
+
+def until_end(lane: Lane, tokens: list[int]) -> list[int]:
+    """The tokens before the first end-of-text token."""
+    ends = [i for i, token in enumerate(tokens) if token in lane.eos]
+    return tokens[: ends[0]] if ends else tokens
+
+
+def spine(widths: list[int]) -> dict[tuple[int, ...], int]:
+    """The form of a tree in which the first node of each level has `widths` children, and others none."""
+    return {(0,) * depth: width for depth, width in enumerate(widths)}
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A spine with leaves from a staged draft model; greedy match at temperature 0, else token rejection."""
+    temperature, widths, stage = parameters["temperature"], parameters["widths"], parameters["stage"]
+    shape = skeleton(spine(widths), temperature)
+    table: list[Ahead] = []
+
+    def ahead(lane: Lane) -> Ahead:
+        if not table:
+            encode = lane.models["target"].encode
+            read = stage == "table"
+            table.append(
+                from_table(successors([encode(t) for t in texts(parameters["store"])])) if read else from_text
+            )
+        return table[0]
+
+    if stage != "off":
+        shape = staged(shape, len(widths), ahead, parameters["guesses_ahead"], ORIGIN[stage])
+    return simplest(drafted(DRAFT_MODEL, shape), temperature)
+
+
+@strategy(
+    name="staged",
+    title="Staged speculative decoding",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "stage", "choice", "table", "Who guesses for the draft: a table, the text so far, or nobody.",
+            choices=("table", "text", "off"),
+        ),
+        Parameter("guesses_ahead", "int", 3, "Guesses that a draft forward reads at most.", low=1, high=16),
+        Parameter(
+            "widths", "ints", [3, 2, 2, 1, 1], "Children of the spine's nodes, level by level.", low=1, high=8
+        ),
+        Parameter("store", "choice", "stories", "Where the table is counted.", choices=names()),
+        *GREEDY,
+    ),
+    papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
+    views=TIMED_TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)  # fmt: skip
+def staged_decoding(lane: Lane) -> Iterator[None]:
+    """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.
+
+    1. A table of what mostly follows two tokens (or one, or the text so far) guesses up to guesses_ahead
+       tokens. It costs no forward.
+    2. One draft forward reads them all. Where the draft chooses the guessed token itself, it knows what comes
+       next without another forward.
+    3. So it writes down a tree that is wide near the root: the first child of each node goes on, the others
+       are leaves, which no draft forward reads.
+    4. One target forward checks the tree, as in any tree of guesses.
+
+    The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes
+    no widths. Here they are counted in stored texts and only their likeliest successor is guessed, so the
+    guesses have no law of their own; the tree is a spine with leaves.
+    The draft chooses the same tokens as without the table, from the same law, only in fewer forwards; so the
+    text is the target's in either case.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

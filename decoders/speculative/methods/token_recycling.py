@@ -1,0 +1,104 @@
+"""Token Recycling: the target's second thoughts of earlier rounds are the guesses of later ones.
+
+Luo et al. (2024), Turning Trash into Treasure, section 3. A table holds for each token the likeliest tokens
+after it, as the target last saw them; a fixed tree is filled by walking the table.
+"""
+
+from collections.abc import Iterator
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import (
+    FIXED,
+    TREE_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.strategy import Parameter
+
+# A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
+PAPER = {
+    "": 8, "0": 8, "1": 4, "2": 3, "3": 2, "4": 1, "5": 1, "6": 1, "7": 1,
+    "00": 8, "01": 3, "02": 2, "03": 1, "04": 1, "05": 1, "06": 1, "07": 1, "10": 2, "11": 1,
+    "20": 1, "30": 1, "40": 1, "50": 1,
+    "000": 5, "001": 2, "002": 1, "003": 1, "004": 1, "010": 1, "020": 1, "100": 1, "200": 1, "300": 1,
+    "0000": 3, "0001": 1, "0002": 1, "0010": 1, "0100": 1, "1000": 1, "00000": 2, "00010": 1,
+}  # fmt: skip
+SMALL = {
+    "": 5, "0": 4, "1": 2, "2": 1, "00": 3, "01": 1, "10": 1, "000": 2, "001": 1, "0000": 1,
+}  # fmt: skip
+TEMPLATES = {"21 nodes": SMALL, "80 nodes": PAPER}
+Table = dict[int, list[int]]  # token -> the likeliest tokens after it, best first
+
+
+def recycled(template: dict[str, int], table: Table) -> Drafter:
+    """A drafter that fills `template` from `table` and writes what every round shows into it."""
+    width = max(template.values())
+
+    def propose(lane: Lane) -> Draft:
+        draft, level = Draft(lane.tip), {"": lane.tip}
+        for _ in range(lane.left - 1):
+            below = {}
+            for path, node in level.items():
+                if lane.tree.tokens[node] in lane.eos and node != lane.tip:
+                    continue
+                for rank, token in enumerate(table.get(lane.tree.tokens[node], [])[: template.get(path, 0)]):
+                    below[path + str(rank)] = draft.propose(
+                        lane, node, token, None, source="recycled", fill=FIXED
+                    )
+            level = below
+        return draft
+
+    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        best = seen.logits.topk(min(width, seen.logits.shape[-1])).indices.tolist()
+        for node, row in zip(seen.nodes, best, strict=True):
+            table[lane.tree.tokens[node]] = row  # of equal tokens the later one counts
+
+    return Drafter(
+        propose, FIXED, source="recycled", observe=observe, name="recycled tokens",
+        says="For each token the likeliest successors that the target last saw for it fill a fixed tree.",
+    )  # fmt: skip
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Recycled tokens, from an empty table; greedy match at temperature 0, else node sampling."""
+    return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])
+
+
+@strategy(
+    name="token_recycling",
+    title="Token Recycling",
+    family="speculative",
+    parameters=(
+        Parameter("template", "choice", "21 nodes", "The tree that is filled.", choices=tuple(TEMPLATES)),
+        *GREEDY,
+    ),
+    papers=("turning-trash-into-treasure",),
+    views=TREE_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def token_recycling(lane: Lane) -> Iterator[None]:
+    """What the target nearly said before is what it may say next time: its own runners-up are the guesses.
+
+    1. Each forward gives the target's likeliest tokens after every token it saw, accepted or not. They are
+       written into a table, one row a token.
+    2. The draft is a fixed tree that is filled from the table: below each node the best of its token's row.
+    3. The target checks the tree in one forward and follows it while its own token is there.
+    4. All rows that the forward showed are written anew.
+
+    It costs no second model and no search. Each run begins with an empty table, so that it can be repeated,
+    and its first drafts are empty; the authors keep the table from one request to the next, which makes
+    their runs on later prompts shorter than those here. The smaller tree is for small models; the one of 80
+    nodes is theirs.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,133 @@
+"""Typical acceptance: a drafted token passes if the target finds it likely enough, the less so the less sure
+the target is.
+
+Cai et al. (2024), Medusa, section 3.2: p(x) > min(epsilon, delta exp(-H(p))), H the entropy in nats. The text
+follows the draft wherever that holds.
+"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.draft_model import draft_chain
+from decoders.speculative.interfaces import (
+    FIXED,
+    RELAXED_VIEWS,
+    SAMPLED,
+    Drafter,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.verifiers.relaxed_walk import OWN, own_token, relaxed_law
+from decoders.strategy import Parameter
+from decoders.trace.number_format import number
+
+
+def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
+    """min(epsilon, delta exp(-H)) of a law p [V]."""
+    return min(epsilon, delta * math.exp(-float(torch.special.entr(p).sum())))
+
+
+def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
+    """The verifier for Medusa's two thresholds. Of the root paths that pass the longest is kept, of equally
+    long ones the likeliest; its own token comes from p.
+    """
+
+    def walk(question: Question) -> Walk:
+        found, root = Walk(), question.draft.root
+        reached, weight = {root: []}, {root: 0.0}  # place -> path to it, and its sum of log p
+        for node in (root, *question.draft.nodes):
+            if node not in reached or node not in question.p:
+                continue
+            p = question.soft[node]
+            line = threshold(p, epsilon, delta)
+            for child in question.children(node):
+                chance = float(p[question.tokens[child]])
+                reason, watched = sentence(chance, line), ("p(x)", chance, line)
+                found.tests.append(Test(child, chance > line, chance, reason=reason, watched=watched))
+                if chance > line:
+                    reached[child] = [*reached[node], child]
+                    weight[child] = weight[node] + math.log(chance)
+        end = max(reached, key=lambda n: (len(reached[n]), weight[n], -n))
+        found.path = reached[end]
+        for test in found.tests:
+            if test.accepted and test.node not in found.path:
+                test.accepted, test.reason = False, f"{test.reason} Another path is longer or likelier."
+        if end not in question.p:
+            return found  # an end-of-text token
+        return own_token(found, question, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        p, q = question.p[node], question.draft.q[node]
+        passes = torch.where(p > threshold(p, epsilon, delta), q, 0.0)
+        return relaxed_law(passes, p)
+
+    return Verifier(
+        walk, frozenset(), name="typical acceptance", judges=frozenset({FIXED, SAMPLED}), law=law,
+        says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "
+        "target itself is unsure.",
+    )  # fmt: skip
+
+
+def sentence(chance: float, line: float) -> str:
+    """Why, with its numbers."""
+    side = "it passes" if chance > line else "it does not pass"
+    return f"The target gave {number(chance)}, and here it takes more than {number(line)}: {side}."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the draft model, and the relaxed rule."""
+    temperature = parameters["temperature"]
+    return (
+        draft_chain(parameters),
+        typical(parameters["epsilon"], parameters["delta"], temperature),
+        temperature,
+    )
+
+
+@strategy(
+    name="typical_acceptance",
+    title="Typical acceptance",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter("epsilon", "float", 0.09, "Probability that is always enough.", low=0.0, high=1.0),
+        Parameter(
+            "delta",
+            "float",
+            0.3,
+            "How much is enough where the target is unsure; both large: lossless.",
+            low=0.0,
+            high=1e6,
+        ),
+        Parameter(
+            "num_assistant_tokens", "int", 4, "Tokens that the draft guesses in a round.", low=1, high=32
+        ),
+        *GREEDY,
+    ),
+    views=RELAXED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+)
+def typical_acceptance(lane: Lane) -> Iterator[None]:
+    """A guess is kept if the target finds it likely enough, and it asks for less where it is unsure itself.
+
+    1. The draft guesses a chain and the target scores it, as in speculative decoding.
+    2. A guess x passes if `p(x) > min(epsilon, delta exp(-H))`, where H is the entropy of p.
+    3. After the last guess that passes, the target adds a token of its own from p.
+
+    It is the rule that Medusa offers in place of token rejection. The text follows the draft wherever the
+    target does not mind, so its distribution is not the target's; the lane says how far it strays. With
+    both thresholds at their largest no guess passes, and the target writes alone.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

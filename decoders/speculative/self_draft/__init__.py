@@ -1,0 +1,1 @@
+"""Drafts by a part of the target's own layers."""

@@ -1,0 +1,146 @@
+"""CLaSp: after a check the target's own states say which layers the next drafts can do without.
+
+Chen et al. (2025), CLaSp. A dynamic programme over layers and numbers of skipped layers; which of two
+candidates a cell keeps is decided by their cosine to the whole model's state after that layer.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch.nn import functional as F
+
+from decoders.engine.partial_forward import Layers, spans
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.confidence_stopping import sure_chain
+from decoders.speculative.interfaces import (
+    LAYER_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.strategy import Parameter
+
+
+def plan(
+    streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], most: int
+) -> tuple[list[int], float, list[dict[int, float]]]:
+    """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end;
+    and the table: after each layer, number of skipped layers -> cosine of the best state.
+
+    streams [L + 1, d]: the state after 0 to L layers. run(layer, states [n, d]): what that layer makes of
+    other states at the same place. `g[j]` is the best state so far with j layers skipped.
+    """
+    g, choices, table = {0: streams[0]}, [], []
+    for layer, goal in enumerate(streams[1:]):
+        ran = dict(zip(g, run(layer, torch.stack(list(g.values()))), strict=True))
+        kept, skipped = {}, {}
+        for j in range(min(layer + 1, most) + 1):
+            a, b = ran.get(j), g.get(j - 1)
+            skipped[j] = a is None or (b is not None and bool(cosine(b, goal) > cosine(a, goal)))
+            kept[j] = b if skipped[j] else a
+        choices.append(skipped)
+        table.append({j: float(cosine(state, goal)) for j, state in kept.items()})
+        g = kept
+    found, j = [], most
+    for layer in range(len(choices) - 1, -1, -1):
+        if choices[layer][j]:
+            found.append(layer)
+            j -= 1
+    return found[::-1], table[-1][most], table
+
+
+def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Of the angle between two states [d]."""
+    return F.cosine_similarity(a.double(), b.double(), dim=0)
+
+
+def planning(parameters: dict) -> Drafter:
+    """A drafter that leaves out the planned layers, and plans anew every `replan_every` tokens."""
+    skipped: list[int] | None = None
+    planned_at = 0
+
+    def layers(lane: Lane) -> Layers:
+        total = depth_of(lane.models["target"])
+        return Layers.without(skipped, skipped, total)
+
+    inner = self_drafted(
+        layers,
+        sure_chain(parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"]),
+        "the planned layers",
+        "The target guesses without the layers that its own states say it can spare.",
+    )
+
+    def propose(lane: Lane) -> Draft:
+        lane.scorers["target"].taps = True
+        return Draft(lane.tip) if skipped is None else inner.propose(lane)
+
+    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        nonlocal skipped, planned_at
+        node = walk.path[-1] if walk.path else draft.root  # the last one that all layers have read
+        due = skipped is None or lane.written - planned_at >= parameters["replan_every"]
+        if not lane.more or not due or node < lane.tree.trunk:
+            return
+        streams, total = lane.scorers["target"].streams(node), depth_of(lane.models["target"])
+        most = min(parameters["skip_layers"], total - 1)
+        parent, token = lane.tree.parents[node], lane.tree.tokens[node]
+        copies = [lane.tree.add(parent, token) for _ in range(most + 1)]
+        run = lambda i, states: lane.through(copies[: len(states)], i, states)  # noqa: E731
+        skipped, close, table = plan(streams, run, most)
+        lane.drop(copies)
+        planned_at = lane.written
+        for layer, row in enumerate(table):
+            taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
+            told = {f"skipped {j}": value for j, value in row.items()}
+            lane.rank(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
+        lane.rank(node, "cosine", close, level="adopted")
+        lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
+
+    return replace(inner, propose=propose, observe=observe)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A sure chain from the planned layers; greedy match at temperature 0, else token rejection."""
+    return simplest(planning(parameters), parameters["temperature"])
+
+
+@strategy(
+    name="clasp",
+    title="CLaSp",
+    family="speculative",
+    parameters=(
+        Parameter("skip_layers", "int", 3, "Layers that a draft leaves out.", low=0, high=256),
+        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most.", low=1, high=32),
+        Parameter("threshold", "float", 0.6, "Drafting ends where it is less sure.", low=0.0, high=1.0),
+        Parameter("replan_every", "int", 16, "New tokens between two plans.", low=1, high=1024),
+        *GREEDY,
+    ),
+    papers=("clasp",),
+    views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    suits=parts_problem,
+)
+def clasp(lane: Lane) -> Iterator[None]:
+    """Which layers a draft leaves out follows the text: planned from the states of the last accepted token.
+
+    1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
+    2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is
+       `g(i-1, j)` run through layer i or `g(i-1, j-1)` as it is, whichever has the larger cosine to `x_i`.
+    3. The way back from `g(L, skip_layers)` tells the layers that drafts leave out.
+    4. They draft until less sure than threshold; all layers check, so the text is exactly the target's.
+    5. Every replan_every tokens the plan is made anew. It runs each layer once, on a few states.
+
+    The first two tokens are written without a draft, since there is no plan yet.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,121 @@
+"""Drafts by the target itself: a part of its layers guesses, all of them check. Needs no second model.
+
+Which layers guess is the strategy's choice; which keys and values of the draft may be kept is the engine's
+(`engine.Scorer.score_part`).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+import torch
+
+from decoders.engine.partial_forward import Layers
+from decoders.lane import Lane
+from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Shape, Source, drafted
+
+
+def self_drafted(
+    layers: Callable[[Lane], Layers], shape: Shape, name: str, says: str, go_on: bool = False
+) -> Drafter:
+    """A drafter that writes down `shape` of what `layers(lane)` of the target guess. `name`: what they are.
+
+    With `go_on` the layers are the first ones: they also read the last drafted tokens, and the check needs
+    the other layers alone. The first token after a prompt is never drafted, since all layers must read it.
+    """
+
+    def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
+        return lane.process(lane.score(nodes, "draft", layers=layers(lane)), nodes)
+
+    inner = drafted(Source(scores, name, says), shape)
+
+    def propose(lane: Lane) -> Draft:
+        if lane.tip < lane.tree.trunk:
+            return Draft(lane.tip)
+        draft = inner.propose(lane)
+        last = [n for n in draft.nodes if n not in draft.children and lane.tree.tokens[n] not in lane.eos]
+        if go_on and last:
+            lane.score(last, "draft", layers=layers(lane))
+        return draft
+
+    return replace(inner, propose=propose)
+
+
+class Exit(Protocol):
+    """What guesses out of the target's first layers for one lane (`kangaroo.Shallow`, `m2r2.Doubled`)."""
+
+    def begin(self) -> torch.Tensor:
+        """Logits [1, V] below the newest token, which the first layers have then read."""
+
+    def read(self, node: int) -> object:
+        """Lets the first layers read a drafted node."""
+
+    def below(self, node: int, rank: int) -> torch.Tensor:
+        """Logits [1, V] below a node that was read, the drafted one number `rank`."""
+
+
+def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, says: str) -> Drafter:
+    """A chain of at most `num_assistant_tokens` guesses out of the first layers; none follows one that got
+    less than `eta`. The first token after a prompt is never drafted, since all layers must read it.
+    """
+    temperature, most = parameters["temperature"], parameters["num_assistant_tokens"]
+    running: dict[int, Exit] = {}
+
+    def propose(lane: Lane) -> Draft:
+        draft = Draft(lane.tip)
+        if lane.tip < lane.tree.trunk or lane.left < 2:
+            return draft
+        early = running.get(id(lane))
+        if early is None:
+            running.clear()
+            early = running[id(lane)] = start(lane)
+        node, logits = lane.tip, early.begin()
+        for rank in range(1, min(most, lane.left - 1) + 1):
+            scores = lane.process(logits.float() if logits.dtype != torch.float64 else logits, [node])
+            lane.distribution([node], scores, view="draft")
+            sure = float(scores.softmax(-1).max())
+            if temperature == 0.0:
+                born = likeliest(lane, draft, [node], scores, [1])
+            else:
+                born = sampled(lane, draft, [node], law(lane, scores), [1], SAMPLED)
+            (node,) = born
+            if not open_ends(lane, born):
+                break
+            early.read(node)
+            if sure < parameters["eta"] or rank == min(most, lane.left - 1):
+                break
+            logits = early.below(node, rank)
+        return draft
+
+    return Drafter(
+        propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says
+    )  # fmt: skip
+
+
+def parts_problem(parameters: dict, target) -> str | None:
+    """Why a part of this target's layers cannot draft, as a sentence; None if it can."""
+    return target.engine.parts_problem
+
+
+def suited(made: Callable[[dict, object], object]) -> Callable[[dict, object], str | None]:
+    """The `suits` of a strategy whose drafts come out of parts of the target and of what `made(parameters,
+    target)` gives, which refuses with a ValueError.
+    """
+
+    def suits(parameters: dict, target) -> str | None:
+        if problem := parts_problem(parameters, target):
+            return problem
+        try:
+            made(parameters, target)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return suits
+
+
+def depth_of(target) -> int:
+    """How many layers a target has whose layers can be run in part."""
+    return target.engine.layer_count

@@ -1,0 +1,112 @@
+"""EasySpec: a deep draft runs the attentions of several layers on one input, and is set right each round.
+
+Wu et al. (2025), EasySpec. The paper spreads a group over devices; here one device computes it, layer after
+layer, with the same numbers. The order in which a group's outputs are added is reconstructed.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.engine.partial_forward import Layers
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, badge, described, drafted
+from decoders.strategy import Parameter, Part
+
+ITSELF, DRAFT = "the target", "the draft model"
+SHALLOW = "The draft has {} layers, of which none can be grouped: the first and the last one stand alone."
+
+
+def fuzzy(parameters: dict) -> Source:
+    """The draft in groups of layers. The newest token is read layer after layer, with all that was accepted:
+    bonus calibration; else in groups as well.
+    """
+
+    def scores(lane: Lane, nodes: list[int]) -> torch.Tensor:
+        whole = nodes == [lane.tip] and (parameters["calibrate"] or lane.tip < lane.tree.trunk)
+        layers = None if whole else grouped(lane)
+        return lane.process(lane.score(nodes, "draft", "draft", layers=layers), nodes)
+
+    return Source(
+        scores, "grouped layers", "A deep model guesses, the attentions of several of its layers at once."
+    )
+
+
+def grouped(lane: Lane) -> Layers | None:
+    """The groups of the lane's draft; None if its layers cannot be grouped."""
+    engine = lane.scorers["draft"].engine if hasattr(lane.scorers["draft"], "engine") else None
+    if engine is None or engine.parts_problem:
+        return None
+    return Layers.grouped(lane.parameters["group"], engine.layer_count)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the grouped draft, with its own law; the simplest exact verifier."""
+    temperature = parameters["temperature"]
+    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    return simplest(drafted(fuzzy(parameters), shape), temperature)
+
+
+def calibration(parameters: dict) -> Part:
+    """What people read of the draft's keys."""
+    if parameters["calibrate"]:
+        says = "What was accepted is read again with the newest token, layer after layer: exact keys."
+        return Part("schedule", "bonus calibration", says)
+    return Part("schedule", "no calibration", "The draft keeps the keys that its groups have made.")
+
+
+def depths(layers: Layers) -> str:
+    """How many attentions follow one another in a draft step, in a sentence."""
+    after = layers.total - len(layers.early)
+    return (
+        f"A draft step has {layers.total} attentions one after the other; in groups of {layers.group}, on as "
+        f"many devices, it would have {after}. Here one device computes them in turn."
+    )
+
+
+@strategy(
+    name="easyspec",
+    title="EasySpec",
+    family="speculative",
+    needs=("target", "draft"),
+    parameters=(
+        Parameter(
+            "drafter", "choice", ITSELF, "Whose layers are grouped; a draft needs at least four.",
+            choices=(ITSELF, DRAFT),
+        ),
+        Parameter("group", "int", 4, "Layers whose attentions run on one input; 1: none.", low=1, high=64),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        Parameter("calibrate", "bool", True, "Read what was accepted again, layer after layer."),
+        *GREEDY,
+    ),
+    papers=("easyspec",),
+    views=TIMED_VIEWS,
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
+)  # fmt: skip
+def easyspec(lane: Lane) -> Iterator[None]:
+    """A deep draft computes the attentions of several layers at once, which makes its tokens a little worse.
+
+    1. All layers but the first and the last one form groups of consecutive layers.
+    2. With h entering a group, its attentions all read h: they could run at once, on as many devices. Then,
+       layer after layer, `h = h + attention(h at the group's start)` and `h = h + MLP(h)`.
+    3. Tokens are drafted from the law q that comes of it, and the target tests them with that q.
+    4. Bonus calibration: the keys that groups have made are thrown away after each round. The accepted tokens
+       and the newest one are read once, layer after layer, which also gives the next round's first guess.
+
+    The text is the target's whatever the groups do; they cost acceptance. The draft is the target itself or
+    the draft model. On one device nothing is faster: what is real here are the numbers.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    if lane.parameters["drafter"] == ITSELF:
+        lane.scorers["draft"].close()
+        lane.scorers["draft"] = lane.models["target"].engine.attach(lane.tree)
+    layers = grouped(lane)
+    if layers is not None and lane.parameters["group"] > 1:
+        lane.note(depths(layers) if layers.early else SHALLOW.format(layers.total))
+    yield from rounds(lane, drafter, verifier)

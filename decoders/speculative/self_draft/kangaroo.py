@@ -1,0 +1,150 @@
+"""Kangaroo: the target's first layers and a small trained adapter draft, its other layers check.
+
+Liu et al. (2024), Kangaroo. The adapter is heads/kangaroo.py; which one fits a target is the model's to know.
+Without one, its starting point drafts: the plain exit. The paper decodes greedily alone.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.engine.partial_forward import Layers
+from decoders.heads import Entries, Kangaroo, Target
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.self_draft.early_layers import doubly_exited, suited
+from decoders.speculative.self_draft.layerskip import exit_of
+from decoders.strategy import Parameter
+from decoders.trace.events import Forward
+
+SHIPPED, NONE, EITHER = "shipped", "none", "if shipped"
+PLAIN = (
+    "No adapter comes with the project for {!r}: the plain exit drafts, with which training would begin. "
+    "docs/heads.md says how to train one."
+)
+
+
+class Shallow:
+    """One lane's drafting: what the adapter has read, and the states [d] after the first layers."""
+
+    def __init__(self, lane: Lane, adapter: Kangaroo):
+        self.lane, self.adapter, self.entries = lane, adapter, Entries()
+        total = lane.scorers["target"].engine.layer_count
+        self.first = Layers.first(adapter.settings["exit"], total)
+        self.states: dict[int, torch.Tensor] = {}
+
+    def read(self, node: int) -> torch.Tensor:
+        """The state after the first layers of a node that nothing has read yet; its exit's logits are not
+        wanted.
+        """
+        self.lane.score([node], "draft", layers=self.first)
+        self.states[node] = self.lane.scorers["target"].early_state(node)
+        return self.states[node]
+
+    def prompt_states(self) -> torch.Tensor:
+        """The states [T, d] of the prompt, in one pass through the first layers."""
+        lane, engine = self.lane, self.lane.scorers["target"].engine
+        tokens, start = lane.tree.tokens[: lane.tree.trunk], lane._clock()
+        with engine.blocks.running(self.first) as streams:
+            engine.model.base_model(torch.tensor([tokens], device=engine.device), use_cache=False)
+        took, share = lane._clock() - start, self.first.share
+        lane.tell_forward(
+            Forward("target", "draft", len(tokens), 1, start, took, str(self.first), share=share)
+        )
+        return streams[self.first.exit][0]
+
+    @torch.inference_mode()
+    def begin(self) -> torch.Tensor:
+        """Logits [1, V] below the newest token, once all that was committed since the last call is read."""
+        lane, tree = self.lane, self.lane.tree
+        prompt = [] if self.entries.known else [self.prompt_states()]
+        new = tree.path(lane.tip)[max(self.entries.known, tree.trunk) :]
+        self.read(lane.tip)
+        states = torch.cat([*prompt, torch.stack([self.states[n] for n in new])])
+        return self.adapter.begin(self.entries, states)[None]
+
+    @torch.inference_mode()
+    def below(self, node: int, rank: int) -> torch.Tensor:
+        """Logits [1, V] below the drafted node number `rank`, which the first layers have read."""
+        return self.adapter.expand(self.entries, [rank - 1], self.states[node][None])
+
+
+def chain(parameters: dict) -> Drafter:
+    """Drafts until the adapter is unsure: the token in doubt stays, none follows it."""
+
+    def started(lane: Lane) -> Shallow:
+        return Shallow(lane, adapter_of(parameters, lane.models["target"]))
+
+    return doubly_exited(
+        started, parameters, name="chain from an early exit's adapter",
+        says="The target's first layers and an adapter guess, until they are unsure.",
+    )  # fmt: skip
+
+
+def adapter_of(parameters: dict, target) -> Kangaroo:
+    """The adapter that drafts for a target. Raises ValueError with one sentence if it has to be shipped and
+    is not.
+    """
+    wanted = parameters["adapter"]
+    shipped = None if wanted == NONE else target.heads.get("kangaroo")
+    if shipped is not None:
+        return shipped
+    if wanted == SHIPPED:
+        raise ValueError(
+            f"No Kangaroo adapter comes with the project for {target.name!r}; choose another target, or "
+            f"adapter {NONE}."
+        )
+    shared = Target.of(target.model)
+    plain = Kangaroo(shared, exit_of({"exit_layer": 0}, target))
+    return plain.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the adapter; greedy match at temperature 0, else the chosen verifier."""
+    return chosen(chain(parameters), parameters)
+
+
+@strategy(
+    name="kangaroo",
+    title="Kangaroo",
+    family="speculative",
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 6, "Tokens drafted in a round at most.", low=1, high=32),
+        Parameter("eta", "float", 0.6, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
+        Parameter(
+            "adapter", "choice", EITHER, "The trained adapter of the target, or none: the plain exit.",
+            choices=(EITHER, SHIPPED, NONE),
+        ),
+        VERIFIER,
+        *GREEDY,
+    ),
+    papers=("kangaroo",),
+    views=LAYER_VIEWS,
+    together=chosen_fits(parts),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    suits=suited(adapter_of),
+)  # fmt: skip
+def kangaroo(lane: Lane) -> Iterator[None]:
+    """The target's first layers and a small trained adapter guess, its other layers check.
+
+    1. The newest token runs through the target's first layers. The adapter, a layer of attention without an
+       MLP, turns their state into what the last layer might say; the target's head makes a guess of it.
+    2. The guess runs through the first layers in turn: the check needs that state anyway. If the adapter gave
+       its best token less than eta, or num_assistant_tokens are written, drafting ends; the guess in doubt
+       stays.
+    3. The other layers read all of it in one pass and give the target's distribution at each place.
+    4. Guesses are tested as in speculative decoding; the text is exactly the target's.
+
+    Two early exits, then: out of the layers, and out of drafting. The adapter reads the prompt's states in
+    one pass more through the first layers. Where no adapter was trained for the target, the plain
+    exit drafts, and the lane says so.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    if lane.parameters["adapter"] == EITHER and "kangaroo" not in lane.models["target"].heads:
+        lane.note(PLAIN.format(lane.models["target"].name))
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,90 @@
+"""LayerSkip: the first layers of the target draft, the others check, and nothing is computed twice.
+
+Elhoushi et al. (2024), LayerSkip, section 3.3. The exit uses the target's own last norm and head; a target
+that was trained with early exits drafts best.
+"""
+
+from collections.abc import Iterator
+
+from decoders.engine.partial_forward import Layers
+from decoders.lane import Lane
+from decoders.models import catalog
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.strategy import Parameter
+
+
+def exit_of(parameters: dict, target) -> int:
+    """After how many layers the draft leaves: as asked for, else the first exit that the target was trained
+    with, else after a quarter of its layers.
+    """
+    exits = catalog.exits(target.name)
+    return parameters["exit_layer"] or (exits[0] if exits else max(1, depth_of(target) // 4))
+
+
+def first_layers(lane: Lane) -> Layers:
+    """The layers in front of the lane's exit."""
+    target = lane.models["target"]
+    return Layers.first(exit_of(lane.parameters, target), depth_of(target))
+
+
+def suits(parameters: dict, target) -> str | None:
+    """Why this target cannot be left so early, as a sentence; None if it can."""
+    if problem := parts_problem(parameters, target):
+        return problem
+    layers, asked = depth_of(target), exit_of(parameters, target)
+    if asked <= layers:
+        return None
+    return f"The model has {layers} layers, so exit_layer must be at most {layers}, not {asked}."
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the first layers; greedy match at temperature 0, else the chosen verifier."""
+    temperature = parameters["temperature"]
+    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    says = "The target's first layers guess, through its own head, one pass for each token."
+    return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
+
+
+@strategy(
+    name="layerskip",
+    title="LayerSkip",
+    family="speculative",
+    parameters=(
+        Parameter(
+            "exit_layer", "int", 0,
+            "Layers that draft; 0: the first exit that the model was trained with, else a quarter of them.",
+            low=0, high=256,
+        ),
+        Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
+        VERIFIER,
+        *GREEDY,
+    ),
+    papers=("layerskip",),
+    views=LAYER_VIEWS,
+    together=chosen_fits(parts),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    suits=suits,
+)  # fmt: skip
+def layerskip(lane: Lane) -> Iterator[None]:
+    """The target's first layers guess, its other layers check: self-speculation through an early exit.
+
+    1. The newest token runs through the first exit_layer layers; the last norm and the head turn the result
+       into a guess. The guess runs through them in turn, num_assistant_tokens times.
+    2. What these layers have computed is what the whole model would have computed: their keys, values and
+       results are kept.
+    3. The other layers read all guesses in one pass and give the target's distribution at each.
+    4. Guesses are tested as in speculative decoding, or as whole paths by the verifier that is chosen; the
+       text is exactly the target's.
+
+    No second model and no second cache. A pass through a part of the layers counts as that part of a target
+    forward, so tokens for each target forward say what was won.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,126 @@
+"""M2R2: a second, faster stream through the target's first layers drafts, its other layers check.
+
+Bhendawade et al. (2025), M2R2: Mixture of Multi-Rate Residuals. The adapters are heads/m2r2.py; which ones
+fit a target is the model's to know. Without them the fast stream is the usual one: the plain exit drafts.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from decoders.engine.partial_forward import Layers
+from decoders.heads import M2R2, Target
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.self_draft.early_layers import doubly_exited, suited
+from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
+from decoders.speculative.self_draft.layerskip import exit_of
+from decoders.strategy import Parameter
+from decoders.trace.events import Forward
+
+PLAIN = "No adapters come with the project for {!r}: its fast stream is the usual one, a plain exit."
+
+
+class Doubled:
+    """One lane's drafting: each node runs through the first layers twice, as usual and on the fast stream."""
+
+    def __init__(self, lane: Lane, adapters: M2R2):
+        self.lane, self.adapters, self.scorer = lane, adapters, lane.scorers["target"]
+        self.first = Layers.first(adapters.settings["exit"], self.scorer.engine.layer_count)
+
+    def read(self, node: int) -> None:
+        """The usual stream, whose keys and values the check needs too."""
+        self.lane.score([node], "draft", layers=self.first)
+
+    def begin(self) -> torch.Tensor:
+        """Logits [1, V] below the newest token."""
+        self.read(self.lane.tip)
+        return self.below(self.lane.tip)
+
+    @torch.inference_mode()
+    def below(self, node: int, rank: int = 0) -> torch.Tensor:
+        """Logits [1, V] of the fast stream below a node that the usual one has read."""
+        lane, tree, start = self.lane, self.lane.tree, self.lane._clock()
+        logits = self.adapters.below(tree.tokens[node], tree.depths[node], self.scorer.seen_from(node))
+        took, scope = lane._clock() - start, f"fast stream through {self.first}"
+        lane.tell_forward(Forward("target", "draft", 1, 1, start, took, scope, share=self.first.share))
+        return logits[None]
+
+
+def adapters_of(parameters: dict, target) -> M2R2:
+    """The adapters that draft for a target. Raises ValueError with one sentence if they have to be shipped
+    and are not.
+    """
+    wanted = parameters["adapters"]
+    shipped = None if wanted == NONE else target.m2r2
+    if shipped is not None:
+        return shipped
+    if wanted == SHIPPED:
+        raise ValueError(
+            f"No M2R2 adapters come with the project for {target.name!r}; choose another target, or "
+            f"adapters {NONE}."
+        )
+    shared = Target.of(target.model)
+    silent = M2R2(shared, exit_of({"exit_layer": 0}, target), rank=1)
+    return silent.to(shared.embed.device, shared.embed.dtype).eval().requires_grad_(False)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A chain from the fast stream; greedy match at temperature 0, else the chosen verifier."""
+
+    def started(lane: Lane) -> Doubled:
+        return Doubled(lane, adapters_of(parameters, lane.models["target"]))
+
+    drafter = doubly_exited(
+        started, parameters, name="chain from a fast stream",
+        says="A faster stream with small adapters guesses after the first layers, until it is unsure.",
+    )  # fmt: skip
+    return chosen(drafter, parameters)
+
+
+@strategy(
+    name="m2r2",
+    title="M2R2",
+    family="speculative",
+    parameters=(
+        Parameter("num_assistant_tokens", "int", 4, "Tokens drafted in a round at most.", low=1, high=32),
+        Parameter("eta", "float", 0.5, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
+        Parameter(
+            "adapters", "choice", EITHER, "The trained adapters of the target, or none: the plain exit.",
+            choices=(EITHER, SHIPPED, NONE),
+        ),
+        VERIFIER,
+        *GREEDY,
+    ),
+    papers=("m2r2",),
+    views=LAYER_VIEWS,
+    together=chosen_fits(parts),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    suits=suited(adapters_of),
+)  # fmt: skip
+def m2r2(lane: Lane) -> Iterator[None]:
+    """A second, faster stream through the target's first layers guesses, its other layers check.
+
+    1. The newest token runs through the target's first E layers as usual: h. Beside it runs a fast stream
+       from the same embedding, `a ← a + F(a) + B(a)` in each layer: F is the layer itself, which looks at the
+       keys and values of the usual stream, and B a small adapter, trained so that after E layers a is where h
+       is after all of them.
+    2. The target's head makes a guess of the fast stream, and the guess is read in turn. If it got less than
+       eta, or num_assistant_tokens are written, drafting ends; the guess in doubt stays.
+    3. The other layers read what h has become, of all guesses at once, and give the target's distribution at
+       each place. The fast stream leaves nothing behind.
+    4. Guesses are tested as in speculative decoding; the text is exactly the target's.
+
+    The paper runs both streams as one batch; here the fast one follows the usual one, at the same cost in
+    layers. Where no adapters come with the project for the target, the fast stream is the usual one, and the
+    lane says so. Reconstructed: no code was published.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    if lane.parameters["adapters"] == EITHER and lane.models["target"].m2r2 is None:
+        lane.note(PLAIN.format(lane.models["target"].name))
+    yield from rounds(lane, drafter, verifier)

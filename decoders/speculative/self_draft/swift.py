@@ -1,0 +1,123 @@
+"""SWIFT: the target drafts with some of its attentions and MLPs left out, and finds out by itself which.
+
+Xia et al. (2024), SWIFT. The search is in layer_skip_search.py.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from decoders.engine.partial_forward import Layers
+from decoders.lane import Lane
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.confidence_stopping import sure_chain
+from decoders.speculative.interfaces import (
+    LAYER_VIEWS,
+    Draft,
+    Drafter,
+    Seen,
+    Verifier,
+    Walk,
+    badge,
+    described,
+)
+from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
+from decoders.strategy import Parameter
+
+
+def searching(parameters: dict) -> Drafter:
+    """A drafter with the layers of its search; once the text is long enough, one set is tried each round."""
+    found: list[Search] = []
+    copies: list[int] = []  # the beginning of the text once more, for the thin model to read
+
+    def search(lane: Lane) -> Search:
+        if not found:
+            found.append(Search(depth_of(lane.models["target"]), parameters["skip_ratio"]))
+        return found[0]
+
+    def layers(lane: Lane) -> Layers:
+        return layers_of(search(lane).best, search(lane).total)
+
+    def matched(lane: Lane, skipped: frozenset[int]) -> int:
+        """How many of the first tokens behind the first one the thin model would have written as well."""
+        tokens = lane.tree.text(lane.tip)[lane.tree.trunk :][: parameters["context"] + 1]
+        if not copies:
+            for token in tokens[:-1]:
+                copies.append(lane.tree.add(copies[-1] if copies else lane.tree.trunk - 1, token))
+        part = layers_of(skipped, search(lane).total)
+        said = lane.score(copies, "plan", layers=part).argmax(-1).tolist()
+        lane.drop(copies)
+        return sum(a == b for a, b in zip(said, tokens[1:], strict=True))
+
+    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+        now, context = search(lane), parameters["context"]
+        if now.over or not lane.more or lane.written <= context:
+            return
+        skipped, before = now.candidate(lane.chooser), now.score
+        right = matched(lane, skipped)
+        better = now.learn(skipped, right / context)
+        used = "adopted" if before is None or better else "not adopted"
+        lane.rank(lane.tip, "matched", right / context, level=used)
+        what = f"With {layers_of(skipped, now.total)} it matches {right} of {context} tokens"
+        if before is None:
+            lane.note(f"{what}: where the search begins.")
+        elif better:
+            lane.note(f"{what}, more than the {round(before * context)} so far: it drafts from now on.")
+        else:
+            lane.note(f"{what}, no more than the {round(before * context)} so far: not adopted.")
+
+    shape = sure_chain(
+        parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"],
+        parameters["runners_up"],
+    )  # fmt: skip
+    says = "The target guesses with some of its attentions and MLPs left out, one pass for each token."
+    return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """A sure chain from the thinner target; greedy match at temperature 0, else the chosen verifier."""
+    return chosen(searching(parameters), parameters)
+
+
+@strategy(
+    name="swift",
+    title="SWIFT",
+    family="speculative",
+    parameters=(
+        Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
+        Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most (authors: 25).", 1, 32),
+        Parameter("threshold", "float", 0.8, "Drafting ends where it is less sure.", low=0.0, high=1.0),
+        Parameter("runners_up", "bool", True, "Also drafts the next best tokens of each place."),
+        Parameter("context", "int", 16, "Tokens on which sets are judged (authors: 32).", 1, 256),
+        VERIFIER,
+        *GREEDY,
+    ),
+    papers=("swift",),
+    views=LAYER_VIEWS,
+    together=chosen_fits(parts),
+    badge=lambda parameters: badge(*parts(parameters)),
+    parts=lambda parameters: described(*parts(parameters)),
+    suits=parts_problem,
+)  # fmt: skip
+def swift(lane: Lane) -> Iterator[None]:
+    """The target drafts with some of its blocks left out, and searches on the fly for those it can spare.
+
+    1. A block is the attention or the MLP of a layer; the first and the last layer always run whole. At first
+       both blocks of every second layer are left out.
+    2. The thinner target drafts a chain until it is less sure than threshold, with runners-up beside it. It
+       reads the whole model's keys of the text; its own are thrown away.
+    3. The whole target checks the draft in one forward, so the text is exactly its own.
+    4. Once context + 1 tokens are written, each round tries another set of skip_ratio of the blocks: how
+       many of the first tokens would it have written as well? It is adopted if that is more than ever before.
+       Every 25th set is where a model of the earlier scores, a Gaussian process over all sets, expects the
+       most; the others are drawn by chance.
+
+    Drafts end below 0.8, as published. The search ends when more than 0.95 of the tokens match, after 300
+    sets without gain, or after 1,000 sets. It begins anew with each text, where the authors carry it from
+    one to the next. Its passes are counted as target forwards too.
+    """
+    drafter, verifier, _ = parts(lane.parameters)
+    yield from rounds(lane, drafter, verifier)

@@ -1,0 +1,125 @@
+"""Unified Layer Skipping: every new token runs through the same evenly spread part of the layers.
+
+Liu et al. (2024), Accelerating Inference in Large Language Models with a Unified Layer Skipping Strategy. How
+many layers are kept follows from the wanted speed-up alone. Lossy, unless all layers check what a part wrote.
+"""
+
+from collections.abc import Iterator
+
+from decoders.engine.partial_forward import Layers
+from decoders.lane import Lane
+from decoders.logits.distributions import probabilities
+from decoders.registry import strategy
+from decoders.sampling.sampling_parameters import GREEDY, PROCESSORS
+from decoders.speculative import interfaces as speculation
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.drafters.fixed_trees import widths
+from decoders.speculative.interfaces import Drafter, Verifier
+from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
+from decoders.strategy import Parameter, Part
+
+WHOLE = "whole"  # the scorer that looks what all layers say, only to show it
+
+
+def kept(total: int, speedup: float) -> list[int]:
+    """The layers that run (from 0): total / speedup of them, but at least two; the first, the last, and
+    between them, from below, the multiples of one interval.
+    """
+    count = max(2, int(total / speedup))
+    if count >= total:
+        return list(range(total))
+    interval = total // (count - 1)
+    return [*range(0, interval * (count - 1), interval), total - 1]
+
+
+def layers_of(lane: Lane) -> Layers:
+    """The layers that the lane keeps."""
+    total = depth_of(lane.models["target"])
+    return Layers.only(kept(total, lane.parameters["speedup"]), total)
+
+
+def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
+    """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
+    temperature = parameters["temperature"]
+    says = "Evenly spread layers of the target guess, one pass for each token."
+    shape = widths([1] * parameters["num_assistant_tokens"], temperature)
+    return simplest(self_drafted(layers_of, shape, "evenly spread layers", says), temperature)
+
+
+def badge(parameters: dict) -> str:
+    """What the text promises: nothing where layers are left out and nobody checks."""
+    if parameters["checked"]:
+        return speculation.badge(*parts(parameters))
+    if parameters["speedup"] > 1.0:
+        return "relaxed"
+    return "lossless: equal to greedy" if parameters["temperature"] == 0.0 else "exact in distribution"
+
+
+def described(parameters: dict) -> list[Part]:
+    """What people read of its parts."""
+    if parameters["checked"]:
+        return speculation.described(*parts(parameters))
+    says = (
+        "Keeps the first and the last layer and, evenly spread between them, as many as the speed-up allows."
+    )
+    return [Part("layers", "evenly spread layers", says), PROCESSORS]
+
+
+@strategy(
+    name="unified_layer_skipping",
+    title="Unified Layer Skipping",
+    family="speculative",
+    parameters=(
+        Parameter("speedup", "float", 2.0, "One in so many layers is kept.", low=1.0, high=100.0),
+        Parameter("checked", "bool", False, "All layers check what the kept ones draft: exact."),
+        Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted in a round.", low=1, high=32),
+        *GREEDY,
+    ),
+    papers=("accelerating-inference-in-large-language-models-with",),
+    views=("layers", "entropy", "draft_round", "draft_tree", "dependencies", "text"),
+    badge=badge,
+    parts=described,
+    suits=parts_problem,
+)  # fmt: skip
+def unified_layer_skipping(lane: Lane) -> Iterator[None]:
+    """Every new token runs through the same few layers, spread evenly: faster, but not the model's own text.
+
+    1. Of L layers L / speedup are kept: the first, the last, and between them every so many.
+    2. All layers read the prompt and give the first token. From then on only the kept ones run, on the keys
+       and values that all layers left of the prompt.
+    3. A token is taken or drawn from what the kept layers say. What the whole model says of the same text is
+       looked up for the picture and for the log-probabilities; that costs time, but no forward of the method.
+
+    The cost of a token does not depend on the token. A model that was not trained for it soon writes nonsense
+    as speedup grows. With checked, the kept layers only draft and all layers check: then the text is the
+    target's.
+    """
+    if lane.parameters["checked"]:
+        drafter, verifier, _ = parts(lane.parameters)
+        yield from rounds(lane, drafter, verifier)
+        return
+    greedy, part, prompt = lane.parameters["temperature"] == 0.0, layers_of(lane), lane.tip
+    lane.note(f"All layers read the prompt; from then on {part} run.")
+    lane.scorers[WHOLE] = lane.models["target"].engine.attach(lane.tree)
+    while lane.more:
+        tip = lane.tip
+        if tip == prompt:
+            logits = whole = lane.score([tip])  # [1, V]
+        else:
+            logits = lane.score([tip], layers=part)
+            whole = lane.score([tip], "lens", role=WHOLE)
+        target = lane.distribution([tip], whole)[0]
+        scores = lane.process(logits, [tip])
+        offered = target
+        if scores is not whole:
+            offered = lane.distribution([tip], scores, view="processed" if logits is whole else "draft")[0]
+        if greedy:
+            token = int(scores[0].argmax())
+        else:
+            token = lane.chooser.categorical(
+                probabilities(scores)[0], ("sample", lane.tree.depths[tip] + 1)
+            ).value
+        node = lane.propose(tip, token, float(offered[token]))
+        lane.commit([node], [float(target[token])])
+        yield

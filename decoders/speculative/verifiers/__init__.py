@@ -1,0 +1,1 @@
+"""Verifiers: which drafted tokens stay, and what is drawn where none does."""

@@ -1,0 +1,76 @@
+"""Verifier that moves the target towards the draft before it tests: where the draft knows better, its tokens
+pass more easily. Knows laws alone.
+
+Chen et al. (2025), RAPID. Lossless at eta = 0 only.
+"""
+
+import torch
+
+from decoders.speculative.interfaces import FIXED, SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
+from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
+from decoders.trace.acceptance import acceptance
+from decoders.trace.number_format import number
+
+
+def adjusted(p: torch.Tensor, q: torch.Tensor, eta: float, alpha: float) -> torch.Tensor:
+    """softmax(log p - eta g) over [V], with g = p - q where q >= alpha max q, else 0."""
+    gap = torch.where(q >= alpha * q.max(), p - q, 0.0)
+    return torch.softmax(p.log() - eta * gap, dim=-1)
+
+
+def still_wanted(p: torch.Tensor, q: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+    """norm(max(0, p - q, p - near)) over [V]: what a token is drawn from after a rejection; p if nothing is
+    left.
+    """
+    left = torch.maximum(p - q, p - near).clamp(min=0.0)
+    total = left.sum()
+    return left / total if total > 0 else p
+
+
+def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
+    """The verifier for one `eta` and `alpha`. At temperature 0 a token passes if the adjusted target likes it
+    best.
+    """
+    greedy = temperature == 0.0
+    fill = frozenset({FIXED if greedy else SAMPLED})
+
+    def near(question: Question, node: int) -> torch.Tensor:
+        q = question.guessed(node) if greedy else question.draft.q[node]
+        return adjusted(question.soft[node], q, eta, alpha)
+
+    def drawn(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token, law_near = question.tokens[child], near(question, node)
+        p, q, moved = (float(x[token]) for x in (question.p[node], question.draft.q[node], law_near))
+        chance = acceptance(moved, q)
+        accepted, u = question.chooser.bernoulli(chance, ("accept", *at))
+        reason = (
+            f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it passes with "
+            f"{number(chance)}. It was {'accepted' if accepted else 'rejected'}."
+        )
+        return Test(child, bool(accepted), moved, q, u, reason, None if accepted else left(question, node))
+
+    def likeliest(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
+        token, law_near = question.tokens[child], near(question, node)
+        accepted = token == int(law_near.argmax())
+        reason = (
+            f"The target gave {number(float(question.soft[node][token]))}, adjusted "
+            f"{number(float(law_near[token]))}, which is {'its most' if accepted else 'not its most'}."
+        )
+        return Test(child, accepted, float(question.soft[node][token]), reason=reason)
+
+    def left(question: Question, node: int) -> torch.Tensor:
+        return still_wanted(question.p[node], question.draft.q[node], near(question, node))
+
+    def law(question: Question, node: int) -> torch.Tensor:
+        passes = torch.minimum(question.draft.q[node], near(question, node))
+        return relaxed_law(passes, left(question, node))
+
+    def walk(question: Question) -> Walk:
+        return go_down(question, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
+
+    return Verifier(
+        walk, fill if eta == 0.0 else frozenset(), name="adjusted target", judges=fill, law=law,
+        says=f"A drafted token passes with p'/q, at most 1; p' is p moved towards q, by eta = {number(eta)}."
+        if not greedy else
+        f"A drafted token passes if it is the likeliest of p', which is p moved towards q, by {number(eta)}.",
+    )  # fmt: skip

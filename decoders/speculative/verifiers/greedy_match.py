@@ -1,0 +1,39 @@
+"""Verifier for temperature 0: follow the target's likeliest tokens as long as they were drafted. Draws
+nothing.
+"""
+
+from decoders.speculative.interfaces import FIXED, Question, Test, Verifier, Walk
+
+
+def walk(question: Question) -> Walk:
+    """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is
+    greedy decoding's.
+    """
+    found, node = Walk(), question.draft.root
+    while node in question.p:
+        favourite = int(question.p[node].argmax())
+        children = question.children(node)
+        match = None
+        for child in children:
+            if question.tokens[child] == favourite:
+                found.tests.append(Test(child, True, reason="It is the target's likeliest token."))
+                match = child
+                break
+            found.tests.append(Test(child, False, reason="The target's likeliest token is another one."))
+        if match is None:
+            found.token = favourite
+            found.reason = (
+                "The target's likeliest token here; it was not drafted."
+                if children
+                else "All drafted tokens were accepted; the target adds its likeliest one."
+            )
+            return found
+        found.path.append(match)
+        node = match
+    return found
+
+
+GREEDY_MATCH = Verifier(
+    walk, exact_for=frozenset({FIXED}), draws=False, uses_q=False, name="greedy match",
+    says="A drafted token passes if it is the target's likeliest token there; else that one is written.",
+)  # fmt: skip

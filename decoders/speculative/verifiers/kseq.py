@@ -1,0 +1,97 @@
+"""Verifier of SpecTr: K-SEQ, which accepts one of several independent draws as often as a simple rule can.
+
+Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algorithm 3 and section 5.
+"""
+
+import torch
+
+from decoders.speculative.interfaces import SAMPLED, WITH_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.trace.number_format import number
+
+HALVINGS = 60  # of the interval in which rho lies: to the last digit of a double
+
+
+def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float]:
+    """(rho, beta): the smallest rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where beta is the
+    sum of min(q, p / rho) over [V], the chance that one draw is accepted.
+    """
+
+    def beta(rho: float) -> float:
+        return float(torch.minimum(q, p / rho).sum())
+
+    def enough(rho: float) -> bool:
+        return 1 - (1 - beta(rho)) ** count <= rho * beta(rho)
+
+    low, high = 1.0, float(count)
+    if enough(low):
+        return low, beta(low)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, beta(high)
+
+
+def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
+    """The most that any rule reaches that keeps the law p [V], given `count` independent draws from q [V].
+
+    By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
+    x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
+    """
+    order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
+    zero = p.new_zeros(1)
+    kept, drawn = (torch.cat([zero, law[order].cumsum(0)]) for law in (p, q))
+    return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
+
+
+def walk(question: Question) -> Walk:
+    """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
+    the own token comes from p less what the draws took of it, in proportion to their chances.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        p, q = question.p[node], question.draft.q.get(node)  # [V]
+        offers, left, match = question.offers(node), p, None
+        if offers:
+            rho, beta = division(p, q, len(offers))
+            took = torch.minimum(q, p / rho)
+            taken = 1 - (1 - beta) ** len(offers)
+            left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
+            if len(offers) > 1 and node == question.draft.root:
+                found.note = (
+                    f"K-SEQ keeps one of {len(offers)} such draws with {number(taken)} here; the best plan "
+                    f"of optimal transport would with {number(ceiling(p, q, len(offers)))}."
+                )
+        for slot, child in enumerate(offers):
+            token = question.tokens[child]
+            chance = min(1.0, float(p[token]) / (rho * float(q[token])))
+            accepted, u = question.chooser.bernoulli(chance, ("accept", depth, slot))
+            reason = sentence(float(p[token]), float(q[token]), rho, chance, bool(accepted))
+            test = Test(child, bool(accepted), float(p[token]), float(q[token]), u, reason, chance=chance)
+            test.watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
+            found.tests.append(test)
+            if accepted:
+                match = child
+                break
+        if match is None:
+            if offers:
+                found.tests[-1].left = left / left.sum() if left.sum() > 0 else p
+            law = p if not offers or float(left.sum()) <= 0 else left
+            drawn = "Drawn from what the draws had left of the target's distribution, with {}."
+            return found.end(question, law, depth, drawn if offers else None)
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+def sentence(p: float, q: float, rho: float, chance: float, accepted: bool) -> str:
+    """Why, with its numbers."""
+    fate = "It was accepted." if accepted else "It was rejected."
+    divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
+    return f"A draw passes with min(1, {divided}), here {number(chance)}. {fate}"
+
+
+KSEQ = Verifier(
+    walk, exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}), name="K-SEQ",
+    says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
+    "smallest rho that leaves the target's law as it is.",
+)  # fmt: skip

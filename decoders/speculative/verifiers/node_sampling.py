@@ -1,0 +1,58 @@
+"""Verifier for drafts without chance (lookup, top-k): the target draws its own token, and follows the draft
+if it is there.
+
+One draw a node, used in either case, hence exactly the target's law; accepts with the target's mass on the
+children.
+"""
+
+from decoders.speculative.interfaces import (
+    FIXED,
+    SAMPLED,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+)
+from decoders.trace.number_format import number
+
+
+def walk(question: Question) -> Walk:
+    """From the root down: y ~ p; descend into the child that carries y, else y is the own token and the walk
+    ends.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        p = question.p[node]  # [V]
+        children = question.children(node)
+        token, u = question.chooser.categorical(p, ("sample", depth))
+        match = None
+        for child in children:
+            chance = float(p[question.tokens[child]])
+            if question.tokens[child] == token:
+                match = child
+                reason = f"The target drew for itself, and it is this token, with {number(chance)}."
+            else:
+                reason = f"The target drew for itself, and it is another one; this had {number(chance)}."
+            found.tests.append(Test(child, child == match, chance, reason=reason))
+        if match is None:
+            found.token, found.u, found.p = token, u, float(p[token] / p.sum())
+            found.reason = (
+                f"Drawn from the target's distribution with {number(found.p)}; it was not drafted."
+                if children
+                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
+            )
+            return found
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+NODE_SAMPLING = Verifier(
+    walk,
+    exact_for=frozenset({FIXED, SAMPLED, WITH_REPLACEMENT, WITHOUT_REPLACEMENT}),
+    uses_q=False,
+    name="node sampling",
+    says="The target draws its own token at each place; a drafted token passes if it is that one.",
+)

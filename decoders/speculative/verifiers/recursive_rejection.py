@@ -1,0 +1,109 @@
+"""Verifiers for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
+
+With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
+several children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia
+(RRSw); with replacement, that of SpecInfer and MCSD (RRS).
+"""
+
+from functools import partial
+
+import torch
+
+from decoders.logits.distributions import residual
+from decoders.speculative.interfaces import (
+    SAMPLED,
+    WANTED_MORE,
+    WITH_REPLACEMENT,
+    WITHOUT_REPLACEMENT,
+    Question,
+    Test,
+    Verifier,
+    Walk,
+)
+from decoders.trace.acceptance import acceptance
+from decoders.trace.number_format import compared, number
+
+
+def walk(question: Question, replacement: bool = False) -> Walk:
+    """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
+
+    After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
+    replacement: then D is the q of the next child's own draft model. The own token comes from what is left
+    of R.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
+        match = None
+        offers, laws = in_order(question, node, depth) if replacement else (question.children(node), [])
+        for slot, child in enumerate(offers):
+            drafted = laws[slot] if laws else drafted
+            token = question.tokens[child]
+            p, q = float(left[token]), float(drafted[token])
+            accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
+            found.tests.append(Test(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), slot)))
+            if accepted:
+                match = child
+                break
+            rest = residual(left, drafted)
+            if rest is None:
+                found.note = "Target and draft agree to the last digit; the target draws the next token."
+            left = found.tests[-1].left = left if rest is None else rest
+            drafted = drafted if replacement else without(drafted, token)
+        if match is None:
+            return found.end(question, left, depth, WANTED_MORE if question.children(node) else None)
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+def in_order(question: Question, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
+    """The draws below a node and their laws [V], in the order in which they are tested: by chance, if they
+    came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
+    """
+    offers, laws = list(question.offers(node)), list(question.drawn_from(node))
+    if all(q is laws[0] for q in laws):  # they are alike, and their order decides nothing
+        return offers, laws
+    for place in range(len(offers) - 1):
+        left = torch.ones(len(offers) - place)
+        chosen = place + question.chooser.categorical(left, ("order", depth, place)).value
+        for values in (offers, laws):
+            values[place], values[chosen] = values[chosen], values[place]
+    return offers, laws
+
+
+def without(weights: torch.Tensor, token: int) -> torch.Tensor:
+    """A law [V] with `token` struck out, normalised again; all zero if nothing else had mass."""
+    rest = weights.clone()
+    rest[token] = 0.0
+    total = rest.sum()
+    return rest / total if total > 0 else rest
+
+
+def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> str:
+    """Why, with numbers that agree with each other."""
+    gave = "The draft gave" if slot == 0 else "Among the tokens not tried yet the draft gave"
+    wanted = "the target" if slot == 0 else "what is left of the target"
+    if p <= 0.0:
+        return f"{gave} {number(q)}, {wanted} nothing: it cannot pass."
+    if p >= q:
+        return f"{gave} {number(q)}, {wanted} {number(p)}, which is no less: it always passes."
+    shown_p, shown_q, passes, drawn = compared(p, q, u)
+    said = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
+    if u is None:
+        return said + (" It was accepted." if accepted else " It was rejected.")
+    side = "below, so it is accepted" if accepted else "above, so it is rejected"
+    return f"{said} The draw {drawn} is {side}."
+
+
+RECURSIVE_REJECTION = Verifier(
+    walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}), name="token rejection",
+    says="A drafted token passes with probability p/q, at most 1; after that the next one is "
+    "tested against, or drawn from, what the target wanted more than the draft.",
+)  # fmt: skip
+WITH_REPLACEMENT_REJECTION = Verifier(
+    partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
+    name="token rejection with replacement",
+    says="A drafted token passes with probability p/q, at most 1; after that the next draw, which may be the "
+    "same token again, is tested against what the target wanted more than the draft.",
+)  # fmt: skip

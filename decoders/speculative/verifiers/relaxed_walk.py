@@ -1,0 +1,66 @@
+"""What relaxed verifiers share: the way down a draft, and the own token. Knows no rule.
+
+They keep more of the draft than an exact verifier would, and pay with the target's law.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from decoders.speculative.interfaces import Question, Test, Walk
+
+OWN = "Drawn from the target's distribution, where it has {}."
+# (question, place, drafted child, (depth, slot)) -> how the child fared there
+Rule = Callable[[Question, int, int, tuple[int, int]], Test]
+
+
+def go_down(
+    question: Question, rule: Rule, left: Callable[[Question, int], torch.Tensor], drawn: str, greedy: bool
+) -> Walk:
+    """From the root down: at each place the first child in slot order that `rule` lets pass is kept.
+
+    `left(question, node)` gives the law [V] that the own token is drawn from where the child was refused,
+    `drawn` says so; `greedy`: it is the target's likeliest token instead.
+    """
+    found, node, depth = Walk(), question.draft.root, question.position + 1
+    while node in question.p:
+        match = None
+        for slot, child in enumerate(question.children(node)):
+            found.tests.append(rule(question, node, child, (depth, slot)))
+            if found.tests[-1].accepted:
+                match = child
+                break
+        if match is None:
+            return own_token(found, question, node, left, drawn, greedy)
+        found.path.append(match)
+        node, depth = match, depth + 1
+    return found
+
+
+def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+    """The law [V] that a token has: `passes` [V] is how likely each token is drafted and passes, the rest is
+    drawn from `left` [V].
+    """
+    return passes + (1.0 - passes.sum()).clamp(min=0.0) * left
+
+
+def own_token(
+    found: Walk,
+    question: Question,
+    node: int,
+    left: Callable[[Question, int], torch.Tensor],
+    drawn: str,
+    greedy: bool,
+) -> Walk:
+    """Ends the walk at `node` with the target's own token."""
+    children, depth = question.children(node), question.position + len(found.path) + 1
+    if greedy:
+        found.token = int(question.p[node].argmax())
+        here = "here; the drafted one did not pass." if children else "after a draft that passed whole."
+        found.reason = f"The target's likeliest token {here}"
+        return found
+    return (
+        found.end(question, left(question, node), depth, drawn)
+        if children
+        else found.end(question, question.p[node], depth, None)
+    )

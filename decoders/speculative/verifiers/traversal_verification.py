@@ -1,0 +1,104 @@
+"""Traversal verification: leaves first; a path is accepted as a whole, and a leaf that fails is taken off.
+
+Weng et al. (2025), Traversal Verification for Speculative Tree Decoding, algorithm 2. On a chain it is block
+verification; on a tree of depth one it accepts as often as recursive rejection.
+"""
+
+from decoders.speculative.interfaces import SAMPLED, WITHOUT_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.verifiers.recursive_rejection import without
+from decoders.trace.number_format import number
+
+
+class Standing:
+    """What is left of a drafted tree: R and D [V] of each node, its chance a, and its children."""
+
+    def __init__(self, question: Question):
+        self.root, self.tokens = question.draft.root, question.tokens
+        self.left = dict(question.p)  # R: node -> what the target still wants there
+        self.drafted = dict(question.draft.q)  # D: node -> what is left of the draft's law
+        self.below = {n: list(c) for n, c in question.draft.children.items()}
+        self.parent = {c: n for n, below in self.below.items() for c in below}
+        self.chance = {self.root: 1.0}
+        self.weigh(self.root)
+
+    def compared(self, node: int) -> tuple[float, float]:
+        """R and D of a node's token, at its parent."""
+        parent, token = self.parent[node], self.tokens[node]
+        return float(self.left[parent][token]), float(self.drafted[parent][token])
+
+    def weigh(self, node: int) -> None:
+        """a(child) = min(a(node) R(token) / D(token), 1) for all that hangs below `node`."""
+        for child in self.below.get(node, []):
+            p, q = self.compared(child)
+            self.chance[child] = min(self.chance[node] * p / q, 1.0) if p > 0 else 0.0
+            self.weigh(child)
+
+    def leaf(self) -> int:
+        """The first leaf, always down the first child that is left."""
+        node = self.root
+        while self.below.get(node):
+            node = self.below[node][0]
+        return node
+
+    def take_off(self, leaf: int) -> None:
+        """Removes a leaf that failed: its parent goes on with what the target wants more than the draft."""
+        node = self.parent[leaf]
+        delta = (self.chance[node] * self.left[node] - self.drafted[node]).clamp(min=0.0)
+        mass = float(delta.sum())
+        missing = 1.0 - self.chance[node]
+        self.chance[node] = mass / (mass + missing) if mass + missing > 0 else 0.0
+        if node == self.root:
+            self.chance[node] = 1.0
+        if mass > 0:
+            self.left[node] = delta / mass
+        self.drafted[node] = without(self.drafted[node], self.tokens[leaf])
+        self.below[node].remove(leaf)
+        self.weigh(node)
+
+    def path(self, node: int) -> list[int]:
+        """From below the root down to `node`."""
+        found = []
+        while node != self.root:
+            found.append(node)
+            node = self.parent[node]
+        return found[::-1]
+
+
+def walk(question: Question) -> Walk:
+    """From the leaves up: a leaf passes with its chance a, and with it the whole path; one that fails is
+    taken off. The own token comes from what is left at the end of the accepted path.
+    """
+    standing, tests = Standing(question), []
+    while (leaf := standing.leaf()) != standing.root:
+        p, q = standing.compared(leaf)
+        chance, parent = standing.chance[leaf], standing.parent[leaf]
+        passed, u = question.chooser.bernoulli(chance, ("accept", question.position, len(tests)))
+        watched = ("chance of the path", chance, 1.0)
+        reason = sentence(chance, bool(passed))
+        tests.append(Test(leaf, bool(passed), p, q, u, reason, None, watched, chance))
+        if passed:
+            break
+        standing.take_off(leaf)
+        tests[-1].left = standing.left[parent]
+    path = standing.path(leaf)
+    why = "It lies on the path that passed."
+    tests += [Test(node, True, *standing.compared(node), None, why) for node in path[:-1]]
+    found = Walk(tests, path)
+    if leaf not in question.p:
+        return found  # an end-of-text token
+    law, depth = standing.left[leaf], question.position + len(path) + 1
+    drawn = "Drawn from what is left of the target's distribution there, with {}."
+    return found.end(question, law, depth, drawn if question.children(leaf) else None)
+
+
+def sentence(chance: float, passed: bool) -> str:
+    """Why, with its number."""
+    fate = "It passed." if passed else "It failed and is taken off."
+    return f"The path down to this token passes as a whole with {number(chance)}. {fate}"
+
+
+TRAVERSAL = Verifier(
+    walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}), name="traversal verification",
+    says="Paths are tested as a whole from their leaves; a leaf that fails is taken off, and the next is "
+    "tested.",
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""What a lane paid, folded from its events, and the metrics with vLLM's names. Knows events, no trace."""
+
+import math
+from dataclasses import dataclass, field
+
+from decoders.models.catalog import DRAFT_ROLES
+from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
+
+# Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
+# beginning, what is taken without a test, and the parts of a text that is written out of order.
+UNTESTED = {
+    "target", "guess", "lookahead", "small", "prefix", "suffix", "middle", "left to right", "placed",
+}  # fmt: skip
+TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
+
+# Name -> definition, printed wherever a metric is shown.
+METRICS = {
+    "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a round, the target's own included",
+    "draft_acceptance_rate": "accepted / proposed: share of the drafted tokens that were accepted",
+    "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
+    "per_step_drafted": "drafted tokens, round by round",
+    "per_step_accepted": "accepted tokens, round by round",
+    "mean_total_variation": "of a relaxed verifier, half the sum of |law - p|, averaged over tested places: "
+    "law is what the token there was drawn from, p the target's",
+}
+
+
+@dataclass
+class Costs:
+    """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
+    were not computed again. A forward through a part of the target's layers counts as that share of a
+    forward, and its tokens as that share of tokens; so these two are whole numbers unless layers are skipped.
+    """
+
+    steps: int = 0
+    target_forwards: float = 0
+    draft_forwards: int = 0
+    lens_forwards: int = 0
+    target_tokens: float = 0
+    draft_tokens: int = 0
+    shared_tokens: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    new_tokens: int = 0
+    logprob: float = 0.0
+    seconds: float = 0.0
+    per_step_drafted: list[int] = field(default_factory=list)
+    per_step_accepted: list[int] = field(default_factory=list)
+    drafted_nodes: set[int] = field(default_factory=set)
+    variations: list[float] = field(default_factory=list)  # total variation, place by tested place
+
+    def add(self, step: Step) -> None:
+        """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
+        forwards alone.
+        """
+        self.seconds = step.seconds
+        if step.index == 0 and any(event.given for event in step.of(Propose)):
+            self.lens_forwards += len(step.of(Forward))
+            return
+        self.steps += 1
+        drafted, accepted, verified = 0, 0, False
+        for event in step.events:
+            match event:
+                case Forward():
+                    self._forward(event)
+                    verified = verified or event.kind == "verify"
+                case Propose() if event.source not in UNTESTED:
+                    self.drafted_nodes.add(event.node)
+                    drafted += 1
+                case Verdict() if event.status == "accepted" and event.node in self.drafted_nodes:
+                    accepted += 1
+                case Score() if event.name == TOTAL_VARIATION:
+                    self.variations.append(event.total)
+                case Commit():
+                    self.new_tokens += len(event.nodes)
+                    self.logprob += math.fsum(x for x in event.logprobs if x is not None)
+        self.proposed += drafted
+        self.accepted += accepted
+        if verified or drafted:  # a first round is labelled "prefill"
+            self.per_step_drafted.append(drafted)
+            self.per_step_accepted.append(accepted)
+
+    def _forward(self, event: Forward) -> None:
+        if event.kind == "lens":
+            self.lens_forwards += 1
+            return
+        if event.model in DRAFT_ROLES:
+            self.draft_forwards += 1
+            self.draft_tokens += event.tokens
+        elif event.share == 1.0:
+            self.target_forwards += 1
+            self.target_tokens += event.tokens
+        else:
+            self.target_forwards = snapped(self.target_forwards + event.share)
+            self.target_tokens = snapped(self.target_tokens + event.share * event.tokens)
+        self.shared_tokens += event.shared
+
+    def totals(self) -> dict:
+        """The promised totals, plain numbers. `seconds` are the lane's own computing time."""
+        names = (
+            "steps", "target_forwards", "draft_forwards", "lens_forwards", "target_tokens", "draft_tokens",
+            "shared_tokens", "proposed", "accepted", "new_tokens", "logprob", "seconds",
+        )  # fmt: skip
+        totals = {name: getattr(self, name) for name in names}
+        totals["tokens_per_second"] = self.new_tokens / self.seconds if self.seconds > 0 else 0.0
+        return totals
+
+    @property
+    def mean_total_variation(self) -> float | None:
+        """How far from the target's law a relaxed verifier drew; None if none ran."""
+        return math.fsum(self.variations) / len(self.variations) if self.variations else None
+
+    def metrics(self) -> dict:
+        """The speculative metrics by vLLM's names; empty if the lane had no draft-verify round."""
+        rounds = len(self.per_step_drafted)
+        if not rounds:
+            return {}
+        histogram = [0] * (max(self.per_step_accepted) + 1)
+        for accepted in self.per_step_accepted:
+            histogram[accepted] += 1
+        lossy = {"mean_total_variation": self.mean_total_variation} if self.variations else {}
+        return {
+            "mean_acceptance_length": 1 + sum(self.per_step_accepted) / rounds,
+            "draft_acceptance_rate": self.accepted / self.proposed if self.proposed else 0.0,
+            "acceptance_histogram": histogram,
+            "per_step_drafted": list(self.per_step_drafted),
+            "per_step_accepted": list(self.per_step_accepted),
+            **lossy,
+        }
+
+
+def snapped(number: float) -> float:
+    """The whole number that `number` is but for rounding, else itself: three thirds make a whole."""
+    whole = round(number)
+    return whole if abs(number - whole) < 1e-9 else number

@@ -1,0 +1,178 @@
+"""The events of a lane and its steps: what happened, told as it happens, and their JSON form.
+
+Knows numbers and names, nothing of lanes, traces or costs, which all are made of these.
+"""
+
+from dataclasses import MISSING, dataclass, field, fields
+
+from decoders.trace.acceptance import acceptance
+
+GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
+GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
+STATUSES = (
+    "accepted", "rejected", "never reached", "resampled", "bonus", "pruned", "merged", "finished", "forced",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Forward:
+    """A model, or a part of it, ran once. `start` and `seconds` are measured, in seconds since the lane
+    began.
+    """
+
+    model: str  # "target", "draft", ...
+    kind: str  # "prefill", "decode", "draft", "verify", "plan" (chose what is skipped), "lens"
+    tokens: int  # tokens evaluated
+    rows: int  # sequences or tree frontiers scored in this call
+    start: float
+    seconds: float
+    scope: str | None = None  # which layers or part of the cache, if not all
+    shared: int = 0  # of `tokens`, those that another lane had evaluated already
+    share: float = 1.0  # of the model's attention and MLP blocks that ran
+
+
+@dataclass(slots=True)
+class Propose:
+    """A candidate exists: `node` is `token` placed after `parent`. `logprob` is the proposer's own."""
+
+    node: int
+    parent: int
+    token: int
+    logprob: float | None
+    source: str  # "target", "draft", "prompt", "recycled", "guess"; "copied", "person": see given_tokens.py
+    slot: int = 0  # rank among its siblings, in the order in which they are tried
+    fill: str | None = None  # how the slot was filled: "sampled without replacement", "sampled", "fixed"
+
+    @property
+    def given(self) -> bool:
+        """Whether this lane did not decode the token but began with it: see given_tokens.py."""
+        return self.source in GIVEN
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What became of a node. p, q: target's and draft's probability at its test; u: the uniform draw; chance:
+    that with which the test passes, where it is not min(1, p / q).
+    """
+
+    node: int
+    status: str
+    p: float | None = None
+    q: float | None = None
+    u: float | None = None
+    reason: str | None = None
+    into: int | None = None
+    chance: float | None = None
+
+    @property
+    def passes(self) -> float | None:
+        """The chance with which the test passes: as told, else min(1, p / q); None without p or q."""
+        if self.chance is not None or self.p is None or self.q is None:
+            return self.chance
+        return acceptance(self.p, self.q)
+
+
+@dataclass(slots=True)
+class Commit:
+    """These nodes are output now. `logprobs`: of each under the target, before any processor."""
+
+    nodes: list[int]
+    logprobs: list[float | None]
+
+
+@dataclass(slots=True)
+class Score:
+    """A node was given a number. `parts` say what it is made of; `rank` 1 is the best so far."""
+
+    node: int
+    name: str
+    total: float
+    parts: dict[str, float] = field(default_factory=dict)
+    rank: int | None = None
+    level: str | None = None
+
+
+@dataclass(slots=True)
+class Distribution:
+    """What was on offer after `node`. `top`: [token, logprob] pairs, likeliest first; `rest`: the mass left
+    out.
+    """
+
+    node: int
+    # "target" (before processors), "processed", "draft", "residual" (what a rejection left), "unwanted" (a
+    # view that is weighed against the target's; level says which), "combined" (what came of weighing them)
+    view: str
+    top: list[list[float]]
+    rest: float
+    entropy: float  # nats, over the whole vocabulary
+    level: str | None = None  # which stage: the processor that ran if others ran later, "after test 1"
+    among: int | None = None  # how many tokens share the mass: those that no processor has removed
+
+
+@dataclass(slots=True)
+class Depend:
+    """`target` waited for or came from `source` (nodes, or positions for kind "causal")."""
+
+    source: int
+    target: int
+    weight: float
+    # "attention" (nodes; mean over layers and heads), "causal" (positions; found by putting a token back),
+    # "copy" and "match" (nodes; of a draft that was copied from the text, see docs/trace.md)
+    kind: str
+
+
+@dataclass(slots=True)
+class Cell:
+    """State of a position in an iteration of a parallel decoder. Positions count the prompt too."""
+
+    position: int
+    iteration: int
+    token: int
+    state: str  # "guess" (start value), "changed", "kept", "settled" (final in this iteration)
+    confidence: float | None = None
+    level: str | None = None
+
+
+@dataclass(slots=True)
+class Note:
+    """One sentence for a person."""
+
+    text: str
+
+
+Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | Cell | Note
+EVENTS: dict[str, type] = {
+    c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)
+}
+
+
+@dataclass(slots=True)
+class Step:
+    """One turn of a strategy's own loop. `seconds`: the lane's own computing time from its start to the end
+    of this step.
+    """
+
+    index: int
+    events: list[Event]
+    seconds: float = 0.0
+
+    def of(self, kind: type) -> list:
+        """The events of one type, in order."""
+        return [event for event in self.events if type(event) is kind]
+
+
+def event_to_json(event: Event) -> dict:
+    """{"type": name, ...fields that are set}."""
+    record = {"type": type(event).__name__}
+    for f in fields(event):
+        value = getattr(event, f.name)
+        if value is not None and value != {}:
+            record[f.name] = value
+    return record
+
+
+def event_from_json(record: dict) -> Event:
+    """The inverse of `event_to_json`: a field that is left out and has no default is None."""
+    kind = EVENTS[record["type"]]
+    unset = {f.name: None for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+    return kind(**unset | {k: v for k, v in record.items() if k != "type"})

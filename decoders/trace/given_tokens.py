@@ -1,0 +1,135 @@
+"""Where a lane begins if not at the end of the prompt: with tokens of another lane, some put by a person.
+
+`{"tokens": [ids], "forced": [places]}`: tokens that follow the prompt, and which of them (0 is the first) a
+person chose; the others are copied from the lane that this one branched off. What the target thought of a
+forced token is a `Chance`. Knows events and rows of log-probabilities, no lane.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from decoders.trace.events import Commit, Event, Note, Propose, Verdict
+from decoders.trace.number_format import number
+from decoders.trace.trace import Trace
+
+if TYPE_CHECKING:  # only to name its type: requests are checked before torch is there
+    import torch
+
+LOOKED_AT = 64  # forced places of which it is looked up what was on offer
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What the target thought of a forced token: its log-probability and rank (1 is the likeliest) among
+    `among` tokens before any processor, and its probability `p` after all of them.
+    """
+
+    logprob: float
+    rank: int
+    among: int
+    p: float
+
+
+def check(
+    begin: dict[str, Any], eos: Collection[int], most: int, vocabulary: int
+) -> tuple[list[int], list[int]]:
+    """(tokens, forced places) of `begin`. Raises ValueError with one sentence if it is unusable.
+
+    `most`: tokens that the lane may write in all; `vocabulary`: tokens that the model knows. Nothing may
+    follow an end-of-text token.
+    """
+    tokens, forced = begin.get("tokens"), begin.get("forced", [])
+    if not _whole(tokens) or not tokens:
+        raise ValueError("A lane begins with a list of token ids: whole numbers of at least 0.")
+    if not _whole(forced) or any(place >= len(tokens) for place in forced):
+        raise ValueError(f"The forced places must be whole numbers from 0 to {len(tokens) - 1}.")
+    if max(tokens) >= vocabulary:
+        raise ValueError(
+            f"The model knows {vocabulary:,} tokens and no token {max(tokens):,}; begin with its own."
+        )
+    if len(tokens) > most:
+        raise ValueError(
+            f"The lane begins with {len(tokens):,} tokens, but may write only {most:,}; "
+            "raise max_new_tokens or begin earlier."
+        )
+    ends = [place for place, token in enumerate(tokens[:-1]) if token in eos]
+    if ends:
+        raise ValueError(
+            f"Token {ends[0] + 1} of the {len(tokens):,} that the lane begins with ends the text, so nothing "
+            "may follow it; begin before it."
+        )
+    return list(tokens), sorted(set(forced))
+
+
+def _whole(values: object) -> bool:
+    """Whether these are whole numbers of at least 0."""
+    return isinstance(values, list) and all(
+        isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values
+    )
+
+
+def chances(
+    raw: "torch.Tensor", law: "torch.Tensor", tokens: list[int], places: list[int]
+) -> dict[int, Chance]:
+    """What the target thought of the tokens in these places, by place.
+
+    raw, law: its log-probabilities [N, V] in these places, before any processor and after all of them.
+    """
+    found = {}
+    for row, place in enumerate(places):
+        token = tokens[place]
+        logprob, p = float(raw[row, token]), float(law[row, token].exp())
+        rank = 1 + int((raw[row] > raw[row, token]).sum())
+        found[place] = Chance(logprob, rank, raw.shape[-1], p)
+    return found
+
+
+def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
+    """How the first step of a lane begins that begins with `tokens` behind a prompt of `prompt` tokens."""
+    found: list[Event] = [Note(sentence(len(tokens), len(forced)))]
+    for place, token in enumerate(tokens):
+        source = "person" if place in forced else "copied"
+        found.append(Propose(prompt + place, prompt + place - 1, token, None, source, fill="fixed"))
+    return found
+
+
+def decisions(
+    tokens: list[int], forced: list[int], prompt: int, chances: Mapping[int, Chance]
+) -> list[Event]:
+    """How that step ends, after what was on offer: the forced tokens with their chances, all committed."""
+    nodes, found = list(range(prompt, prompt + len(tokens))), []
+    for place in forced:
+        chance = chances.get(place)
+        found.append(Verdict(nodes[place], "forced", p=chance.p if chance else None, reason=why(chance)))
+    known = {place: chance.logprob for place, chance in chances.items() if math.isfinite(chance.logprob)}
+    return [*found, Commit(nodes, [known.get(place) for place in range(len(tokens))])]
+
+
+def why(chance: Chance | None) -> str:
+    """What is said of a forced token."""
+    said = "Put here by a person; nothing was decided here."
+    if chance is None:
+        return said
+    p = number(math.exp(chance.logprob))
+    return f"{said} To the model it is number {chance.rank:,} of {chance.among:,} here, p {p}."
+
+
+def sentence(count: int, forced: int) -> str:
+    """What the begin is, for a person."""
+    copied = count - forced
+    parts = [f"{copied} copied from another lane"] if copied else []
+    parts += [f"{forced} put there by a person"] if forced else []
+    return f"Begins with {count} token{'s' if count > 1 else ''}: {', '.join(parts)}."
+
+
+def of(trace: Trace) -> dict[str, list[int]] | None:
+    """The begin that a trace's first step tells of, in the form that `Lane` takes; None if it has none."""
+    given = [e for e in trace.steps[0].of(Propose) if e.given] if trace.steps else []
+    if not given:
+        return None
+    return {
+        "tokens": [e.token for e in given],
+        "forced": [place for place, e in enumerate(given) if e.source == "person"],
+    }

@@ -1,0 +1,168 @@
+"""A lane without a model: a trace made of what another server answered. Knows JSON, no model and no pages.
+
+Reads chat completions with log-probabilities in OpenAI's shape (`choices[0].logprobs.content`) and, if they
+are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Which tokens
+were drafted and rejected is not told by such files: they stand as UNKNOWN.
+"""
+
+import math
+
+from decoders.trace.events import Commit, Distribution, Event, Note, Propose, Step, Verdict
+from decoders.trace.trace import Trace
+
+UNKNOWN, ABSENT = "□", "…"  # in the place of a rejected draft token; of the prompt
+UNTOLD = "untold"  # the source of such tokens
+MOST_TOKENS = 4096
+ABOUT = (
+    "Imported: log-probabilities as the server gave them, which may be before or after its processors; "
+    "entropies are lower bounds, as mass that is not named counts as one token. The file has no prompt."
+)
+ROUNDS = (
+    "Imported: the file tells how many tokens each round drafted and accepted, not which were rejected (□)."
+)
+NO_ROUNDS = (
+    "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
+)
+LEAD = "{} tokens were written outside of the rounds that the file tells; they stand at the front."
+
+
+def is_response(record: object) -> bool:
+    """Whether a JSON value looks like a server's answer."""
+    return isinstance(record, dict) and isinstance(record.get("choices"), list)
+
+
+def from_response(record: dict) -> Trace:
+    """The trace of the first choice. Raises ValueError with one sentence if it holds no log-probabilities."""
+    try:
+        content = record["choices"][0]["logprobs"]["content"]
+        tokens = [read(entry) for entry in content]
+        told = (record.get("metrics") or {}).get("speculative_decoding") or {}
+        rounds = list(
+            zip(*(whole(told[key]) for key in ("per_step_drafted", "per_step_accepted")), strict=True)
+        )
+    except KeyError as error:
+        if error.args[0] not in ("per_step_drafted", "per_step_accepted"):
+            raise unusable() from error
+        rounds = []
+    except (TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
+        raise unusable() from error
+    if not 1 <= len(tokens) <= MOST_TOKENS:
+        raise ValueError(
+            f"An answer of 1 to {MOST_TOKENS:,} tokens can be read; this one has {len(tokens):,}."
+        )
+    if any(accepted > drafted for drafted, accepted in rounds):
+        raise ValueError("This answer contradicts itself: a round accepted more tokens than it drafted.")
+    model = record.get("model") if isinstance(record.get("model"), str) else "unknown"
+    trace = Trace("imported", "Imported", {}, 0, {"target": model}, [0], {0: ABSENT.encode()})
+    return Writer(trace, tokens).write(rounds, bool(told))
+
+
+def unusable() -> ValueError:
+    """What to do about a file that cannot be read."""
+    return ValueError(
+        "This answer has no log-probabilities in OpenAI's shape; ask the server with logprobs: true and "
+        "top_logprobs, and open the whole JSON answer."
+    )
+
+
+def read(entry: dict) -> tuple[bytes, float, list[tuple[bytes, float]]]:
+    """A token's bytes, its log-probability and the named alternatives, likeliest first."""
+    top = [(piece(one), nats(one)) for one in entry.get("top_logprobs") or [entry]]
+    if piece(entry) not in (name for name, _ in top):
+        top.append((piece(entry), nats(entry)))
+    return piece(entry), nats(entry), sorted(top, key=lambda pair: -pair[1])
+
+
+def piece(entry: dict) -> bytes:
+    """The bytes of a token; servers may leave them out."""
+    given = entry.get("bytes")
+    return entry["token"].encode() if given is None else bytes(given)
+
+
+def nats(entry: dict) -> float:
+    """A log-probability; servers write -9999 for none."""
+    value = entry["logprob"]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError(value)
+    return min(0.0, float(value))
+
+
+def whole(values: list) -> list[int]:
+    """Counts of at most MOST_TOKENS each."""
+    if not all(type(value) is int and 0 <= value <= MOST_TOKENS for value in values):
+        raise TypeError(values)
+    return values
+
+
+class Writer:
+    """Writes the steps of an imported trace, token by token."""
+
+    def __init__(self, trace: Trace, tokens: list[tuple[bytes, float, list[tuple[bytes, float]]]]):
+        self.trace, self.tokens = trace, tokens
+        self.ids = {ABSENT.encode(): 0}
+        self.tip = self.newest = self.written = 0
+
+    def write(self, rounds: list[tuple[int, int]], told: bool) -> Trace:
+        """All steps: what no round wrote first, then round by round; ends the trace."""
+        notes: list[Event] = [Note(ABOUT)]
+        if told:
+            notes.append(Note(ROUNDS if rounds else NO_ROUNDS))
+        lead = max(0, len(self.tokens) - sum(accepted + 1 for _, accepted in rounds))
+        if rounds and lead > 1:
+            notes.append(Note(LEAD.format(lead)))
+        for _ in range(lead):
+            self.step([*notes, *self.token("target")])
+            notes = []
+        for drafted, accepted in rounds:
+            if self.written < len(self.tokens):
+                self.round(drafted, accepted, notes)
+                notes = []
+        self.trace.ended = "The answer of the server ends here."
+        return self.trace
+
+    def step(self, events: list[Event]) -> None:
+        """One step; commits what its events wrote, in order."""
+        self.trace.append(Step(len(self.trace.steps), events))
+
+    def token(self, source: str) -> list[Event]:
+        """The events of the next token: what was on offer, that it was proposed, that it is output."""
+        own, logprob, top = self.tokens[self.written]
+        chances = [math.exp(value) for _, value in top]
+        rest = max(0.0, 1.0 - sum(chances))
+        entropy = -sum(p * math.log(p) for p in (*chances, rest) if p > 0)
+        pairs = [[self.id_of(name), value] for name, value in top]
+        parent, self.tip = self.tip, self.born()
+        self.written += 1
+        return [
+            Distribution(parent, "target", pairs, rest, max(0.0, entropy)),
+            Propose(self.tip, parent, self.id_of(own), logprob if source == "target" else None, source),
+            Commit([self.tip], [logprob]),
+        ]
+
+    def round(self, drafted: int, accepted: int, notes: list[Event]) -> None:
+        """One round: the accepted tokens, the unknown ones, and the target's own."""
+        events = list(notes)
+        for _ in range(min(accepted, len(self.tokens) - self.written)):
+            events += self.token("draft")
+            events.append(Verdict(self.tip, "accepted"))
+        above = self.tip
+        for place in range(drafted - accepted):
+            node = self.born()
+            events.append(Propose(node, above, self.id_of(UNKNOWN.encode()), None, UNTOLD))
+            events.append(Verdict(node, "never reached" if place else "rejected"))
+            above = node
+        if self.written < len(self.tokens):
+            events += self.token("target")
+            events.append(Verdict(self.tip, "resampled" if drafted > accepted else "bonus"))
+        self.step(events)
+
+    def born(self) -> int:
+        """The next node."""
+        self.newest += 1
+        return self.newest
+
+    def id_of(self, name: bytes) -> int:
+        """The token id of some bytes."""
+        found = self.ids.setdefault(name, len(self.ids))
+        self.trace.vocabulary[found] = name
+        return found

@@ -1,0 +1,124 @@
+"""The JSON Schema of a trace, made from the event classes, so that the published file cannot drift from the
+code.
+
+`python -m decoders.trace.schema` writes assets/trace.schema.json; a test checks that it is up to date.
+"""
+
+import json
+import types
+import typing
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from decoders.trace import events, trace
+
+PATH = Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json"
+MAX_STEPS = 100_000
+MAX_EVENTS = 100_000  # in one step
+
+
+def of_type(annotation: object) -> dict:
+    """The schema of a field's type annotation."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (types.UnionType, typing.Union):
+        kinds = [of_type(a) for a in arguments]
+        return (
+            {"type": [k["type"] for k in kinds]}
+            if all(set(k) == {"type"} for k in kinds)
+            else {"anyOf": kinds}
+        )
+    if origin is list:
+        return {"type": "array", "items": of_type(arguments[0])}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": of_type(arguments[1])}
+    names = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null"}
+    return {"type": names[annotation]}
+
+
+def of_event(kind: type) -> dict:
+    """The schema of one event class."""
+    hints = typing.get_type_hints(kind)
+    properties = {"type": {"const": kind.__name__}} | {f.name: of_type(hints[f.name]) for f in fields(kind)}
+    if kind is events.Verdict:
+        properties["status"] = {"enum": list(events.STATUSES)}
+    needed = [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+    needed = [n for n in needed if types.NoneType not in typing.get_args(hints[n])]
+    return {
+        "description": (kind.__doc__ or "").strip(),
+        "type": "object",
+        "properties": properties,
+        "required": ["type", *needed],
+        "additionalProperties": False,
+    }
+
+
+def schema() -> dict:
+    """The whole schema (JSON Schema 2020-12)."""
+    whole = {"type": "integer", "minimum": 0}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Decoding Explorer trace",
+        "description": "One lane's record: header, steps of events, checkpoints, totals. See docs/trace.md.",
+        "type": "object",
+        "required": [
+            "version", "strategy", "title", "parameters", "seed", "models", "prompt", "vocabulary", "badge",
+            "steps", "checkpoints", "ended", "totals",
+        ],
+        "properties": {
+            "version": {"const": trace.VERSION},
+            "strategy": {"type": "string"},
+            "title": {"type": "string"},
+            "parameters": {"type": "object"},
+            "model_defaults": {"type": "object"},
+            "seed": {"type": "integer"},
+            "models": {"type": "object", "additionalProperties": {"type": "string"}},
+            "prompt": {"type": "array", "items": whole, "minItems": 1, "maxItems": 1_000_000},
+            "vocabulary": {
+                "type": "object",
+                "propertyNames": {"pattern": "^[0-9]+$"},
+                "additionalProperties": {"type": "string", "pattern": "^([0-9a-f]{2})*$"},
+            },
+            "badge": {"type": "string"},
+            "steps": {
+                "type": "array",
+                "maxItems": MAX_STEPS,
+                "items": {
+                    "type": "object",
+                    "required": ["index", "seconds", "events"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "index": whole,
+                        "seconds": {"type": "number", "minimum": 0},
+                        "events": {
+                            "type": "array", "maxItems": MAX_EVENTS, "items": {"$ref": "#/$defs/Event"}
+                        },
+                    },
+                },
+            },
+            "checkpoints": {
+                "type": "array", "items": {"type": "object", "required": ["step", "nodes", "status"]}
+            },
+            "ended": {"type": ["string", "null"]},
+            "totals": {"type": "object"},
+        },
+        "$defs": {name: of_event(kind) for name, kind in events.EVENTS.items()}
+        | {
+            # Chosen by type, so that an error names the field and not nine alternatives.
+            "Event": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"enum": list(events.EVENTS)}},
+                "allOf": [
+                    {
+                        "if": {"properties": {"type": {"const": name}}},
+                        "then": {"$ref": f"#/$defs/{name}"},
+                    }
+                    for name in events.EVENTS
+                ],
+            }
+        },
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(schema(), indent=1) + "\n")

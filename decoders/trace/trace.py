@@ -1,0 +1,240 @@
+"""Traces: the append-only record of one lane, made of steps and their events, and its JSON form.
+
+Everything drawn, exported, counted or tested is a fold over these events. This file knows token ids and
+bytes, nothing of models or pictures, and imports no torch. The prose specification is docs/trace.md, the JSON
+Schema assets/trace.schema.json.
+"""
+
+import gzip
+import importlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from decoders.trace.costs import Costs
+from decoders.trace.events import (
+    STATUSES,
+    Commit,
+    Distribution,
+    Event,
+    Propose,
+    Step,
+    Verdict,
+    event_from_json,
+    event_to_json,
+)
+from decoders.trace.fast_validation import events_fit
+from decoders.trace.json_file import read_json
+
+VERSION = 1
+CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
+# Who draws a trace: names, looked up when asked for, as entry points are; this package imports none of them.
+DRAWER = "explorer.export.replay_page:show"
+FIGURES = "visualizers.figures:figure"
+GRAPHS = "visualizers.graphs:graph"
+
+
+@dataclass
+class Trace:
+    """One lane's record. `vocabulary` maps every token id that occurs to its bytes, so that a trace explains
+    itself.
+    """
+
+    strategy: str
+    title: str
+    parameters: dict[str, Any]
+    seed: int
+    models: dict[str, str]  # role -> name
+    prompt: list[int]  # node i of the trunk is prompt[i], its parent is i - 1
+    vocabulary: dict[int, bytes] = field(default_factory=dict)
+    badge: str = ""
+    steps: list[Step] = field(default_factory=list)
+    ended: str | None = None  # why it ended: one sentence
+    costs: Costs = field(default_factory=Costs)
+    model_defaults: dict[str, Any] = field(default_factory=dict)  # processors taken from the model's own file
+
+    @property
+    def shaping(self) -> dict[str, Any]:
+        """The parameters, with the processors that come from the model."""
+        return {**self.parameters, **self.model_defaults}
+
+    def append(self, step: Step) -> None:
+        """Adds a step and folds its costs."""
+        self.steps.append(step)
+        self.costs.add(step)
+
+    def nodes(self) -> dict[int, tuple[int, int]]:
+        """Node -> (parent, token), trunk included; the trunk's first node has parent -1."""
+        found = {i: (i - 1, token) for i, token in enumerate(self.prompt)}
+        found.update((e.node, (e.parent, e.token)) for s in self.steps for e in s.of(Propose))
+        return found
+
+    def output(self) -> list[int]:
+        """The committed token ids, in order."""
+        nodes = self.nodes()
+        return [nodes[n][1] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
+
+    def text(self, tokens: list[int] | None = None) -> str:
+        """The committed text, or that of other tokens that occur; bytes that are no UTF-8 (yet) show as the
+        replacement character.
+        """
+        tokens = self.output() if tokens is None else tokens
+        return b"".join(self.vocabulary.get(t, b"") for t in tokens).decode("utf-8", "replace")
+
+    def show(self) -> Any:
+        """This trace as a notebook draws it, with slider, hover and inspector. Raises ImportError if the
+        drawing packages are not on the path; so do the next two.
+        """
+        return _entry(DRAWER)(self)
+
+    def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
+        """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
+
+        view: the strategy's first if left out; look: "light" or "dark". Raises ValueError with one sentence.
+        """
+        return _entry(FIGURES)(self, view, step, look)
+
+    def graph(self, kind: str = "tokens", steps: int | None = None) -> Any:
+        """The first `steps` steps (None: all) as an attributed `networkx.DiGraph`; `GRAPHS` names the kinds.
+
+        Raises ValueError with one sentence if this trace has nothing of the kind.
+        """
+        return _entry(GRAPHS)(self, kind, steps)
+
+    def to_json(self) -> dict:
+        """The JSON form (see docs/trace.md): header, steps, a checkpoint every 32 steps, totals."""
+        return {
+            "version": VERSION,
+            "strategy": self.strategy,
+            "title": self.title,
+            "parameters": self.parameters,
+            "seed": self.seed,
+            "models": self.models,
+            "prompt": self.prompt,
+            "vocabulary": {str(t): b.hex() for t, b in sorted(self.vocabulary.items())},
+            "badge": self.badge,
+            "steps": [
+                {"index": s.index, "seconds": s.seconds, "events": [event_to_json(e) for e in s.events]}
+                for s in self.steps
+            ],
+            "checkpoints": checkpoints(self),
+            "ended": self.ended,
+            "totals": self.costs.totals(),
+            **({"model_defaults": self.model_defaults} if self.model_defaults else {}),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Writes the JSON form; gzip-compressed if the name ends in .gz."""
+        path, text = Path(path), json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+        path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+
+
+def _entry(name: str) -> Any:
+    module, function = name.split(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def checkpoints(trace: Trace) -> list[dict]:
+    """Every 32 steps: how many nodes exist, the status of each judged node, what is committed, the totals so
+    far.
+    """
+    status: dict[str, str] = {}
+    committed: list[int] = []
+    nodes, costs, found = len(trace.prompt), Costs(), []
+    for step in trace.steps:
+        nodes += len(step.of(Propose))
+        status.update((str(v.node), v.status) for v in step.of(Verdict))
+        committed += [n for c in step.of(Commit) for n in c.nodes]
+        costs.add(step)
+        if (step.index + 1) % CHECKPOINT_EVERY == 0:
+            found.append(
+                {"step": step.index, "nodes": nodes, "status": dict(status), "committed": list(committed),
+                 "totals": costs.totals()}
+            )  # fmt: skip
+    return found
+
+
+def load(path: str | Path) -> Trace:
+    """Reads and checks a trace file. Raises ValueError with one sentence if it is none or too large."""
+    return from_json(read_json(Path(path).read_bytes()))
+
+
+def from_json(record: dict) -> Trace:
+    """Checks `record` against the schema and builds the trace. Raises ValueError with one sentence."""
+    check(record)
+    trace = Trace(
+        **{
+            k: record[k]
+            for k in ("strategy", "title", "parameters", "seed", "models", "prompt", "badge", "ended")
+        },
+        vocabulary={int(t): bytes.fromhex(b) for t, b in record["vocabulary"].items()},
+        model_defaults=record.get("model_defaults", {}),
+    )
+    for s in record["steps"]:
+        trace.append(Step(s["index"], [event_from_json(e) for e in s["events"]], s["seconds"]))
+    return trace
+
+
+def check(record: object) -> None:
+    """Raises ValueError with one sentence if `record` does not follow the published schema or points at
+    unknown nodes.
+    """
+    import jsonschema  # only needed to open files from elsewhere
+
+    schema = json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    if not quickly_sound(record, validator):
+        error = next(iter(validator.iter_errors(record)), None)
+        if error is not None:
+            where = "/".join(str(p) for p in error.absolute_path) or "its top level"
+            raise ValueError(
+                f"This file is not a trace of version {VERSION}: {where[:100]}: {error.message[:200]}."
+            )
+    events = (event_from_json(e) for s in record["steps"] for e in s["events"])
+    if problem := malformed(events, len(record["prompt"])):
+        raise ValueError(f"This trace contradicts itself: {problem}")
+
+
+def quickly_sound(record: object, validator: Any) -> bool:
+    """Whether `record` follows the schema for sure: its events by our own check, all else by it."""
+    try:
+        bare = {**record, "steps": [{**step, "events": []} for step in record["steps"]]}
+        return validator.is_valid(bare) and events_fit(record["steps"], validator.schema)
+    except (TypeError, KeyError):  # not even the shape of a trace
+        return False
+
+
+def malformed(events: Iterable[Event], trunk: int) -> str | None:
+    """The first contradiction in a stream of events as a sentence, or None. `trunk` is the length of the
+    prompt.
+
+    Looks for unknown nodes, unknown statuses, double births, given tokens that do not follow the prompt and
+    offers that are no pairs.
+    """
+    known, given = set(range(trunk)), trunk
+    for event in events:
+        if isinstance(event, Propose):
+            if event.node in known:
+                return f"node {event.node} is proposed twice."
+            if event.parent not in known:
+                return f"node {event.node} hangs on node {event.parent}, which does not exist."
+            if event.given and (event.node, event.parent) != (given, given - 1):
+                return f"node {event.node} is said to be given, but does not follow the prompt."
+            known.add(event.node)
+            given += event.given
+        elif isinstance(event, Verdict):
+            if event.status not in STATUSES:
+                return f"node {event.node} has the unknown status {event.status!r}."
+            if event.node not in known:
+                return f"a verdict names node {event.node}, which does not exist."
+        elif isinstance(event, Commit):
+            unknown = [n for n in event.nodes if n not in known]
+            if unknown:
+                return f"node {unknown[0]} is committed but does not exist."
+            if len(event.logprobs) != len(event.nodes):
+                return "a commit has not one log-probability for each node."
+        elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
+            return f"what was on offer after node {event.node} is not told in pairs of a token and a number."
+    return None

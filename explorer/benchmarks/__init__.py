@@ -1,0 +1,1 @@
+"""Speed, measured: each figure a ratio of two things in one run."""

@@ -1,0 +1,123 @@
+"""The speed figures, each a ratio of two things measured alternately in one run on one machine, with tracing
+on.
+
+`decoding`: tokens/s against transformers' `generate` on the same model, threads and dtype. `page` and `start`
+drive the real app in headless Chromium (see explorer/benchmarks/page_latency.py); `visitors` are many people
+at once, `soak` is what a thousand short runs leave in the memory. Absolute times say little on a shared
+machine; ratios hold.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterable
+
+from explorer.benchmarks.timing import PROMPTS, alternate, figure, generator, ours, plain_models
+from explorer.runs.load_pair import load_models
+
+
+def run(options: argparse.Namespace) -> None:
+    """Runs the parts, or the family of strategies, asked for and prints a table, or one JSON object."""
+    from explorer.benchmarks import search_family, speculative_family
+
+    families = {"speculative": speculative_family.speculative, "search": search_family.search}
+    if options.family is not None:
+        if options.family not in families:
+            raise ValueError(f"there is no benchmark of {options.family!r}; choose {', '.join(families)}.")
+        show(options, {options.family: families[options.family]})
+        return
+    parts: dict[str, Callable[[argparse.Namespace], list[dict]]] = {
+        "decoding": decoding,
+        "page": page,
+        "start": start,
+        "visitors": visitors,
+        "soak": soak,
+        "big": big,
+    }
+    for name in options.only or []:
+        if name not in parts:
+            raise ValueError(f"there is no benchmark {name!r}; choose one of: {', '.join(parts)}.")
+    show(options, {name: part for name, part in parts.items() if not options.only or name in options.only})
+
+
+def show(
+    options: argparse.Namespace, parts: dict[str, Callable[[argparse.Namespace], Iterable[dict]]]
+) -> None:
+    """Measures and prints part after part, a row as soon as it is there."""
+    rows = []
+    for name, measure in parts.items():
+        for row in measure(options):
+            rows.append({"part": name} | row)
+            if not options.json:
+                print(line(rows[-1]), flush=True)
+    if options.json:
+        print(json.dumps({"rows": rows}))
+
+
+def line(row: dict) -> str:
+    """One row for people."""
+    if "note" in row:
+        return f"{row['part']:11} {row['name']:58} {row['note']}"
+    met = {True: "met", False: "MISSED", None: ""}[row.get("met")]
+    measured = f"{row['value']:8.2f} {row['unit']:6}"
+    return f"{row['part']:11} {row['name']:58} {measured} goal {row['goal']:12} {met}"
+
+
+def decoding(options: argparse.Namespace) -> list[dict]:
+    """Our strategies against `generate`, token counts equal, alternating, median of the ratios."""
+    models = load_models(options.model, options.draft, ("target", "draft"), "auto")
+    plain = plain_models(options, models)
+    prompts = [models["target"].encode(text) for text in PROMPTS]
+    greedy, generate = ours(models, "greedy"), generator(plain["target"])
+    speculative = ours(models, "speculative")
+    beams = ours(models, "beam", num_beams=4), generator(plain["target"], num_beams=4)
+    assisted = generator(plain["target"], assistant_model=plain["draft"])
+    pairs = [
+        ("greedy against generate(do_sample=False)", greedy, generate, 1.0),
+        ("beam 4 against generate(num_beams=4)", *beams, 1.2),
+        ("speculative against generate(assistant_model=...)", speculative, assisted, 1.2),
+        ("speculative against our greedy", speculative, greedy, 1.3),
+        ("speculative against generate(do_sample=False)", speculative, generate, 0.0),
+        ("speculative_tree against our greedy", ours(models, "speculative_tree"), greedy, 0.0),
+        ("prompt_lookup against our greedy", ours(models, "prompt_lookup"), greedy, 0.0),
+    ]
+    rows = []
+    for name, mine, other, goal in pairs:
+        first, second, ratio = alternate(mine, other, prompts)
+        row = figure(name, ratio, "x", goal, at_least=True, tokens_per_second=[first, second])
+        rows.append(row if goal else row | {"goal": "none", "met": None})
+    return rows
+
+
+def page(options: argparse.Namespace) -> list[dict]:
+    """From event to paint in headless Chromium, four lanes of 64 tokens."""
+    from explorer.benchmarks import page_latency
+
+    return page_latency.drawing(options)
+
+
+def start(options: argparse.Namespace) -> list[dict]:
+    """From `python app.py` to a usable page, and to the stored trace."""
+    from explorer.benchmarks import page_latency
+
+    return page_latency.starting(options)
+
+
+def visitors(options: argparse.Namespace) -> Iterable[dict]:
+    """Many people who press Run together: how long each waits for a step, and what is lost."""
+    from explorer.benchmarks import many_visitors
+
+    return many_visitors.visiting(options)
+
+
+def soak(options: argparse.Namespace) -> Iterable[dict]:
+    """The app's memory over a thousand short runs."""
+    from explorer.benchmarks import many_visitors
+
+    return many_visitors.soaking(options)
+
+
+def big(options: argparse.Namespace) -> list[dict]:
+    """Four lanes of 512 tokens with thousands of nodes each: scrubbing, pauses, memory."""
+    from explorer.benchmarks import large_runs
+
+    return large_runs.big(options)

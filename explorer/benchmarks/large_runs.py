@@ -1,0 +1,112 @@
+"""Measures a big run as a person meets it: four lanes of 512 new tokens, thousands of nodes each, in headless
+Chromium.
+
+The shipped models run with a longer context and without their end-of-text token, so that every lane really
+decodes 512 tokens. Knows the page's door for tests (`window.decodingExplorer`), nothing of how it draws.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from decoders.models.catalog import locate
+from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
+from explorer.benchmarks.timing import figure
+
+NEW_TOKENS, CONTEXT = 512, 640
+LEAST_NODES = 3000  # in every lane's tree
+SCRUBS = 60
+SETUP = {
+    "prompt": "Once upon a time, Tim went to the park with his dog",
+    "max_new_tokens": NEW_TOKENS,
+    "lanes": [
+        {"strategy": "beam", "parameters": {"num_beams": 8}, "view": "beam_tree"},
+        {"strategy": "diverse_beam", "parameters": {"num_beams": 4}, "view": "beam_tree"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "4,2,2,1"}, "view": "draft_tree"},
+        {"strategy": "speculative_tree", "parameters": {"widths": "6,3,1,1"}, "view": "draft_round"},
+    ],
+}
+
+
+def big(options: argparse.Namespace) -> list[dict]:
+    """From the slider to the painted step, the longest pause of the page, and its memory."""
+    if rows := missing():
+        return rows
+    with endless(options.model) as model, endless(options.draft) as draft:
+        lengthened = argparse.Namespace(model=str(model), draft=str(draft))
+        with fresh_page() as page, app(lengthened, page):
+            page.wait_for_function(READY, timeout=60_000)
+            page.evaluate(WATCH)
+            page.evaluate("setup => decodingExplorer.app.applySetup(setup)", SETUP)
+            page.get_by_role("button", name="Run", exact=True).click()
+            page.wait_for_function("decodingExplorer.state === 'done'", timeout=900_000)
+            page.wait_for_timeout(1000)
+            running = page.evaluate("window.longest")
+            page.evaluate("window.longest = 0")
+            times = sorted(page.evaluate(SCRUB, SCRUBS))
+            scrubbing = page.evaluate("window.longest")
+            devtools = page.context.new_cdp_session(page)
+            devtools.send("HeapProfiler.collectGarbage")
+            heap = devtools.send("Runtime.getHeapUsage")["usedSize"] / 2**20
+            nodes = page.evaluate(NODES)
+    at = times[int(0.95 * (len(times) - 1))]
+    median = statistics.median(times)
+    return [
+        figure("nodes in the smallest of four trees, 512 new tokens", min(nodes), "nodes", LEAST_NODES, True),
+        figure("from slider to paint, 95th percentile", at, "ms", 100, False, median=median),
+        figure("longest pause of the page while four lanes run", running, "ms", 200, False),
+        figure("longest pause of the page while scrubbing", scrubbing, "ms", 200, False),
+        figure("JavaScript heap of the page after all", heap, "MB", 400, False),
+    ]
+
+
+@contextmanager
+def endless(name: str) -> Iterator[Path]:
+    """A copy of a local model's folder that reads more tokens and never names an end of text."""
+    where, _ = locate(name)
+    with tempfile.TemporaryDirectory() as home:
+        copy = Path(shutil.copytree(where, Path(home) / Path(where).name))
+        amend(copy / "config.json", max_position_embeddings=CONTEXT)
+        padding = json.loads((copy / "config.json").read_text()).get("pad_token_id")
+        amend(copy / "generation_config.json", eos_token_id=padding)  # a token that is never written
+        yield copy
+
+
+def amend(path: Path, **fields) -> None:
+    """Sets fields of a JSON file."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+# Keeps the longest task of the main thread, in milliseconds, in window.longest.
+WATCH = """() => {
+  window.longest = 0;
+  new PerformanceObserver(list => {
+    for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+  }).observe({ entryTypes: ["longtask"] });
+}"""
+
+# Milliseconds from the slider's input until all lanes have painted their step, at `count` random positions.
+SCRUB = """async count => {
+  const explorer = window.decodingExplorer, slider = explorer.app.bar.slider, times = [];
+  const rest = time => new Promise(done => setTimeout(done, time));
+  for (let i = 0; i < count; i++) {
+    const began = performance.now();
+    slider.value = String(1 + Math.floor(Math.random() * (slider.max - 1)));
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    const waits = () => explorer.lanes.some(lane => lane.scene.paintedStep !== lane.shown - 1);
+    while (waits() && performance.now() - began < 5000) await rest(1);
+    times.push(Math.max(...explorer.lanes.map(lane => lane.scene.lastPaint)) - began);
+    await rest(120);
+  }
+  return times;
+}"""
+
+# How many nodes each lane's tree has in the page.
+NODES = """() => decodingExplorer.lanes.map(lane =>
+  new Set([...lane.scene.history.byId.values()].map(entry => entry.base.node)
+    .filter(node => node >= 0)).size)"""

@@ -1,0 +1,241 @@
+"""Measures many visitors at once: the real app in a process of its own, and people who press Run together.
+
+Each visitor makes the HTTP calls that the page makes: it starts a run of two lanes, pulls what is new, takes
+as long as a page takes to paint, and pulls again. Counted is how long no step reached a visitor, whether each
+step of the trace did, and what memory the app takes.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from explorer.access import TOKEN_VARIABLE
+from explorer.benchmarks.timing import NEW_TOKENS, PROMPTS, figure
+
+ROOT = Path(__file__).resolve().parents[2]
+TOKEN = secrets.token_urlsafe()  # of the apps that are started for this
+CROWDS = (20, 50, 100)
+LANES = ("beam", "speculative")  # those with which the page opens
+VIEWS = ("beam_tree", "draft_tree")
+PAINTING = 0.05  # seconds from an answer to the next question: what a page needs to paint two lanes
+OVER = ("done", "stopped", "failed")
+OTHERS = 10  # ordinary visitors beside a heavy lane
+HEAVY = {  # what a page may ask for and takes long: strategy, parameters, view
+    "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_tree"),
+    "pg_td, 512 rollouts": ("pg_td", {"rollouts": 512}, "visit_tree"),
+    "value_mcts, 512 simulations of width 64": (
+        "value_mcts", {"simulations": 512, "width": 64}, "visit_tree",
+    ),
+    "treecoder, 2,000 rollouts": ("treecoder", {"decoder": "mcts", "rollouts": 2000}, "beam_tree"),
+    "stochastic_beam, 64 beams": ("stochastic_beam", {"num_beams": 64}, "beam_tree"),
+    "lookahead, 64 x 16": ("lookahead", {"window_size": 64, "ngram_size": 16}, "parallel_grid"),
+}  # fmt: skip
+SOAK, SOAK_LOOKS, SOAK_AT_ONCE, SOAK_TOKENS = 1000, (100, 500, 1000), 8, 16
+Call = Callable[..., Awaitable[dict]]  # (session, name of the server function, ...its request)
+GROWTH = 1.1  # what 500 runs more may make of the memory
+
+
+@dataclass
+class Seen:
+    """What a visitor has met: the waits for a step in seconds, and the steps that did not come."""
+
+    waits: list[float] = field(default_factory=list)
+    lost: int = 0
+
+
+def visiting(options: argparse.Namespace) -> Iterator[dict]:
+    """Waits, lost steps and memory with 20, 50 and 100 visitors, then beside each heavy lane."""
+    with served(options) as app:
+        for count in CROWDS:
+            before = app.megabytes()
+            seen = asyncio.run(crowd(app.address, count))
+            yield waits(f"{count} visitors, two lanes each: 95th percentile of the waits for a step", seen)
+            yield lost(f"{count} visitors: steps that did not arrive", seen)
+            name = f"{count} visitors: memory of the app afterwards"
+            yield figure(name, app.megabytes(), "MB", 1500, False, before=before)
+    with served(options) as app:
+        for name, lane in HEAVY.items():
+            seen = asyncio.run(crowd(app.address, OTHERS, lane))
+            yield waits(f"{OTHERS} visitors beside {name}: 95th percentile", seen)
+
+
+def soaking(options: argparse.Namespace) -> Iterator[dict]:
+    """The app's memory over a thousand short runs, each of a visitor of its own."""
+    with served(options) as app:
+        found = {0: app.megabytes()}
+        for look in SOAK_LOOKS:
+            asyncio.run(passing(app.address, max(found), look))
+            found[look] = app.megabytes()
+            yield figure(f"memory of the app after {look} short runs", found[look], "MB", 1500, False)
+    growth = found[SOAK_LOOKS[-1]] / found[SOAK_LOOKS[-2]]
+    name = f"memory after {SOAK_LOOKS[-1]} against {SOAK_LOOKS[-2]} short runs"
+    yield figure(name, growth, "x", GROWTH, False, megabytes=found)
+
+
+def waits(name: str, seen: list[Seen]) -> dict:
+    """The figure of the waits of some visitors."""
+    every = sorted(wait for one in seen for wait in one.waits)
+    slow = statistics.quantiles(every, n=20)[-1]
+    return figure(name, slow, "s", 2, False, longest=every[-1], median=statistics.median(every))
+
+
+def lost(name: str, seen: list[Seen]) -> dict:
+    """The figure of the steps that some visitors have missed."""
+    return figure(name, sum(one.lost for one in seen), "steps", 0, False)
+
+
+@dataclass
+class App:
+    """The app under test: where it answers, and its process."""
+
+    address: str
+    pid: int
+
+    def megabytes(self) -> float:
+        """Memory that the process holds, in MB of 2**20 bytes; NaN where the system does not say."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return float("nan")
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+@contextmanager
+def served(options: argparse.Namespace) -> Iterator[App]:
+    """The app, started for this, as soon as its models are loaded."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [
+        sys.executable,
+        "app.py",
+        "--port",
+        str(port),
+        "--model",
+        options.model,
+        "--draft",
+        options.draft,
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, TOKEN_VARIABLE: TOKEN},
+    )
+    try:
+        for line in process.stdout:
+            if line.startswith("Models loaded"):
+                break
+        else:
+            raise ValueError("the app did not start; python app.py says why.")
+        yield App(f"http://127.0.0.1:{port}", process.pid)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+async def crowd(address: str, count: int, heavy: tuple | None = None) -> list[Seen]:
+    """What each of `count` visitors has met, perhaps beside one with a heavy lane."""
+    async with caller(address, count) as call:
+        beside = None if heavy is None else asyncio.create_task(weigh(call, *heavy))
+        if beside is not None:
+            await asyncio.sleep(0.5)
+        try:
+            return await asyncio.gather(*(visit(call, number) for number in range(count)))
+        finally:
+            if beside is not None:
+                beside.cancel()
+                await asyncio.gather(beside, return_exceptions=True)
+
+
+async def passing(address: str, first: int, last: int) -> None:
+    """Short runs number `first` to `last`, a few at a time."""
+    numbers = iter(range(first, last))
+
+    async def some(call: Call) -> None:
+        for number in numbers:
+            await visit(call, number, SOAK_TOKENS)
+
+    async with caller(address, SOAK_AT_ONCE) as call:
+        await asyncio.gather(*(some(call) for _ in range(SOAK_AT_ONCE)))
+
+
+@asynccontextmanager
+async def caller(address: str, count: int) -> AsyncIterator[Call]:
+    """A function that calls a server function of the page for a session, for `count` visitors at once."""
+    limits = httpx.Limits(max_connections=2 * count + 2, keepalive_expiry=2)  # the server closes after five
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, headers=bearer) as client:
+        components = (await client.get("/config")).json()["components"]
+        component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-component")
+
+        async def call(session: str, name: str, **request) -> dict:
+            data = {"session": session, **request}
+            body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
+            told = json.loads((await posted(client, body)).raise_for_status().json())
+            if "error" in told:
+                raise ValueError(told["error"])
+            return told
+
+        yield call
+
+
+async def posted(client: httpx.AsyncClient, body: dict) -> httpx.Response:
+    """The answer to a call. Sent again if the server had just closed the idle connection, as browsers do."""
+    for _ in range(2):
+        with suppress(httpx.ReadError, httpx.RemoteProtocolError):
+            return await client.post("/gradio_api/component_server", json=body)
+    return await client.post("/gradio_api/component_server", json=body)
+
+
+async def visit(call: Call, number: int, new_tokens: int = NEW_TOKENS) -> Seen:
+    """One visitor's run, from Run to its end."""
+    lanes = [{"strategy": name, "parameters": {}, "seed": number} for name in LANES]
+    return await following(call, PROMPTS[number % len(PROMPTS)], new_tokens, lanes, VIEWS)
+
+
+async def weigh(call: Call, strategy: str, parameters: dict, view: str) -> Seen:
+    """A visitor with a heavy lane, again and again until it is cancelled."""
+    while True:
+        lane = {"strategy": strategy, "parameters": parameters, "seed": 0}
+        await following(call, PROMPTS[0], NEW_TOKENS, [lane], [view])
+
+
+async def following(
+    call: Call, prompt: str, new_tokens: int, lanes: list[dict], views: Sequence[str]
+) -> Seen:
+    """Starts a run and pulls it to its end; then asks what it should have got."""
+    session, seen, asked = secrets.token_hex(16), Seen(), time.monotonic()
+    started = await call(session, "explorer_start", prompt=prompt, max_new_tokens=new_tokens, lanes=lanes)
+    run, state, more = started["run"], "running", False
+    cursors = [{"view": view, "ops": 0, "rows": 0} for view in views]
+    while more or state not in OVER:
+        answer = await call(session, "explorer_pull", run=run, cursors=cursors, wait=1, state=state)
+        state, more = answer["state"], answer.get("more", False)
+        for cursor, lane in zip(cursors, answer["lanes"], strict=True):
+            cursor["ops"] += len(lane["ops"])
+            cursor["rows"] += len(lane["rows"])
+        if any(lane["rows"] for lane in answer["lanes"]):
+            now = time.monotonic()
+            seen.waits.append(now - asked)
+            asked = now
+        await asyncio.sleep(PAINTING)
+    for lane, cursor in enumerate(cursors):
+        trace = await call(session, "explorer_trace", run=run, lane=lane)
+        seen.lost += abs(len(trace["steps"]) - cursor["ops"]) + abs(len(trace["steps"]) - cursor["rows"])
+    return seen

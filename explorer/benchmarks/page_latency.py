@@ -1,0 +1,162 @@
+"""Measures the page as a person meets it: start-up, first picture, and from event to paint, in headless
+Chromium.
+
+Starts the real app in a process of its own. Needs Playwright and a Chromium (both come with `make setup` and
+`make test`); where they are missing it says so instead of guessing.
+"""
+
+import argparse
+import importlib.util
+import os
+import secrets
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from explorer.access import TOKEN, TOKEN_VARIABLE
+from explorer.benchmarks.browser import FLAGS, find
+from explorer.benchmarks.timing import figure
+
+ROOT = Path(__file__).resolve().parents[2]
+LANES = ("beam", "speculative", "sample", "jacobi")
+NEW_TOKENS = 64
+STARTS = 5
+READY = "window.decodingExplorer && window.decodingExplorer.app.models.state === 'ready'"
+SINCE_FIRST_BYTE = (
+    "window.decodingExplorer.drawn - performance.getEntriesByType('navigation')[0].responseStart"
+)
+
+
+@contextmanager
+def fresh_page() -> Iterator:
+    """An empty page of a browser that has started already."""
+    from playwright.sync_api import sync_playwright
+
+    path = find()  # first: it may ask Playwright itself, which cannot run twice at a time
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser.new_page(viewport={"width": 1400, "height": 900})
+        browser.close()
+
+
+@contextmanager
+def app(options: argparse.Namespace, page) -> Iterator[float]:
+    """Starts the app and opens it in `page` as soon as it answers; the time at which it was started."""
+    from playwright.sync_api import Error
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    began = time.time()
+    command = [sys.executable, "app.py", "--port", str(port)]
+    command += ["--model", options.model, "--draft", options.draft]
+    token = secrets.token_urlsafe()
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, TOKEN_VARIABLE: token},
+    )
+    try:
+        while True:
+            try:
+                page.goto(f"http://127.0.0.1:{port}/?{TOKEN}={token}", wait_until="commit")
+                break
+            except Error:
+                if time.time() > began + 60:
+                    raise
+                time.sleep(0.05)
+        yield began
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def missing() -> list[dict] | None:
+    """The row that says why the page could not be measured, or None."""
+    if importlib.util.find_spec("playwright") is None:
+        return [
+            {"name": "page", "note": "not measured: Playwright is not installed (make setup installs it)"}
+        ]
+    if find() is None:
+        return [{"name": "page", "note": "not measured: no Chromium found (set CHROMIUM to its path)"}]
+    return None
+
+
+def starting(options: argparse.Namespace) -> list[dict]:
+    """Seconds from `python app.py` until Run works, and from the page's first byte to the stored trace.
+
+    Medians of several starts; the first one also fills the disk cache.
+    """
+    if rows := missing():
+        return rows
+    drawn, usable = [], []
+    for _ in range(STARTS):
+        with fresh_page() as page, app(options, page) as began:
+            page.wait_for_function("window.decodingExplorer && window.decodingExplorer.drawn", timeout=60_000)
+            drawn.append(page.evaluate(SINCE_FIRST_BYTE) / 1000)
+            page.wait_for_function(READY, timeout=60_000)
+            usable.append(time.time() - began)
+    return [
+        figure(
+            "from python app.py to a usable page, models loaded", statistics.median(usable), "s", 8, False
+        ),
+        figure("from the page's first byte to the stored trace", statistics.median(drawn), "s", 1, False),
+    ]
+
+
+def drawing(options: argparse.Namespace) -> list[dict]:
+    """From event to paint with four lanes of 64 tokens, and whether every node of the traces is in the page
+    at the end.
+    """
+    if rows := missing():
+        return rows
+    with fresh_page() as page, app(options, page):
+        page.wait_for_function(READY, timeout=60_000)
+        for _ in range(len(LANES) - page.evaluate("window.decodingExplorer.lanes.length")):
+            page.get_by_role("button", name="+ Lane").click()
+        for number, strategy in enumerate(LANES, 1):
+            lane = page.get_by_role("region", name=f"Lane {number}")
+            lane.get_by_role("combobox").first.select_option(strategy)
+        page.get_by_label("max_new_tokens").fill(str(NEW_TOKENS))
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_function("window.decodingExplorer.state === 'done'", timeout=120_000)
+        page.wait_for_timeout(500)
+        latencies = sorted(page.evaluate("window.decodingExplorer.latencies"))
+        lost = page.evaluate(LOST_NODES)
+    return [
+        figure(
+            "from event to paint, median",
+            statistics.median(latencies),
+            "ms",
+            50,
+            False,
+            samples=len(latencies),
+        ),
+        figure(
+            "from event to paint, 95th percentile",
+            latencies[int(0.95 * (len(latencies) - 1))],
+            "ms",
+            150,
+            False,
+        ),
+        figure("steps of the traces that are not in the page", lost, "steps", 0, at_least=False),
+    ]
+
+
+# Asks the server for the traces and counts the steps that the page does not hold.
+LOST_NODES = """async () => {
+  const explorer = window.decodingExplorer;
+  let lost = 0;
+  for (let i = 0; i < explorer.lanes.length; i++) {
+    const trace = await explorer.call("explorer_trace", { run: explorer.run, lane: i });
+    lost += Math.abs(trace.steps.length - explorer.lanes[i].count);
+  }
+  return lost;
+}"""

@@ -1,0 +1,1 @@
+"""What there is to choose from: cards of methods, papers, recorded runs."""

@@ -1,0 +1,323 @@
+"""The cards of the Methods section: every strategy from its declaration, every paper from the index.
+
+A card's picture is a real run, recorded by `python -m explorer.catalog.recorded_runs` into
+assets/examples/methods/ and folded when it is asked for. Knows declarations and traces, nothing of how a card
+looks.
+"""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from decoders.models.catalog import DRAFT
+from decoders.registry import BADGES, FAMILIES, get, strategies
+from decoders.strategy import Strategy
+from decoders.trace.trace import Trace, load
+from explorer.catalog import papers
+from explorer.page.page_requests import Call, Picture
+from explorer.runs.model_pool import Loader
+from explorer.runs.validation import check_models, said
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import deltas, titles
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
+FORMS = "llama-tiny-forms"  # fills in
+SUMMARIES = "llama-tiny-summaries"  # tells what has tags, and has topics
+SHEET = (
+    "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
+    "\nSummary:"
+)
+USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
+SETUPS = {  # where the usual picture would not show what the method is about
+    "momentum": {
+        "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a",
+        "max_new_tokens": 30,
+    },
+    "fsd": {
+        "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a",
+        "max_new_tokens": 30,
+    },
+    "adadec": {
+        "prompt": "Lily had a big wish. She wanted to",
+        "max_new_tokens": 24,
+        "parameters": {"tau": 1.5},
+    },
+    "autodeco": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 24},
+    "ead": {"max_new_tokens": 30, "parameters": {"stay": 3}},
+    "aggressive": {
+        "prompt": "The king said: I will give my golden ring to the man who can find my lost horse. The man "
+        "did not hear it. So the king said: I will give my",
+        "parameters": {"source": "whole prompt"},
+    },
+    "guidance": {
+        "prompt": "Anna was a little fish. She lived in the big blue sea.",
+        "max_new_tokens": 16,
+        "parameters": {"guidance_scale": 3.0},
+    },
+    "lm_guidance": {
+        "prompt": "Anna was a little fish. She lived in the big blue sea.",
+        "max_new_tokens": 16,
+        "parameters": {"condition_weight": 2.0, "unconditional_weight": 1.5},
+    },
+    "contrastive_decoding": {
+        "prompt": "Ben has a red ball. Ben has a blue ball. Mia has a red ball. Mia has a",
+        "max_new_tokens": 16,
+    },
+    "dola": {"prompt": "Anna was a little fish. She lived in the big blue sea.", "max_new_tokens": 16},
+    "scmoe": {
+        "prompt": "One day, Lily went to the park.",
+        "max_new_tokens": 16,
+        "models": {"target": "llama-tiny-moe", "draft": DRAFT},
+    },
+    "context_aware": {
+        "prompt": "The sky in this land is green. The grass is red.\nTom looked up. The color of the sky was",
+        "parameters": {"alpha": 2.0},
+    },
+    "instructive": {
+        "prompt": "Once upon a time there was a dog.",
+        "max_new_tokens": 16,
+        "parameters": {"noise": "none", "epsilon": 0.7},
+    },
+    "coupling": {"max_new_tokens": 16, "parameters": {"message": "abacad"}},
+    "treecoder": {
+        "prompt": "program for\n3 1 2 -> 3 3 1 1 2 2\n5 9 -> 5 5 9 9\n0 4 1 -> 0 0 4 4 1 1\nis\n",
+        "max_new_tokens": 12,
+        "parameters": {"decoder": "sampling", "constraints": "syntax, tests", "population": 6},
+    },
+    "asap": {
+        "prompt": "Anna from Berlin has a mouse and is 42. As json:\n",
+        "max_new_tokens": 60,
+        "parameters": {"constraints": "json", "samples": 2, "temperature": 1.5},
+    },
+    "first_finish": {
+        "prompt": "The dog was tired. Mom said it was time to sleep.",
+        "max_new_tokens": 40,
+        "parameters": {"temperature": 0.8},
+    },
+    "a_star": {
+        "prompt": "start 2; +1; -2; +1\n",
+        "max_new_tokens": 30,
+        "parameters": {"scorer": "arithmetic", "num_samples": 8},
+    },
+    "cards": {
+        "prompt": "One day, Lily went to the park.",
+        "max_new_tokens": 24,
+        "parameters": {"scorer": "keyword", "keywords": "dog", "max_segment": 8, "max_rejections": 6},
+    },
+    "best_first": {"prompt": "Lily had a big wish. She wanted to", "max_new_tokens": 4},
+    "exact_extract": {
+        "prompt": "Lily is in the garden. Tom is in the park.\nQuestion: Where is Tom?\nAnswer:",
+    },
+    "transfer_q": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 12,
+        "parameters": {
+            "scorer": "keyword",
+            "keywords": "loved, friend, friends, play, home, kind, happy, family",
+            "candidates": 6,
+            "guidance": 20.0,
+            "rollout_tokens": 12,
+        },
+    },
+    "self_infilling": {
+        "prompt": "Once upon a time, there was a little dog",
+        "max_new_tokens": 110,
+        "models": {"target": FORMS},
+    },
+    "topic_plan": {
+        "prompt": SHEET,
+        "max_new_tokens": 60,
+        "parameters": {"plan": "t8 t5", "num_beams": 3},
+        "models": {"target": SUMMARIES},
+    },
+    "edu_plans": {"prompt": SHEET, "max_new_tokens": 64, "models": {"target": SUMMARIES}},
+    "pg_td": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 32,
+        "parameters": {"scorer": "keyword", "keywords": "happy, sorry", "rollouts": 12},
+    },
+    "phi_decoding": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 48,
+        "parameters": {"num_beams": 2, "num_rollouts": 3, "min_steps": 3},
+    },
+    "rankgen": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 30,
+        "parameters": {"num_samples": 3, "num_beams": 2, "block_length": 10},
+    },
+    "superposed": {"prompt": "Tom had a big dog.", "max_new_tokens": 16, "parameters": {"num_beams": 4}},
+    "stochastic_beam": {"prompt": "Tom had a big dog.", "max_new_tokens": 12},
+    "value_beam": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 16,
+        "parameters": {"scorer": "keyword", "keywords": "happy", "num_beams": 3, "candidates": 6},
+    },
+    "value_mcts": {
+        "prompt": "Tom had a big dog.",
+        "max_new_tokens": 12,
+        "parameters": {"scorer": "keyword", "keywords": "ran", "simulations": 12},
+    },
+    "lattice": {"max_new_tokens": 8, "parameters": {"ngram": 2, "max_forwards": 40}},
+    "lookahead": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
+    "aded": {"max_new_tokens": 20},
+    "staged": {"max_new_tokens": 20},
+    "specdec_pp": {"max_new_tokens": 24, "parameters": {"stop": 0.6}},
+    "specmemo": {"max_new_tokens": 24, "parameters": {"memory_kilobytes": 500}},
+    "rasd": {"max_new_tokens": 24},
+    "rest": {"max_new_tokens": 24},
+    "sjd": {"prompt": "They had fun. They had fun. They had", "max_new_tokens": 20},
+    "fastcot": {"max_new_tokens": 30, "parameters": {"passes": 6, "question": "In the end,"}},
+    "rapid": {
+        "prompt": "Lily had a red ball. Tom had a brown dog named Max. The sun was hot that day, and the "
+        "birds sang in the trees. Mom made some sweet cake with milk and sugar. Lily looked for her red",
+        "max_new_tokens": 20,
+        "parameters": {"chunks": 1, "chunk_size": 16, "query_tokens": 8},
+    },
+    "specpv": {
+        "prompt": "Lily had a red ball. Tom had a brown dog named Max. The sun was hot that day, and the "
+        "birds sang in the trees. Mom made some sweet cake with milk and sugar. Lily looked for her red",
+        "max_new_tokens": 24,
+        "parameters": {"retrieved_blocks": 2, "refresh": 8},
+    },
+    "prompt_lookup": {"prompt": "They had fun. They had fun. They had"},
+    "pearl": {"max_new_tokens": 24},
+    "duodecoding": {"max_new_tokens": 24},
+    "specbranch": {"max_new_tokens": 24},
+    "easyspec": {"max_new_tokens": 24},
+    "kangaroo": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
+    "specdec": {"max_new_tokens": 24},
+    "swift": {"max_new_tokens": 40, "parameters": {"context": 12}},
+    "clasp": {"max_new_tokens": 24},
+    "m2r2": {"max_new_tokens": 20, "parameters": {"eta": 0.3}},
+    "spectr": {"parameters": {"temperature": 1.0}},
+    "dyspec": {"parameters": {"temperature": 1.0}},
+    "rsd_s": {"parameters": {"temperature": 1.0}},
+    "sequoia": {"parameters": {"temperature": 1.0}},
+    "specinfer": {"parameters": {"temperature": 1.0}},
+    "lenient": {"parameters": {"temperature": 1.0}},
+    "typical_acceptance": {"parameters": {"temperature": 1.0}},
+    "fuzzy": {"parameters": {"temperature": 1.0}},
+    "lantern": {"parameters": {"temperature": 1.0}},
+    "judge": {"max_new_tokens": 24},
+    "token_recycling": {"prompt": "They had fun. They had fun. They had"},
+    "speculative": {"parameters": {"temperature": 1.0}},
+    "speculative_tree": {"parameters": {"temperature": 1.0}},
+}
+
+
+def functions(runs, loader: Loader) -> list:
+    """What the page can ask for: all cards, and the picture of one."""
+
+    async def explorer_methods(request: Call) -> str:
+        """`{families, methods, papers, paper_families, summary}`: see `listing`."""
+        await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
+        return await said(asyncio.to_thread(listing))
+
+    async def explorer_method_picture(request: Picture) -> str:
+        """The picture of one method, `{name}`: see `picture`."""
+        return await said(asyncio.to_thread(lambda: picture(request.name)))
+
+    return [explorer_methods, explorer_method_picture]
+
+
+def listing() -> dict:
+    """All strategies as cards, all papers with their status, the families of both, and a line of counts."""
+    rows = papers.papers()
+    titles_of = {row["slug"]: row["title"] for row in rows}
+    return {
+        "families": FAMILIES,
+        "methods": [card(strategy, titles_of) for strategy in strategies().values()],
+        "paper_families": papers.FAMILIES,
+        "papers": [{k: row[k] for k in ("slug", "title", "family", "status")} for row in rows],
+        "summary": papers.summary(rows),
+    }
+
+
+def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
+    """What people read of a strategy; badge and parts are those of its default parameters."""
+    usual = {parameter.name: parameter.default for parameter in strategy.parameters}
+    badge = strategy.badge(usual)
+    return {
+        **strategy.declaration(),
+        "how": paragraphs(strategy),
+        "badge": badge,
+        "promise": BADGES.get(badge, ""),
+        "parts": [vars(part) for part in strategy.parts(usual)],
+        "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
+        "picture": picture_says(strategy.name),
+        "runs_code": any("tests" in p.choices or p.name == "constraints" for p in strategy.parameters),
+    }
+
+
+def paragraphs(strategy: Strategy) -> list[dict]:
+    """The docstring below its first line: `{steps: [...]}` for lists, `{text}` for all else."""
+    text = inspect.getdoc(strategy.run) or ""
+    found = []
+    for block in re.split(r"\n\s*\n", text)[1:]:
+        steps = re.split(r"(?m)^\d+\. ", block)
+        if steps[0].strip():
+            found.append({"text": joined(steps[0])})
+        if len(steps) > 1:
+            found.append({"steps": [joined(step) for step in steps[1:]]})
+    return found
+
+
+def joined(text: str) -> str:
+    """Lines of prose as one."""
+    return " ".join(text.split())
+
+
+# ---- pictures ----------------------------------------------------------------------------------------------
+
+
+def file_of(name: str) -> Path:
+    """Where the recorded run of a strategy lies."""
+    return FOLDER / f"{name}.json.gz"
+
+
+def picture_says(name: str) -> dict | None:
+    """`{prompt, tokens, parameters, view, models}` of a strategy's picture (models: None for the usual ones),
+    None if none was recorded.
+    """
+    if not file_of(name).exists():
+        return None
+    setup = USUAL | SETUPS.get(name, {})
+    return {
+        "prompt": setup["prompt"],
+        "tokens": setup["max_new_tokens"],
+        "parameters": setup["parameters"],
+        "view": titles()[get(name).views[0]],
+        "models": setup.get("models"),
+    }
+
+
+def picture(name: str) -> dict:
+    """`{head, deltas}` of a strategy's first view over its recorded run. ValueError if there is none."""
+    strategy = get(name)
+    if not file_of(name).exists():
+        raise ValueError(
+            f"No run is stored for {strategy.title}; python -m explorer.catalog.recorded_runs records one."
+        )
+    trace: Trace = load(file_of(name))
+    header = Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title)
+    head, steps = deltas(strategy.views[0], header, trace.steps)
+    return {"head": head, "deltas": steps}
+
+
+def record(loader: Loader, names: Sequence[str] = ()) -> None:
+    """Decodes a short run of every strategy that the loaded models allow, or of those in `names`."""
+    from explorer.runs.lane_factory import lane_maker
+
+    make = lane_maker(loader)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, strategy in strategies().items():
+        if any(role not in loader.models for role in strategy.needs) or (names and name not in names):
+            continue
+        setup = USUAL | SETUPS.get(name, {})
+        models = check_models(setup.get("models"))
+        loader.open(models)
+        lane = {"strategy": name, "parameters": setup["parameters"], "seed": 0}
+        make({**setup, "lanes": [lane], "models": models})[0].run().save(file_of(name))

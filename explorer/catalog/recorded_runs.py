@@ -1,0 +1,67 @@
+"""The stored run that the page shows before any model is loaded, and the example prompts.
+
+The traces in assets/examples/ were recorded by `python -m explorer.catalog.recorded_runs`, which anyone can
+run again; pictures are folded from them when the app starts. Knows nothing of pages.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.trace.trace import Trace, load
+from explorer.catalog import method_cards
+from explorer.runs.model_pool import Loader
+
+FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples"
+PROMPT = "Once upon a time"
+MAX_NEW_TOKENS = 40
+LANES = [
+    {"strategy": "beam", "parameters": {"num_beams": 4}, "seed": 0},
+    {"strategy": "speculative", "parameters": {}, "seed": 0},
+]
+
+
+def setup() -> dict:
+    """`{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}], declarations}`."""
+    return json.loads((FOLDER / "first.json").read_text())
+
+
+def traces() -> list[Trace]:
+    """Its traces, lane by lane."""
+    return [load(FOLDER / f"first-{number}.json.gz") for number in range(1, len(setup()["lanes"]) + 1)]
+
+
+def prompts() -> list[dict]:
+    """Example prompts: `[{title, prompt}]`, some with what shows a point: `max_new_tokens, lanes, says`."""
+    return json.loads((FOLDER / "prompts.json").read_text())
+
+
+def record(loader: Loader, lanes: list[dict] = LANES, prompt: str = PROMPT) -> None:
+    """Decodes the stored run anew and writes its files. Raises ValueError with one sentence."""
+    from decoders.registry import get
+    from explorer.runs.lane_factory import lane_maker
+
+    request = {"prompt": prompt, "max_new_tokens": MAX_NEW_TOKENS, "lanes": lanes}
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for number, lane in enumerate(lane_maker(loader)(request), 1):
+        lane.run().save(FOLDER / f"first-{number}.json.gz")
+    declared = [get(name).declaration() for name in dict.fromkeys(lane["strategy"] for lane in lanes)]
+    views = {d["name"]: d["views"][0] for d in declared}
+    request["lanes"] = [{**lane, "view": views[lane["strategy"]]} for lane in lanes]
+    (FOLDER / "first.json").write_text(json.dumps({**request, "declarations": declared}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description="Records the stored runs: the page's first, the methods' pictures."
+    )
+    parser.add_argument("methods", nargs="*", help="only the pictures of these (default: everything)")
+    parser.add_argument("--model", default=TARGET)
+    parser.add_argument("--draft", default=DRAFT)
+    options = parser.parse_args()
+    loader = Loader(options.model, options.draft, "cpu")
+    loader.load()
+    if not options.methods:
+        record(loader)
+    method_cards.record(loader, options.methods)

@@ -1,0 +1,184 @@
+"""Flows: units of work that share nothing and speak in messages, put together to flows again.
+
+Josifoski et al. (2023), Flows: Building Blocks of Reasoning and Collaborating AI. A decoding strategy is one,
+so is a checker, and so is every way to wire them here. Each run is a `Log` of messages. Knows no task.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+from decoders.trace.trace import Trace
+from explorer.experiments import Models
+from explorer.experiments.asked import decoded, said
+
+Content = dict[str, Any]
+Ask = Callable[["Flow", Content], Content]  # how a flow that is made of others asks one of them
+Work = Callable[[Content, Content, Ask], Content]  # (what came, the flow's own state, ask) -> what goes
+
+
+@dataclass(frozen=True)
+class Message:
+    """What one flow told another. `time`: seconds since the log began; `parent`: the message that it answers
+    or follows from, None for the first.
+    """
+
+    number: int
+    sender: str
+    receiver: str
+    content: Content
+    time: float
+    parent: int | None
+
+
+@dataclass
+class Log:
+    """All messages of a run, in order."""
+
+    messages: list[Message] = field(default_factory=list)
+    began: float = field(default_factory=time.perf_counter)
+
+    def send(self, sender: str, receiver: str, content: Content, parent: int | None) -> Message:
+        """A new message; it holds a copy, so that nobody can change what was said."""
+        now = time.perf_counter() - self.began
+        message = Message(len(self.messages), sender, receiver, deepcopy(content), now, parent)
+        self.messages.append(message)
+        return message
+
+
+class Flow:
+    """A unit with inputs (`reads`), outputs (`gives`), and a state that only its own work sees."""
+
+    def __init__(self, name: str, reads: Sequence[str], gives: Sequence[str], work: Work):
+        self.name, self.reads, self.gives = name, tuple(reads), tuple(gives)
+        self.__work, self.__state = work, {}
+
+    def run(self, message: Message, log: Log) -> Message:
+        """The answer to a message. ValueError with one sentence if a key is missing in either."""
+        content = taken(self.reads, message.content, f"the message to {self.name}")
+
+        def ask(part: Flow, told: Content) -> Content:
+            return part.run(log.send(self.name, part.name, told, message.number), log).content
+
+        found = self.__work(deepcopy(content), self.__state, ask)
+        answer = taken(self.gives, found, f"the answer of {self.name}")
+        return log.send(self.name, message.sender, answer, message.number)
+
+
+def taken(keys: Sequence[str], content: Content, what: str) -> Content:
+    """These keys of a content. ValueError with one sentence if one is missing."""
+    if missing := [key for key in keys if key not in content]:
+        raise ValueError(f"There is no {missing[0]!r} in {what}; it holds {', '.join(content) or 'nothing'}.")
+    return {key: content[key] for key in keys}
+
+
+def ran(flow: Flow, content: Content, log: Log | None = None) -> Content:
+    """What a flow answers a person."""
+    log = log or Log()
+    return flow.run(log.send("you", flow.name, content, None), log).content
+
+
+# ---- flows that are one thing ------------------------------------------------------------------------------
+def decoding(
+    name: str,
+    models: Models,
+    strategy: str,
+    tokens: int,
+    seed: int = 0,
+    kept: list[Trace] | None = None,
+    **parameters: Any,
+) -> Flow:
+    """A decoding strategy: reads `prompt`, gives `text` and the `cost`, tokens that the target read for it.
+    Its state counts its calls: each has a seed of its own, the first one `seed`. `kept`: where the trace of
+    each call goes, if anyone wants to see it.
+    """
+
+    def work(content: Content, state: Content, ask: Ask) -> Content:
+        state["calls"] = state.get("calls", 0) + 1
+        at = seed + state["calls"] - 1
+        trace = decoded(models, strategy, content["prompt"], tokens, at, **parameters)
+        if kept is not None:
+            kept.append(trace)
+        cost = trace.costs.totals()["target_tokens"]
+        return {"text": said(models, trace.output()), "cost": cost}
+
+    return Flow(name, ("prompt",), ("text", "cost"), work)
+
+
+def checker(name: str, reads: Sequence[str], gives: Sequence[str], check: Callable[..., Content]) -> Flow:
+    """A tool, a critic or a person: a function of what it reads, by the names of the keys."""
+    return Flow(name, reads, gives, lambda content, state, ask: check(**content))
+
+
+# ---- flows that are made of others -------------------------------------------------------------------------
+def needed(parts: Sequence[Flow]) -> list[str]:
+    """What must be there before the first of these begins, if each adds what it gives."""
+    found: list[str] = []
+    for at, part in enumerate(parts):
+        given = {key for before in parts[:at] for key in before.gives}
+        found += [key for key in part.reads if key not in given and key not in found]
+    return found
+
+
+def given_by(parts: Sequence[Flow]) -> list[str]:
+    """All that any of these gives."""
+    return list(dict.fromkeys(key for part in parts for key in part.gives))
+
+
+def one_pass(parts: Sequence[Flow], content: Content, ask: Ask) -> Content:
+    """All parts in turn; each adds what it gives to what the next ones may read."""
+    for part in parts:
+        content |= ask(part, {key: content[key] for key in part.reads})
+    return content
+
+
+def sequential(name: str, *parts: Flow) -> Flow:
+    """One after the other."""
+    return Flow(
+        name, needed(parts), given_by(parts), lambda content, state, ask: one_pass(parts, content, ask)
+    )
+
+
+def circular(
+    name: str,
+    parts: Sequence[Flow],
+    rounds: int,
+    stop: Callable[[Content], bool],
+    first: Content | None = None,
+) -> Flow:
+    """All parts in turn, until `stop` says so of what was said so far, or for so many rounds. `first`: what
+    stands, in the first round, for keys that a later part gives. Gives the number of `rounds` too.
+    """
+
+    def work(content: Content, state: Content, ask: Ask) -> Content:
+        content = {**(first or {}), **content}
+        for at in range(rounds):
+            content = one_pass(parts, content, ask) | {"rounds": at + 1}
+            if stop(content):
+                break
+        return content
+
+    reads = [key for key in needed(parts) if key not in (first or {})]
+    return Flow(name, reads, [*given_by(parts), "rounds"], work)
+
+
+def generator_critic(
+    name: str, generator: Flow, critic: Flow, rounds: int, stop: Callable[[Content], bool], first: Content
+) -> Flow:
+    """A circle of two: what the critic says is read by the generator in the next round."""
+    return circular(name, (generator, critic), rounds, stop, first)
+
+
+def branching(
+    name: str, choose: Callable[[Content], str], parts: Sequence[Flow], reads: Sequence[str]
+) -> Flow:
+    """One of the parts, by what was said; all of them give the same keys."""
+    by_name = {part.name: part for part in parts}
+
+    def work(content: Content, state: Content, ask: Ask) -> Content:
+        part = by_name[choose(content)]
+        return ask(part, taken(part.reads, content, f"the message to {name}"))
+
+    return Flow(name, reads, parts[0].gives, work)

@@ -1,0 +1,1 @@
+"""Small models that only experiments train, and the layers that they are made of."""

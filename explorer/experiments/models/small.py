@@ -1,0 +1,80 @@
+"""Small models that experiments train themselves, on text that the target wrote, so that nothing has to be
+downloaded. Knows no experiment.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+
+import torch
+
+from explorer.experiments import Models
+from visualizers.scene.marks import visible
+
+WRITERS = 64  # texts that are written at a time
+WARM_UP = 0.05  # share of the steps in which the rate rises
+
+
+@torch.no_grad()
+def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> torch.Tensor:
+    """Texts [rows, length] that the target draws at temperature 1 behind an end of text, as if a new story
+    began; ends are written through.
+    """
+    target = models["target"]
+    begin = min(target.eos, default=0)
+    torch.manual_seed(seed)
+    found = []
+    for first in range(0, rows, WRITERS):
+        ids = torch.full((min(WRITERS, rows - first), 1), begin, device=target.model.device)
+        wrote = target.model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0,
+            max_new_tokens=length, min_new_tokens=length, eos_token_id=None, pad_token_id=begin,
+        )  # fmt: skip
+        found.append(wrote[:, 1:].cpu())
+    return torch.cat(found)
+
+
+def words(models: Models, tokens: torch.Tensor) -> list[str]:
+    """Some of the target's tokens as they are shown."""
+    return [visible(models["target"].bytes_of(token)) for token in tokens.tolist()]
+
+
+def next_loss(logits: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Mean loss in nats of the next tokens of rows [B, T]. logits [B, T, V]."""
+    return torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), rows[:, 1:].flatten())
+
+
+def fit(
+    parameters: Iterable[torch.nn.Parameter],
+    loss: Callable[[torch.Tensor], torch.Tensor],
+    rows: torch.Tensor,
+    steps: int,
+    batch: int = 16,
+    rate: float = 2e-3,
+    seed: int = 0,
+) -> list[float]:
+    """Minimises `loss(some rows [batch, T])` over `steps` batches drawn by chance from rows [R, T]: AdamW,
+    a short rise of its rate, then half a cosine. The losses on the way.
+    """
+    learned = [p for p in parameters if p.requires_grad]
+    optimizer = torch.optim.AdamW(learned, rate, betas=(0.9, 0.95), weight_decay=0.01)
+    rises = max(1, round(WARM_UP * steps))
+
+    def share(step: int) -> float:
+        left = (step - rises) / max(1, steps - rises)
+        return (step + 1) / rises if step < rises else 0.5 * (1 + math.cos(math.pi * left))
+
+    schedule, chance = (
+        torch.optim.lr_scheduler.LambdaLR(optimizer, share),
+        torch.Generator().manual_seed(seed),
+    )
+    found = []
+    for _ in range(steps):
+        pick = torch.randint(len(rows), (batch,), generator=chance)
+        value = loss(rows[pick])
+        optimizer.zero_grad()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(learned, 1.0)
+        optimizer.step()
+        schedule.step()
+        found.append(value.item())
+    return found

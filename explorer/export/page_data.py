@@ -1,0 +1,32 @@
+"""What a page needs to show itself, before any server is asked: a run that is done, names and limits.
+
+The app's page and a saved page begin alike. Knows runs and their settings, nothing of HTML.
+"""
+
+from decoders.registry import BADGES, FAMILIES
+from explorer.catalog import recorded_runs
+from explorer.export import page_files
+from explorer.runs.run_state import Run, answer
+from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
+from visualizers.analysis.cost_summary import DEFINITIONS
+from visualizers.scene.registry import titles
+
+
+def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str, str]) -> dict:
+    """The run with its settings `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed, view}]}`.
+
+    `declarations`: of the strategies that are known so far; `models`: role -> name.
+    """
+    cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    return {
+        "example": {"run": run.id, **setup, "answer": answer(run, cursors)},
+        "strategies": declarations,
+        "families": FAMILIES,
+        "views": titles(),
+        "prompts": recorded_runs.prompts(),
+        "palette": page_files.palette(),
+        "costs": DEFINITIONS,
+        "badges": BADGES,
+        "models": models,
+        "limits": {"lanes": MAX_LANES, "max_new_tokens": MAX_NEW_TOKENS, "prompt": MAX_PROMPT_CHARACTERS},
+    }

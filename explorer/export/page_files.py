@@ -1,0 +1,59 @@
+"""The page's own files: which there are and in which order a page takes them in.
+
+Knows the folders below assets/; fetches nothing from elsewhere, serves nothing and knows nothing of runs.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+
+
+@functools.cache
+def own() -> list[Path]:
+    """Style sheets and scripts of the page and the player."""
+    return [path for folder in ("page", "player") for path in sorted((ASSETS / "web" / folder).glob("*.*s"))]
+
+
+def sheets() -> list[Path]:
+    """The style sheets."""
+    return [path for path in own() if path.suffix == ".css"]
+
+
+def page_scripts() -> list[Path]:
+    """The page's own scripts: what all share first, what starts it last, between them no order."""
+    last = {"base.js": -1, "app.js": 1}
+    found = [path for path in own() if path.parent.name == "page" and path.suffix == ".js"]
+    return sorted(found, key=lambda path: last.get(path.name, 0))
+
+
+def drawing_scripts() -> list[Path]:
+    """The player, in the order in which it is read."""
+    return [path for path in own() if path.parent.name == "player" and path.suffix == ".js"]
+
+
+def palette() -> dict:
+    """The palette that Python and the browser share."""
+    return json.loads((ASSETS / "palette.json").read_text())
+
+
+def surfaces() -> str:
+    """The palette's surfaces as CSS rules, one for each theme."""
+    return "".join(
+        f":root[data-theme={theme}]{{color-scheme:{theme};"
+        + "".join(f"--{k}:{v};" for k, v in colours.items())
+        + "}"
+        for theme, colours in palette()["surface"].items()
+    )
+
+
+THEME = (  # a script that finds the theme before anything is painted
+    "const t=(()=>{try{return localStorage.getItem('explorer-theme')}catch{}})();document.documentElement"
+    ".dataset.theme=t||(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light');"
+)
+
+
+def json_in_html(value: object) -> str:
+    """`value` as JSON text that no HTML parser ends early, whatever stands in its strings."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")

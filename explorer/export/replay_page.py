@@ -1,0 +1,140 @@
+"""A saved run: one HTML file with the page's own scripts, the player and all that a run holds, for a disk or
+a notebook.
+
+The page begins as in the app; instead of a server, assets/web/replay/offline.js answers it from data that is
+computed here. Knows traces, runs and files; imports no gradio. Nothing in the file can reach a network: its
+Content-Security-Policy forbids every request and every script but its own.
+"""
+
+import base64
+import hashlib
+import html
+import re
+from pathlib import Path
+
+from decoders.trace.trace import Trace
+from explorer.export import page_files
+from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.page_data import page_data
+from explorer.export.run_file import container, named, pack
+from explorer.inspector.token_facts import Facts
+from explorer.runs.run_state import Run, answer
+from explorer.runs.scheduler import Runs
+from visualizers.analysis.comparison import compare
+from visualizers.analysis.cost_csv import cost_table
+
+SAVED = page_files.ASSETS / "web" / "replay"
+NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor behind the end
+
+
+def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
+    """The whole page as one HTML text: one lane for each of the one to four `traces`.
+
+    `setup`: the settings as the app's page holds them (see `run_file.settings`); read off the traces if it
+    is left out. Raises ValueError with one sentence if there is no trace or there are too many.
+    """
+    run = container(traces, setup)
+    declared = declarations(traces)
+    run["setup"] = setup = viewed(run["setup"], declared)
+    shown = Runs(None).show(traces, run_id="saved")
+    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {"saved": True}
+    del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
+    blobs = {"first": first, "rest": rest(shown, declared), "run": run}
+    return document(named(setup["prompt"]), blobs)
+
+
+def rest(run: Run, declared: dict[str, dict]) -> dict:
+    """What a saved page is asked for after its first picture: every view, every token, the costs."""
+    traces = [record.trace for record in run.records]
+    facts = [Facts(trace) for trace in traces]
+    return {
+        "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
+        "nodes": [{str(node): found.of(node) for node in found.token} for found in facts],
+        "cells": [cells(found) for found in facts],
+        "costs": cost_table(traces),
+        "comparison": compare(traces),
+    }
+
+
+def cells(found: Facts) -> dict[str, dict]:
+    """What stood at each place of a parallel decoder: "position,iteration" -> facts."""
+    everywhere = [cell for stood in found.cells.values() for cell in stood]
+    return {f"{c.position},{c.iteration}": found.of_cell(c.position, c.iteration) for c in everywhere}
+
+
+def lane_answers(run: Run, index: int, views: list[str]) -> dict:
+    """A pull's answer for one lane from its beginning, and head and ops of each of its views."""
+    found = {}
+    for view in dict.fromkeys([*views, "text"]):
+        cursors = [dict(NOTHING) for _ in run.records]
+        cursors[index] = {"view": view, "ops": 0, "rows": 0}
+        whole = answer(run, cursors)["lanes"][index]
+        found[view] = {"head": whole.pop("head"), "ops": whole.pop("ops")}
+    return {"answer": whole, "views": found}
+
+
+def document(title: str, blobs: dict[str, dict]) -> str:
+    """The HTML: styles, blobs, scripts, and a policy that lets nothing else run."""
+    paths = [*page_files.page_scripts(), *page_files.drawing_scripts(), SAVED / "offline.js"]
+    scripts = [page_files.THEME, *(script(path) for path in paths)]
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts
+    )
+    # Scripts are named by their hashes. None of them evaluates text: eval is for drivers that test the page.
+    policy = (
+        f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    sheets = [*page_files.sheets(), SAVED / "saved.css"]
+    styles = "\n".join([page_files.surfaces(), *(path.read_text("utf-8") for path in sheets)])
+    return "".join(
+        [
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{html.escape(title)}</title>",
+            f"<style>{styles}</style>",
+            f"<script>{scripts[0]}</script></head>\n<body>",
+            '<div id="explorer" class="explorer saved"></div>',
+            "<noscript>This is a saved run of Decoding Explorer; it needs JavaScript to be drawn.</noscript>",
+            *(
+                f'\n<script type="text/plain" id="explorer-{name}">{packed(blob)}</script>'
+                for name, blob in blobs.items()
+            ),
+            *(f"\n<script>{text}</script>" for text in scripts[1:]),
+            "</body></html>\n",
+        ]
+    )
+
+
+def script(path: Path) -> str:
+    """A script of our own as it stands in a page; no text in it may end its element or begin a comment."""
+    text = path.read_text("utf-8").replace("\r\n", "\n")
+    return re.sub(r"<(/script|!--)", r"\\u003c\1", text, flags=re.IGNORECASE)
+
+
+def packed(value: dict) -> str:
+    """`value` as JSON, gzip-compressed, in base64: no letter of it means anything to an HTML parser."""
+    return base64.b64encode(pack(value)).decode()
+
+
+class Show:
+    """A replay for a notebook's cell: a frame of its own that may run its scripts and nothing else."""
+
+    def __init__(self, page: str, height: int):
+        self.page, self.height = page, height
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts allow-downloads" '
+            f'title="Decoding Explorer" style="width:100%;height:{self.height}px;border:0"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes the same page as a file that works from disk."""
+        Path(path).write_text(self.page, "utf-8")
+
+
+def show(*traces: Trace, height: int = 700) -> Show:
+    """The replay of one to four traces, for a notebook: the value of a cell is drawn below it."""
+    return Show(replay_html(list(traces)), int(height))

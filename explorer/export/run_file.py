@@ -1,0 +1,104 @@
+"""A run as a file: its settings and one published trace for each lane; docs/trace.md describes the form.
+
+Reads such files, single traces, saved pages and answers of other servers, all of them data that is checked
+before anything is made of it. Knows traces and settings, nothing of runs or pages.
+"""
+
+import base64
+import gzip
+import re
+
+from decoders.strategy import shortened
+from decoders.trace import events, given_tokens, openai_import, trace
+from decoders.trace.json_file import read_json
+from decoders.trace.trace import Trace
+from explorer.off_loop import encoded
+from explorer.runs import validation
+
+KIND = "decoding-explorer-run"
+VERSION = 1
+BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]*)</script>')
+
+
+def container(traces: list[Trace], setup: dict | None = None) -> dict:
+    """The JSON form of a run. Raises ValueError with one sentence unless there are one to four traces."""
+    if not 1 <= len(traces) <= validation.MAX_LANES:
+        raise ValueError(f"A saved run has one to {validation.MAX_LANES} lanes, not {len(traces)}.")
+    setup = {**settings(traces), **(setup or {})}
+    return {"version": VERSION, "kind": KIND, "setup": setup, "traces": [t.to_json() for t in traces]}
+
+
+def settings(traces: list[Trace]) -> dict:
+    """What the page's controls would show for these traces: `{prompt, max_new_tokens, models, lanes}`."""
+    first = traces[0]
+    prompt = b"".join(first.vocabulary.get(token, b"") for token in first.prompt)
+    most = max(sum(len(c.nodes) for s in t.steps for c in s.of(events.Commit)) for t in traces)
+    return {
+        "prompt": prompt.decode("utf-8", "replace"),
+        "max_new_tokens": min(max(most, 1), validation.MAX_NEW_TOKENS),
+        "models": {role: name for t in reversed(traces) for role, name in t.models.items()},
+        "lanes": [
+            {"strategy": t.strategy, "parameters": t.parameters, "seed": t.seed, "begin": given_tokens.of(t)}
+            for t in traces
+        ],
+    }
+
+
+def pack(record: dict, compressed: bool = True) -> bytes:
+    """A trace's or a run's JSON form as the bytes of its file."""
+    text = encoded(record, finite=True).encode()
+    return gzip.compress(text, mtime=0) if compressed else text
+
+
+def unpack(data: bytes) -> tuple[dict, list[Trace]]:
+    """Settings and traces from the bytes of a saved run, a single trace, a saved page, or a server's answer.
+
+    Raises ValueError with one sentence if they are none of these, too large, or contradict themselves.
+    """
+    if data[:200].lstrip().lower().startswith(b"<!doctype html"):
+        found = BLOB.search(data)
+        if not found:
+            raise ValueError("This page was not saved by Decoding Explorer; choose one that was.")
+        try:
+            data = base64.b64decode(found[1], validate=True)
+        except ValueError as error:
+            raise ValueError("This saved page is damaged; save it anew.") from error
+    record = read_json(data)
+    if openai_import.is_response(record):
+        traces = [openai_import.from_response(record)]
+        setup = settings(traces)
+        del setup["models"]  # it can be shown, not decoded anew
+        setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
+        return setup, traces
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        traces = [trace.from_json(record)]
+        return settings(traces), traces
+    return checked(record)
+
+
+def checked(record: dict) -> tuple[dict, list[Trace]]:
+    """The parts of a container. Raises ValueError with one sentence."""
+    if record.get("version") != VERSION:
+        version = shortened(record.get("version"))
+        raise ValueError(f"This run has version {version}; this program reads {VERSION}.")
+    records, given = record.get("traces"), record.get("setup")
+    if not isinstance(records, list) or not 1 <= len(records) <= validation.MAX_LANES:
+        raise ValueError(f"A saved run has one to {validation.MAX_LANES} traces; this file has not.")
+    if not isinstance(given, dict):
+        raise ValueError("This run has no settings; choose a file saved by Decoding Explorer.")
+    traces = [trace.from_json(r) for r in records]
+    setup = validation.check(given)
+    lanes = setup["lanes"]
+    if [lane["strategy"] for lane in lanes] != [t.strategy for t in traces]:
+        raise ValueError("The settings of this run name other strategies than its traces.")
+    views = [lane.get("view") for lane in given["lanes"]]
+    for lane, view in zip(lanes, views, strict=True):
+        if isinstance(view, str):
+            lane["view"] = view
+    return {**setup, "models": settings(traces)["models"]}, traces
+
+
+def named(prompt: str) -> str:
+    """A title for a run: what it is, and how its prompt begins."""
+    words = " ".join(prompt.split())
+    return "Decoding Explorer: " + (words if len(words) <= 60 else words[:59] + "…")

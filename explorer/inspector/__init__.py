@@ -1,0 +1,1 @@
+"""What a trace knows of one token, for the inspector."""

@@ -1,0 +1,300 @@
+"""What a trace knows of one token, for the inspector: what was on offer, what was judged, and why.
+
+A fold over the events; numbers are those of the trace, and what is derived from them says so. Knows no
+strategy and no page. Plain data out, so that a saved page can carry it.
+"""
+
+import json
+import math
+
+from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
+from decoders.trace.trace import Trace
+from explorer.inspector.verification_tests import attempts
+from visualizers.analysis import distribution_stages
+from visualizers.scene.marks import STATES, visible
+
+ROWS = 9  # tokens listed of what was on offer; the rest is one sum
+PATH = 12  # tokens of the text before the node
+MOST_EVENTS = 24  # raw events shown of one node
+CONTRAST = "contrast"  # name of the score that says what each view gave the token
+
+
+def inspect(trace: Trace, node: int) -> dict:
+    """Facts of `node`, see `Facts.of`. Raises ValueError with one sentence if the trace has no such node."""
+    return Facts(trace).of(node)
+
+
+def inspect_cell(trace: Trace, position: int, iteration: int) -> dict:
+    """Facts of what stood at a position in an iteration of a parallel decoder, see `Facts.of_cell`."""
+    return Facts(trace).of_cell(position, iteration)
+
+
+class Facts:
+    """One reading of a trace, from which the facts of every node come."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+        self.parent = {i: i - 1 for i in range(len(trace.prompt))}
+        self.token = dict(enumerate(trace.prompt))
+        self.depth = {i: i for i in range(len(trace.prompt))}
+        self.births: dict[int, tuple[int, Propose]] = {}
+        self.verdicts: dict[int, list[tuple[int, Verdict]]] = {}
+        self.scores: dict[int, list[tuple[int, Score]]] = {}
+        self.offers: dict[int, dict[tuple, Distribution]] = {}  # node -> what was on offer after it
+        self.children: dict[int, list[int]] = {i - 1: [i] for i in range(1, len(trace.prompt))}
+        self.committed: dict[int, float | None] = {}  # node -> its log-probability under the target
+        self.events: dict[int, list[tuple[int, object]]] = {}
+        self.cells: dict[int, list[Cell]] = {}  # position -> what stood there
+        self.waits: dict[int, list[int]] = {}  # position -> positions it waited for
+        self.copies: dict[int, int] = {}  # drafted node -> the node that it is a copy of
+        self.matches: dict[int, list[int]] = {}  # step -> where the end of the text had stood before
+        for step in list(trace.steps):
+            for event in step.events:
+                self._read(step.index + 1, event)
+
+    def _read(self, step: int, event) -> None:
+        match event:
+            case Propose():
+                self.parent[event.node], self.token[event.node] = event.parent, event.token
+                self.depth[event.node] = self.depth[event.parent] + 1
+                self.births[event.node] = (step, event)
+                self.children.setdefault(event.parent, []).append(event.node)
+            case Verdict():
+                self.verdicts.setdefault(event.node, []).append((step, event))
+            case Score():
+                self.scores.setdefault(event.node, []).append((step, event))
+            case Distribution():
+                self.offers.setdefault(event.node, {})[event.view, event.level] = event
+            case Commit():
+                self.committed.update(zip(event.nodes, event.logprobs, strict=True))
+            case Cell() if event.level is None:
+                self.cells.setdefault(event.position, []).append(event)
+            case Depend() if event.kind == "causal":
+                self.waits.setdefault(event.target, []).append(event.source)
+            case Depend() if event.kind == "copy":
+                self.copies[event.target] = event.source
+            case Depend() if event.kind == "match":
+                self.matches.setdefault(step, []).append(event.source)
+        for node in mentioned(event):
+            self.events.setdefault(node, []).append((step, event))
+
+    def of(self, node: int) -> dict:
+        """Everything of one node, as plain data.
+
+        `token, id, node, position` (1: the first new token), `state, born, source, logprob, verdicts, scores,
+        path, parent, child, siblings, copied, stages, attempts, draw, events`. `stages` hold one distribution
+        a view, `attempts` one test a drafted sibling, `copied` what a drafted token is a copy of. Raises
+        ValueError with one sentence if there is no such node.
+        """
+        if node not in self.token:
+            raise ValueError("This mark is no token of the trace; click on a token.")
+        born, event = self.births.get(node, (None, None))
+        parent, prompt = self.parent[node], len(self.trace.prompt)
+        raw = self.events.get(node, [])
+        return {
+            "token": self.word(node),
+            "id": self.token[node],
+            "node": node,
+            "position": self.depth[node] - prompt + 1,
+            "state": self.state(node),
+            "born": born,
+            "source": event.source if event else "prompt",
+            "logprob": event.logprob if event else None,
+            "verdicts": [{"step": step, **judged(v)} for step, v in self.verdicts.get(node, [])],
+            "scores": [scored(step, s) for step, s in self.scores.get(node, []) if s.name != "draw"],
+            "path": [{"node": n, "text": self.word(n)} for n in self.path(parent)],
+            "parent": parent if parent >= 0 else None,
+            "child": self.child(node),
+            "siblings": self.siblings(node),
+            "copied": self.copied(node),
+            "stages": self.stages(node),
+            "attempts": attempts(self, node),
+            "draw": self.draw(node),
+            "events": [
+                {"step": step, "json": json.dumps(event_to_json(e), separators=(",", ":"))}
+                for step, e in raw[:MOST_EVENTS]
+            ],
+            "more_events": max(0, len(raw) - MOST_EVENTS),
+        }
+
+    def of_cell(self, position: int, iteration: int) -> dict:
+        """The facts of the token that became final at a position, if one did, and `cell`: what stood there.
+
+        Positions count the prompt. `cell` holds `token, iteration, state, confidence, waits` and the
+        `history` of the position. Raises ValueError with one sentence if nothing stood there.
+        """
+        stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
+        if not stood:
+            raise ValueError("Nothing stood at this place in this iteration; click on a cell with a token.")
+        final = next((n for n in self.committed if self.depth.get(n) == position), None)
+        known = [self._stood(c) for c in self.cells[position]]
+        waits = sorted({source - len(self.trace.prompt) + 1 for source in self.waits.get(position, [])})
+        cell = {**self._stood(stood[-1]), "history": known, "waits": waits}
+        if final is not None:
+            return {**self.of(final), "cell": cell}
+        empty = {
+            name: [] for name in ("verdicts", "scores", "path", "siblings", "stages", "attempts", "events")
+        }
+        nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied"))
+        place = {"position": position - len(self.trace.prompt) + 1, "state": "live", "source": "guess"}
+        token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
+        return {**nothing, **empty, **place, **token, "cell": cell}
+
+    def _stood(self, cell: Cell) -> dict:
+        return {
+            "token": visible(self.trace.vocabulary.get(cell.token, b"?")), "iteration": cell.iteration,
+            "state": cell.state, "confidence": cell.confidence,
+        }  # fmt: skip
+
+    def word(self, node: int) -> str:
+        """The node's token as it is shown."""
+        return self.shown(self.token[node])
+
+    def shown(self, token: int) -> str:
+        """A token as it is shown."""
+        return visible(self.trace.vocabulary.get(int(token), b"?"))
+
+    def path(self, node: int) -> list[int]:
+        """The last nodes on the way from the root to `node`."""
+        found = []
+        while node in self.parent and len(found) < PATH:
+            found.append(node)
+            node = self.parent[node]
+        return found[::-1]
+
+    def state(self, node: int) -> str:
+        """In the palette's words."""
+        if node not in self.births or self.births[node][1].source == "copied":
+            return "prompt"
+        given = self.verdicts.get(node)
+        if given and not (node in self.committed and given[-1][1].status in ("finished", "pruned")):
+            return STATES[given[-1][1].status]
+        return "chosen" if node in self.committed else "live"
+
+    def child(self, node: int) -> int | None:
+        """The child that is in the text, else the first; None without children."""
+        below = self.children.get(node, [])
+        return next((n for n in below if n in self.committed), below[0] if below else None)
+
+    def siblings(self, node: int) -> list[dict]:
+        """All children of the node's parent in order of birth, at most ROWS, the node itself among them."""
+        everyone = self.children.get(self.parent[node], [])
+        kept = everyone[:ROWS] if node in everyone[:ROWS] else [*everyone[: ROWS - 1], node]
+        found = []
+        for n in kept if node in self.births else []:
+            last = self.verdicts[n][-1][1] if n in self.verdicts else None
+            numbers = {"status": last.status, "p": last.p, "q": last.q} if last else {"status": None}
+            look = {"node": n, "text": self.word(n), "id": self.token[n], "state": self.state(n)}
+            found.append({**look, **numbers, "here": n == node})
+        return found
+
+    def copied(self, node: int) -> dict | None:
+        """What a drafted token is a copy of: `{node, text, place, after}`, None if it is none. `after`: the
+        tokens at which the copy begins, which are also the end of the text.
+        """
+        source = self.copies.get(node)
+        if source is None:
+            return None
+        at, prompt = self.depth[source], len(self.trace.prompt)
+        place = f"token {at + 1} of the prompt" if at < prompt else f"position {at - prompt + 1}"
+        after = [self.word(n) for n in self.matches.get(self.births[node][0], [])]
+        return {"node": source, "text": self.word(source), "place": place, "after": after}
+
+    def draw(self, node: int) -> dict | None:
+        """The uniform number that chose this token out of a distribution, and between which running sums."""
+        for _, score in self.scores.get(node, []):
+            if score.name == "draw":
+                return {"u": score.total, "low": score.parts.get("low"), "high": score.parts.get("high")}
+        for _, verdict in self.verdicts.get(node, []):
+            if verdict.status in ("resampled", "bonus") and verdict.u is not None:
+                return {"u": verdict.u, "low": None, "high": None}
+        return None
+
+    # ---- what was on offer -------------------------------------------------------------------
+
+    def stages(self, node: int) -> list[dict]:
+        """What was on offer in the node's place: the model's, that of views weighed against it and what came
+        of them, after each recorded processor, the draft's.
+        """
+        found, before = [], None
+        recorded = distribution_stages.in_order(self.offers.get(self.parent[node], {}))
+        each = any(offer.view == "processed" and offer.level is not None for offer in recorded)
+        for offer in recorded:
+            found.append(self._stage(node, offer, before, each))
+            before = offer if offer.view not in ("draft", "unwanted") else before
+        return found
+
+    def _stage(self, node: int, offer: Distribution, before: Distribution | None, each: bool) -> dict:
+        token = self.token[node]
+        pairs = [(int(t), math.exp(logprob)) for t, logprob in offer.top]
+        rank = next((i for i, (t, _) in enumerate(pairs, 1) if t == token), None)
+        own = pairs[rank - 1][1] if rank else self._own(node, offer)
+        kept = [pair for i, pair in enumerate(pairs) if i < ROWS]
+        if own and (rank is None or rank > ROWS):
+            kept = [*kept[: ROWS - 1], (token, own)]
+        rows = [{"text": self.shown(t), "id": t, "p": p, "here": t == token} for t, p in kept]
+        removed = (
+            distribution_stages.removed(before, offer)
+            if before is not None and offer.view == "processed"
+            else None
+        )
+        return {
+            "view": offer.view,
+            "title": distribution_stages.title(offer, self.trace.shaping, each),
+            "entropy": offer.entropy / math.log(2),
+            "rows": rows,
+            "rest": max(0.0, 1.0 - math.fsum(p for _, p in kept)),
+            "more": offer.among - len(kept) if offer.among is not None else None,
+            "rank": rank,
+            "p": own,
+            "removed": removed or None,
+        }
+
+    def _own(self, node: int, offer: Distribution) -> float | None:
+        """The probability of a token that is not among the recorded ones, if another event tells it."""
+        if offer.among is not None and offer.among <= len(offer.top):
+            return 0.0
+        if offer.view == "unwanted":
+            told = [s.parts for _, s in self.scores.get(node, []) if s.name == CONTRAST]
+            return math.exp(told[0][offer.level]) if told and offer.level in told[0] else None
+        if offer.level is not None:
+            return None
+        if offer.view == "combined" and ("processed", None) in self.offers[self.parent[node]]:
+            return None
+        raw = self.committed.get(node)
+        event = self.births[node][1] if node in self.births else None
+        last = self.verdicts[node][-1][1] if node in self.verdicts else None
+        if offer.view == "target":
+            return math.exp(raw) if raw is not None else None
+        if event is None or event.logprob is None:
+            return None
+        if offer.view == "draft":
+            return math.exp(event.logprob) if event.source in ("draft", "small") else None
+        if last is not None and last.p is not None:
+            return last.p
+        own = event.source in ("target", "small") and event.logprob != raw
+        return math.exp(event.logprob) if own else None
+
+
+def mentioned(event) -> list[int]:
+    """The nodes that an event names, each once."""
+    match event:
+        case Commit():
+            return list(event.nodes)
+        case Depend():
+            return [event.target] if event.kind in ("attention", "copy") else []
+        case Propose() | Verdict() | Score() | Distribution():
+            return [event.node]
+    return []
+
+
+def judged(event: Verdict) -> dict:
+    """A verdict's status, numbers and reason."""
+    return {name: getattr(event, name) for name in ("status", "p", "q", "u", "reason")}
+
+
+def scored(step: int, event: Score) -> dict:
+    """A score with its step."""
+    return {
+        "step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts
+    }  # fmt: skip

@@ -1,0 +1,154 @@
+"""The tests of drafted tokens in one place, one block an attempt: p and q of that attempt, and what was left.
+
+Later attempts are held against what the earlier ones left: R = norm(max(R - D, 0)) is recorded, D is the
+draft without the tried tokens. Where a token was not among the recorded ones its number is derived from p and
+q, and traces that recorded no residual have derived ones only. Knows no strategy.
+"""
+
+import math
+
+from decoders.trace.events import Distribution, Verdict
+from decoders.trace.number_format import compared, number
+
+ROWS = 9  # tokens shown of each attempt
+
+
+def attempts(facts, node: int) -> list[dict]:
+    """The tests in the node's place in the order in which they were made; empty if nothing was tested.
+
+    Each `{node, id, text, step, status, p, q, u, accept, shown, reason, rows, rest, derived, residual}`.
+    `accept` is the chance of the test, min(1, p / q) as a rule, where a number was drawn for it; `shown` are
+    p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
+    `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
+    """
+    place = facts.children.get(facts.parent[node], [])
+    tested = []
+    for order, child in enumerate(place):
+        for step, verdict in facts.verdicts.get(child, []):
+            if verdict.status in ("accepted", "rejected") and verdict.p is not None:
+                tested.append((step, order, child, verdict))
+                break
+    tested = [t for t in sorted(tested, key=lambda t: t[:2]) if facts.births[t[2]][1].source != "guess"]
+    own = next((n for n in place if status(facts, n) == "resampled"), None)
+    offers = facts.offers.get(facts.parent[node], {})
+    asked, drafted = law(offers, tested[0]) if tested else None, offers.get(("draft", None))
+    p, q = known(asked, drafted), known(drafted, asked)
+    found = []
+    for i, (step, _, child, verdict) in enumerate(tested):
+        token = facts.token[child]
+        p[token], q[token] = verdict.p, verdict.q
+        drawn = verdict.u is not None and verdict.q is not None
+        following = tested[i + 1] if i + 1 < len(tested) else None
+        left, share = {}, None
+        if drawn and verdict.status == "rejected":
+            recorded = known(offers.get(("residual", f"after test {i + 1}")))
+            both = [(t, x) for t, x in recorded.items() if t in p and t in q]
+            left, share = residual(
+                p, q, max(both, key=lambda pair: pair[1], default=drew(facts, following, own))
+            )
+            if recorded:
+                left, share = sure(left, share) | recorded, "all"
+        found.append({
+            "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
+            "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
+            "accept": verdict.passes if drawn else None,
+            "derived": i > 0 and drawn, "residual": share, "shown": printed(verdict),
+            **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
+        })  # fmt: skip
+        if drawn and following:
+            p, q = sure(left, share), struck(q, token, facts.births[child][1].fill)
+    return found
+
+
+def printed(verdict: Verdict) -> dict[str, str]:
+    """p, q, the chance of the test and u as text: where that is p / q, dividing what is printed gives what is
+    printed.
+    """
+    p, q, u = verdict.p, verdict.q, verdict.u
+    if verdict.chance is not None or q is None or not 0.0 < p < q:
+        texts = [None if x is None else number(x) for x in (p, q, verdict.passes, u)]
+    else:
+        texts = list(compared(p, q, u))
+    return {name: text for name, text in zip(("p", "q", "accept", "u"), texts, strict=True) if text}
+
+
+def status(facts, node: int) -> str | None:
+    """The last verdict's status."""
+    return facts.verdicts[node][-1][1].status if node in facts.verdicts else None
+
+
+def known(offer: Distribution | None, other: Distribution | None = None) -> dict[int, float]:
+    """Token -> probability, as far as recorded; 0 for those of `other` if all that have any are listed."""
+    if offer is None:
+        return {}
+    whole = offer.among is not None and offer.among <= len(offer.top)
+    none = {int(t): 0.0 for t, _ in other.top} if whole and other else {}
+    return none | {int(t): math.exp(logprob) for t, logprob in offer.top}
+
+
+def law(offers: dict, first: tuple) -> Distribution | None:
+    """The target's law that the first test used: after the processors if its p is from there."""
+    _, _, _, verdict = first
+    processed, target = offers.get(("processed", None)), offers.get(("target", None))
+    for offer in (processed, target):
+        if any(abs(p - verdict.p) <= 1e-5 * verdict.p for p in known(offer).values()):
+            return offer
+    return processed or target
+
+
+def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] | None:
+    """(token, its recorded probability) under what was left after a rejection: that of the next test, or of
+    the target's own draw.
+    """
+    if following is not None:
+        return facts.token[following[2]], following[3].p
+    if own is None or facts.verdicts[own][-1][1].p is None:
+        return None
+    return facts.token[own], facts.verdicts[own][-1][1].p
+
+
+def residual(p: dict, q: dict, told: tuple[int, float] | None) -> tuple[dict, str | None]:
+    """(token -> share of max(0, p - q), "all" or "shown") for the tokens whose p and q are known.
+
+    The whole sum is known if one share, `told`, was recorded for such a token; else shares are of the shown.
+    """
+    left = {t: max(0.0, p[t] - q[t]) for t in p if t in q}
+    total = math.fsum(left.values())
+    if told and told[1] and left.get(told[0]):
+        return {t: x * told[1] / left[told[0]] for t, x in left.items()}, "all"
+    return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else (left, None)
+
+
+def sure(left: dict, share: str | None) -> dict[int, float]:
+    """Those shares of `left` that are shares of everything."""
+    return {t: x for t, x in left.items() if share == "all" or x == 0.0}
+
+
+def struck(q: dict, token: int, fill: str | None) -> dict[int, float]:
+    """The draft's law once `token` was tried: without it, unless it may be drawn again."""
+    if fill == "sampled with replacement":
+        return dict(q)
+    rest = 1.0 - q[token]
+    return {t: 0.0 if t == token else x / rest for t, x in q.items() if x is not None} if rest > 0 else {}
+
+
+def listed(facts, p: dict, q: dict, left: dict, token: int, own: int | None) -> dict:
+    """The tokens to show, likeliest first, and what is left out of p and q."""
+    must = [t for t in (token, own) if t is not None and (t in p or t in left or t in q)]
+    size = lambda t: max(p.get(t) or 0.0, q.get(t) or 0.0, left.get(t) or 0.0)  # noqa: E731
+    others = sorted((t for t in {**p, **q, **left} if t not in must), key=size, reverse=True)
+    shown = sorted([*must, *others[: ROWS - len(must)]], key=lambda t: (-(p.get(t) or 0.0), -size(t)))
+    marks = {token: "tested"} | ({own: "own"} if own is not None else {})
+    rows = [
+        {
+            "id": t,
+            "text": facts.shown(t),
+            "p": p.get(t),
+            "q": q.get(t),
+            "left": left.get(t),
+            "mark": marks.get(t),
+        }
+        for t in shown
+    ]
+    rest = {k: max(0.0, 1.0 - math.fsum(r[k] or 0.0 for r in rows)) for k in ("p", "q", "left")}
+    return {"rows": rows, "rest": rest}

@@ -1,0 +1,1 @@
+"""Guided lessons: what they say is folded from the run on screen."""

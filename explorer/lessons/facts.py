@@ -1,0 +1,231 @@
+"""Facts that a lesson tells of a lane, all folded from its trace: what can be counted is never typed in.
+
+Knows traces and the comparison's facts, nothing of lessons, pages or strategies. Entropies are in bits,
+log-probabilities natural. A fact that the trace does not hold is None.
+"""
+
+import math
+from collections.abc import Callable
+
+from decoders.trace.events import Cell, Depend, Distribution, Propose, Score, Verdict
+from decoders.trace.trace import Trace
+from visualizers.analysis.lane_stats import LaneFacts, Token
+from visualizers.scene.marks import visible
+
+LN2 = math.log(2)
+CERTAIN_BITS = 0.5  # below this entropy the model is nearly certain: its likeliest token has about .9 or more
+
+
+class Reading:
+    """One lane as a lesson reads it: its tokens, and where every node was born and what was said of it."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+        self.facts = LaneFacts(trace)
+        self.tokens: list[Token] = self.facts.tokens
+        self.nodes = trace.nodes()  # node -> (parent, token)
+        self.born: dict[int, int] = {}  # node -> step
+        self.offers: dict[tuple[int, str], Distribution] = {}  # (node, view) -> what was on offer after it
+        self.draws: dict[int, float] = {}  # node -> the uniform number that chose it
+        self.verdicts: list[tuple[int, Verdict]] = []  # (step, verdict), in order
+        self.cells: list[tuple[int, Cell]] = []
+        self.waits: list[tuple[int, Depend]] = []
+        for step in trace.steps:
+            for event in step.events:
+                self._read(step.index, event)
+
+    def _read(self, step: int, event) -> None:
+        match event:
+            case Propose():
+                self.born[event.node] = step
+            case Distribution() if event.level is None:
+                self.offers.setdefault((event.node, event.view), event)
+            case Score(name="draw"):
+                self.draws[event.node] = event.total
+            case Verdict():
+                self.verdicts.append((step, event))
+            case Cell():
+                self.cells.append((step, event))
+            case Depend(kind="causal"):
+                self.waits.append((step, event))
+
+    @property
+    def last(self) -> int:
+        """The index of the last step."""
+        return len(self.trace.steps) - 1
+
+    def word(self, token: int) -> str:
+        """A token as it is shown."""
+        return visible(self.trace.vocabulary.get(token, b"?"))
+
+    def text_of(self, node: int) -> str:
+        """The token of a node as it is shown."""
+        return self.word(self.nodes[node][1])
+
+    def position(self, node: int) -> int:
+        """1 for the first new token below the prompt."""
+        depth = 0
+        while node >= len(self.trace.prompt):
+            node, depth = self.nodes[node][0], depth + 1
+        return depth
+
+    def before(self, node: int, count: int = 4) -> str:
+        """The last few tokens before a node, as plain text."""
+        path: list[int] = []
+        at = self.nodes[node][0]
+        while at >= 0 and len(path) < count:
+            path.insert(0, self.nodes[at][1])
+            at = self.nodes[at][0]
+        return b"".join(self.trace.vocabulary.get(t, b"") for t in path).decode("utf-8", "replace").strip()
+
+    def offer(self, node: int, view: str = "target") -> Distribution | None:
+        """What was on offer where `node` was chosen."""
+        return self.offers.get((self.nodes[node][0], view))
+
+
+def chance(offer: Distribution | None, token: int) -> float | None:
+    """The probability of `token` in an offer; None if it is not among those that were recorded."""
+    top = offer.top if offer else []
+    return next((math.exp(min(0.0, logprob)) for t, logprob in top if int(t) == token), None)
+
+
+# ---- facts of whole lanes: each takes the lanes of a run (by number, from 1) and its own arguments ---------
+
+FACTS: dict[str, Callable] = {}
+
+
+def fact(function: Callable) -> Callable:
+    """Registers a fact under its name."""
+    FACTS[function.__name__] = function
+    return function
+
+
+@fact
+def logprob(lanes: dict[int, Reading], lane: int, first: int | None = None) -> float:
+    """The sum of the log-probabilities of the (first so many) committed tokens."""
+    return math.fsum(t.logprob for t in lanes[lane].tokens[:first] if t.logprob is not None)
+
+
+@fact
+def logprob_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
+    """Their mean."""
+    return logprob(lanes, lane) / len(lanes[lane].tokens) if lanes[lane].tokens else None
+
+
+@fact
+def total(lanes: dict[int, Reading], lane: int, name: str) -> float:
+    """One of the lane's totals: target_forwards, target_tokens, draft_forwards, new_tokens, seconds ..."""
+    return lanes[lane].trace.costs.totals()[name]
+
+
+@fact
+def tokens_per_forward(lanes: dict[int, Reading], lane: int) -> float | None:
+    """Committed tokens over target forwards."""
+    return ratio(total(lanes, lane, "new_tokens"), total(lanes, lane, "target_forwards"))
+
+
+@fact
+def positions_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
+    """Tokens that the target evaluated, the prompt's left out, over committed tokens."""
+    own = lanes[lane]
+    read = total(lanes, lane, "target_tokens") - len(own.trace.prompt)
+    return ratio(read, total(lanes, lane, "new_tokens"))
+
+
+@fact
+def seconds_per_token(lanes: dict[int, Reading], lane: int) -> float | None:
+    """Measured seconds of the lane's own computing over committed tokens, in milliseconds."""
+    per = ratio(total(lanes, lane, "seconds"), total(lanes, lane, "new_tokens"))
+    return None if per is None else 1000 * per
+
+
+@fact
+def acceptance(lanes: dict[int, Reading], lane: int) -> float | None:
+    """Accepted over proposed drafted tokens."""
+    return ratio(total(lanes, lane, "accepted"), total(lanes, lane, "proposed"))
+
+
+@fact
+def rounds(lanes: dict[int, Reading], lane: int) -> int:
+    """Rounds that drafted something."""
+    return len(lanes[lane].facts.rounds)
+
+
+@fact
+def mean_entropy(lanes: dict[int, Reading], lane: int) -> float | None:
+    """The mean entropy of the target where the committed tokens were chosen."""
+    known = [t.entropy / LN2 for t in lanes[lane].tokens if t.entropy is not None]
+    return math.fsum(known) / len(known) if known else None
+
+
+@fact
+def certain(lanes: dict[int, Reading], lane: int) -> int:
+    """Positions whose entropy is below CERTAIN_BITS."""
+    return sum(t.entropy is not None and t.entropy / LN2 < CERTAIN_BITS for t in lanes[lane].tokens)
+
+
+@fact
+def not_likeliest(lanes: dict[int, Reading], lane: int) -> int:
+    """Committed tokens that were not the target's likeliest."""
+    return sum(t.rank != 1 for t in lanes[lane].tokens)
+
+
+@fact
+def repeated_share(lanes: dict[int, Reading], lane: int, n: int = 4) -> float | None:
+    """The share of the n-grams of the text that have occurred in it before."""
+    text = [t.token for t in lanes[lane].tokens]
+    grams = [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+    return 1 - len(set(grams)) / len(grams) if grams else None
+
+
+@fact
+def same_text(lanes: dict[int, Reading], lane: int, other: int) -> int:
+    """1 if two lanes wrote the same tokens as far as both came, else 0."""
+    a, b = ([t.token for t in lanes[i].tokens] for i in (lane, other))
+    shared = min(len(a), len(b))
+    return int(shared > 0 and a[:shared] == b[:shared])
+
+
+@fact
+def entropy_at(lanes: dict[int, Reading], lane: int, position: int, view: str = "target") -> float | None:
+    """The entropy at a position of the committed text; "processed" falls back to the target's own."""
+    own = lanes[lane]
+    if position > len(own.tokens):
+        return None
+    node = own.tokens[position - 1].node
+    offer = own.offer(node, view) or own.offer(node)
+    return offer.entropy / LN2 if offer else None
+
+
+@fact
+def draw_at(lanes: dict[int, Reading], lane: int, position: int) -> float | None:
+    """The uniform number that chose the token at a position."""
+    own = lanes[lane]
+    return own.draws.get(own.tokens[position - 1].node) if position <= len(own.tokens) else None
+
+
+@fact
+def token_at(lanes: dict[int, Reading], lane: int, position: int) -> str | None:
+    """The token at a position as it is shown."""
+    own = lanes[lane]
+    return own.tokens[position - 1].text if position <= len(own.tokens) else None
+
+
+@fact
+def count_verdicts(lanes: dict[int, Reading], lane: int, status: str) -> int:
+    """How many drafted or guessed tokens got this verdict."""
+    return sum(verdict.status == status for _, verdict in lanes[lane].verdicts)
+
+
+@fact
+def most_settled(lanes: dict[int, Reading], lane: int) -> int:
+    """The most positions that became final in one iteration."""
+    counts: dict[int, int] = {}
+    for step, cell in lanes[lane].cells:
+        counts[step] = counts.get(step, 0) + (cell.state == "settled")
+    return max(counts.values(), default=0)
+
+
+def ratio(a: float, b: float) -> float | None:
+    """a / b, None where b is 0."""
+    return a / b if b else None

@@ -1,0 +1,171 @@
+"""Guided lessons: each a saved setup with stops; a stop has a question, and an answer told from the run.
+
+A lesson is a data file in assets/lessons/ (schema: assets/lesson.schema.json). Its sentences have slots,
+filled with facts folded from the traces that are on screen; where a fact that a stop relies on is not so in
+this run, the stop says that instead. Knows no strategy and no page.
+"""
+
+import argparse
+import asyncio
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from decoders.models.catalog import DRAFT, TARGET
+from decoders.trace.trace import Trace
+from explorer.lessons.facts import FACTS, Reading
+from explorer.lessons.stops import PLACES, Place
+from explorer.page.page_requests import Call, Lesson
+from explorer.runs.model_pool import Loader
+from explorer.runs.validation import said
+from visualizers.scene.marks import probability
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+COMPARE = {
+    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b, "!=": lambda a, b: a != b,
+}  # fmt: skip
+
+
+def functions(runs, loader: Loader) -> list:
+    """What the page can ask for: all lessons, and what one says of a run."""
+
+    async def explorer_lessons(request: Call) -> str:
+        """`{lessons}`: every lesson as its file has it, in order."""
+        return await said(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
+
+    async def explorer_lesson(request: Lesson) -> str:
+        """What the lesson `{lesson}` says of the run `{run}`: see `tell`."""
+
+        def told() -> dict:
+            run, lesson = runs.find(request.run), find(request.lesson)
+            if any(record.lane is not None for record in run.records):
+                raise ValueError("This run has not ended yet; the lesson reads it when all lanes are done.")
+            return tell(lesson, [record.trace for record in run.records])
+
+        return await said(asyncio.to_thread(told))
+
+    return [explorer_lessons, explorer_lesson]
+
+
+@cache
+def lessons() -> dict[str, dict]:
+    """Name -> lesson, in the order of their files."""
+    files = sorted((ASSETS / "lessons").glob("*.json"))
+    return {(lesson := json.loads(file.read_text()))["name"]: lesson for file in files}
+
+
+def find(name: str) -> dict:
+    """The lesson called `name`. ValueError with one sentence if there is none."""
+    if name not in lessons():
+        raise ValueError(f"There is no lesson {name!r}; choose one of: {', '.join(lessons())}.")
+    return lessons()[name]
+
+
+def tell(lesson: dict, traces: list[Trace]) -> dict:
+    """What a lesson says of a run: `{stops}`, one `tell_stop` each. ValueError if its lanes are others."""
+    wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
+    if [trace.strategy for trace in traces] != wanted:
+        raise ValueError("These lanes are not the lesson's any more; Restart brings them back.")
+    lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
+    return {"stops": [tell_stop(stop, lanes) for stop in lesson["stops"]]}
+
+
+def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
+    """One stop, its slots filled.
+
+    `{found, holds, lane, step, nodes, text, question, choices: [{text, right}], answer}`. `holds` is False
+    where the run lacks what the stop is about; then `text` says so and there is no question.
+    """
+    place = find_place(stop["find"], lanes)
+    if place is None:
+        return {"found": False, "holds": False, "lane": 1, "step": None, "nodes": {}, "text": stop["lost"],
+                "question": None, "choices": [], "answer": None}  # fmt: skip
+    values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
+    told = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
+    if None in values.values() or not all(holds(claim, values) for claim in stop.get("claims", [])):
+        text = fill(stop["otherwise"], values)
+        return {**told, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
+    choices = [
+        {"text": fill(choice["text"], values), "right": is_right(choice["right"], values)}
+        for choice in stop.get("choices", [])
+    ]
+    words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
+    return {**told, "holds": True, "choices": choices, **words}
+
+
+def find_place(wanted: dict, lanes: dict[int, Reading]) -> Place | None:
+    """The place that a stop asks for."""
+    given = {key: value for key, value in wanted.items() if key != "place"}
+    return PLACES[wanted["place"]](lanes, **given)
+
+
+def measured(wanted: dict[str, dict], lanes: dict[int, Reading], place: Place) -> dict:
+    """The facts that a stop asks for; "$position" and the like are values of the place."""
+    found = {}
+    for name, spec in wanted.items():
+        given = {key: value for key, value in spec.items() if key != "fact"}
+        known = {key: place.values[v[1:]] if str(v).startswith("$") else v for key, v in given.items()}
+        found[name] = FACTS[spec["fact"]](lanes, **known)
+    return found
+
+
+def holds(claim: list, values: dict) -> bool:
+    """Whether `[left, comparison, right]` is so; a side is a name or a number."""
+    left, how, right = claim
+    sides = (values[side] if isinstance(side, str) else side for side in (left, right))
+    return COMPARE[how](*sides)
+
+
+def is_right(right: bool | list, values: dict) -> bool:
+    """Whether a choice is right: said outright, or by a claim about this run."""
+    return right if isinstance(right, bool) else holds(right, values)
+
+
+def fill(text: str, values: dict) -> str:
+    """The text with its slots filled: see `Slot`."""
+    return text.format_map({name: Slot(value) for name, value in values.items()})
+
+
+@dataclass
+class Slot:
+    """A value in a sentence. Format p prints a probability as everywhere in the app; unknown is `?`."""
+
+    value: float | int | str | None
+
+    def __format__(self, spec: str) -> str:
+        if self.value is None:
+            return "?"
+        if spec == "p":
+            return probability(self.value)
+        said = format(self.value, spec)
+        return said if isinstance(self.value, str) else said.replace("-", "−").replace("%", " %")
+
+
+def report(loader: Loader, seeds: int) -> None:
+    """Prints, for the loaded models, which stops of each lesson hold with its own seeds and with later ones.
+
+    For whoever has trained new weights: a lesson whose stops no longer hold wants another seed.
+    """
+    from explorer.runs.lane_factory import lane_maker
+
+    make = lane_maker(loader)
+    for name, lesson in lessons().items():
+        for seed in range(seeds):
+            setup = lesson["setup"]
+            moved = [{**lane, "seed": lane.get("seed", 0) + seed} for lane in setup["lanes"]]
+            told = tell(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
+            marks = "".join("✓" if stop["holds"] else "✕" for stop in told["stops"])
+            print(f"{name}: seeds {[lane['seed'] for lane in moved]} {marks}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Says which stops of the lessons hold on a pair of models.")
+    parser.add_argument("--model", default=TARGET)
+    parser.add_argument("--draft", default=DRAFT)
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds to try, from the lesson's on")
+    options = parser.parse_args()
+    chosen = Loader(options.model, options.draft, "cpu")
+    chosen.load()
+    report(chosen, options.seeds)

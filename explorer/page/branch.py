@@ -1,0 +1,129 @@
+"""Branches: a new lane in a run that keeps the text before a token, forces another one, and goes on alike.
+
+Knows traces, runs and models, nothing of pages. The parent's strategy, parameters and seed stay; its prompt
+is taken from its trace and not cut into tokens again.
+"""
+
+import asyncio
+
+from decoders.trace import given_tokens as beginnings
+from decoders.trace.trace import Trace
+from explorer.page.page_requests import Branch
+from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Run, Runs
+from explorer.runs.validation import MAX_NEW_TOKENS, new_tokens, said
+
+MAX_TYPED = 2000  # characters
+
+
+def functions(runs: Runs, loader: Loader) -> list:
+    """What the page can ask for."""
+
+    async def explorer_branch(request: Branch) -> str:
+        """`{run, lane, node, token | text, max_new_tokens, session, replace?}` gives `{run, lane, setup}`.
+
+        The new lane forces `token`, or the typed `text`, in the place of `node`. `run` is another one if the
+        run was the stored example, which is everybody's.
+        """
+        return await said(asyncio.to_thread(branch, runs, loader, request))
+
+    return [explorer_branch]
+
+
+def branch(runs: Runs, loader: Loader, request: Branch) -> dict:
+    """See `explorer_branch`. Raises ValueError with one sentence."""
+    run = runs.find(request.run)
+    trace, limit = run.lane(request.lane).trace, new_tokens(request.max_new_tokens)
+    chosen = loader.find(run.models)
+    models = models_of(trace, chosen.wait())
+    before = text_before(trace, request.node)
+    begin = put(trace, before, wanted(trace, before, models["target"], request))
+    if len(begin["tokens"]) >= limit:
+        raise ValueError(
+            f"Nothing would be left to decode: the lane may write {limit} tokens and would begin with "
+            f"{len(begin['tokens'])}. Branch earlier, type less, or run with more tokens."
+        )
+
+    def make():
+        from decoders.lane import Lane, Limits  # torch is there by now
+
+        same = (trace.strategy, trace.prompt, models, trace.parameters, trace.seed)
+        lane = Lane(*same, Limits(max_new_tokens=limit), begin=begin, callbacks=CALLBACKS)
+        chosen.lanes.add(lane)
+        return lane
+
+    mine = own(runs, run, request.session)
+    index = runs.add_lane(mine, make, request.replace)
+    return {"run": mine.id, "lane": index, "setup": setup(trace, begin)}
+
+
+def own(runs: Runs, run: Run, session: str) -> Run:
+    """`run`, or a copy for this session if it is the stored example, which belongs to nobody."""
+    return run if run.session else runs.show([record.trace for record in run.records], session)
+
+
+def models_of(trace: Trace, models: dict) -> dict:
+    """The models, if they are those of the trace. ValueError with a sentence if they are others."""
+    for role, name in trace.models.items():
+        if role not in models:
+            raise ValueError(f"This lane was decoded with the {role} model {name}, and the app has none.")
+        if models[role].name != name:
+            raise ValueError(
+                f"This lane was decoded with the {role} model {name}; the app has {models[role].name}. "
+                "Press Run to decode with that, then branch."
+            )
+    if max(trace.prompt) >= models["target"].engine.vocabulary:
+        raise ValueError("The prompt of this trace has tokens that the model does not know.")
+    return models
+
+
+def text_before(trace: Trace, node: int) -> list[int]:
+    """The nodes between the prompt and `node`, first to last. ValueError if `node` stands in the prompt."""
+    nodes, trunk = trace.nodes(), len(trace.prompt)
+    if node not in nodes:
+        raise ValueError("This mark is no token of the trace; choose a token.")
+    if node < trunk:
+        raise ValueError("This token is part of the prompt: write another prompt and press Run.")
+    path, above = [], nodes[node][0]
+    while above >= trunk:
+        path.append(above)
+        above = nodes[above][0]
+    return path[::-1]
+
+
+def wanted(trace: Trace, before: list[int], target, request: Branch) -> list[int]:
+    """The tokens that a person asks for: `token`, or those of the typed `text` as it stands in its place."""
+    if request.token is not None:
+        return [request.token]
+    text = request.text
+    if not text:
+        raise ValueError("Type the text that is to stand here.")
+    if len(text) > MAX_TYPED:
+        raise ValueError(
+            f"The text has {len(text):,} characters; at most {MAX_TYPED:,} are taken. Shorten it."
+        )
+    nodes = trace.nodes()
+    return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], text)
+
+
+def put(trace: Trace, before: list[int], tokens: list[int]) -> dict:
+    """The begin of a branch: the text before, then `tokens`; what was forced in the parent stays marked."""
+    nodes, parent = trace.nodes(), beginnings.of(trace)
+    forced = [place for place in parent["forced"] if place < len(before)] if parent else []
+    begin = {
+        "tokens": [*(nodes[n][1] for n in before), *tokens],
+        "forced": [*forced, *range(len(before), len(before) + len(tokens))],
+    }
+    if len(begin["tokens"]) > MAX_NEW_TOKENS:
+        raise ValueError(f"A lane writes at most {MAX_NEW_TOKENS} tokens: type less, or branch earlier.")
+    return begin
+
+
+def setup(trace: Trace, begin: dict) -> dict:
+    """The lane in the form that runs and saved setups take; parameters where they are not the default."""
+    from decoders.registry import get
+
+    defaults = {p.name: p.default for p in get(trace.strategy).parameters}
+    chosen = {name: value for name, value in trace.parameters.items() if value != defaults.get(name)}
+    return {"strategy": trace.strategy, "parameters": chosen, "seed": trace.seed, "begin": begin}

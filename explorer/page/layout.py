@@ -1,0 +1,196 @@
+"""The page: its tabs (explorer/page/tabs), the server functions that its scripts call, and the files it
+needs.
+
+The lanes are one gr.HTML that our own JavaScript fills. Its scripts and the data of the first picture are
+in the HTML itself, so that a stored trace is on screen before Gradio's own front end has started.
+"""
+
+import asyncio
+import json
+import time
+from dataclasses import asdict
+
+import gradio as gr
+from starlette.middleware import Middleware
+
+from decoders.registry import strategies
+from explorer import alive, experiments
+from explorer.access import Access, Guard
+from explorer.catalog import method_cards, recorded_runs
+from explorer.export.page_data import page_data
+from explorer.inspector.token_facts import inspect, inspect_cell
+from explorer.lessons import lesson
+from explorer.page import (
+    bad_requests,
+    branch,
+    compare,
+    endpoints,
+    keeping,
+    losslessness,
+    microscope,
+    models,
+    roofline,
+    save_and_open,
+    serve,
+)
+from explorer.page.look import theme
+from explorer.page.page_requests import Call, Control, Inspect, OfLane, Pull, Start
+from explorer.page.sessions import bound
+from explorer.page.sessions import routes as session_routes
+from explorer.page.tabs import decode, drawn, tab
+from explorer.page.tabs import experiments as experiments_tab
+from explorer.page.tabs import methods as methods_tab
+from explorer.page.tabs.events import inputs
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import GONE, Runs
+from explorer.runs.validation import check, said
+from explorer.tasks import sandbox
+
+TITLE = "Decoding Explorer"
+EXAMPLE = "example"  # the public name of the stored run
+LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
+# Tells our scripts which tab has been chosen.
+ARRIVE = """() => ExplorerPage.app.arrive(
+    document.querySelector("#explorer-tabs > .tab-wrapper [aria-selected=true]").dataset.tabId)"""
+# Makes the page's theme, "light" or "dark", the value of the component in which its switch is.
+THEME = """const tell = () => { props.value = ExplorerPage.app.theme; };
+setTimeout(tell); ExplorerPage.app.on("theme", tell);"""
+
+
+def first_data(runs: Runs, loader: Loader) -> dict:
+    """What the page needs to show itself: the stored run with its declarations, names and limits."""
+    setup = recorded_runs.setup()
+    run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
+    known = {"started": alive.STARTED, "gone": GONE}
+    return page_data(run, setup, setup["declarations"], asdict(loader.choice)) | known
+
+
+def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.Blocks, dict]:
+    """The Blocks, and the keyword arguments for its `launch`. `access`: who may ask; without it every page of
+    the app on this machine.
+    """
+    access = access or Access()
+    functions = [bound(runs, function) for function in server_functions(runs, loader)]
+    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
+        look = drawn("top", THEME, value="light")
+        with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
+            with tab("Decode"):
+                home = decode.build(functions)
+            with tab("Microscope"):
+                drawn("microscope")
+            with tab("Lessons"):
+                drawn("lessons")
+            with tab("Methods") as opened:
+                methods_tab.build(opened, loader)
+            with tab("Experiments") as opened:
+                experiments_tab.build(opened, look)
+            with tab("Traces"):
+                drawn("traces")
+        tabs.select(None, js=ARRIVE)
+        endpoints.declare(runs, loader)
+    named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
+    events = [one for one in demo.fns.values() if one.fn and one.api_name not in named]
+    known = bad_requests.Known(
+        {home._id: frozenset(function.__name__ for function in functions)},
+        {name: (one._id, endpoints.INPUTS[name]) for name, one in named.items()},
+        {one._id: inputs(one) for one in events},
+        lambda session: endpoints.waits(demo, session),
+        lambda: endpoints.tools(demo),
+    )
+    known_here = {
+        "token": access.token is not None,
+        "tabs": [[one.id, one.label] for one in tabs.children],
+    }
+    launch = {
+        "app_kwargs": {
+            "routes": [*serve.routes(), *alive.routes(), *session_routes(runs)],
+            "middleware": [
+                Middleware(Guard, access=access),
+                *bad_requests.middleware(known),
+                *serve.middleware(first_data(runs, loader) | known_here),
+            ],
+            "exception_handlers": bad_requests.HANDLERS,
+        },
+        "theme": theme(),
+        "allowed_paths": [str(experiments.FOLDER)],
+        "footer_links": [],
+        "run_history": False,
+        "ssr_mode": False,
+        "mcp_server": endpoints.speaks_mcp(),
+        "quiet": True,
+        "show_error": False,
+    }
+    return demo, launch
+
+
+def server_functions(runs: Runs, loader: Loader) -> list:
+    """What the page can ask for. Each takes the model it is annotated with (see `sessions.bound`) and answers
+    JSON text, as Gradio walks objects.
+    """
+
+    async def explorer_hello(request: Call) -> str:
+        """Whether the models are there, all declarations once they are, and how programs are walled in."""
+        code = asyncio.create_task(asyncio.to_thread(sandbox.protection))  # it tries, while the models load
+        until = time.monotonic() + LOADING_WAIT
+        while loader.state == "loading" and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        hello = {"mcp": endpoints.speaks_mcp(), "state": loader.state, "sentence": loader.sentence}
+        hello["code"] = (await code).sentence
+        if loader.state == "ready":
+            hello["strategies"] = [s.declaration() for s in strategies().values()]
+            hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
+        return json.dumps(hello)
+
+    async def explorer_start(request: Start) -> str:
+        """Starts a run: `{session, state, prompt, max_new_tokens, lanes, models, chat}` gives `{run}`."""
+
+        async def start() -> dict:
+            await loader.settled(check(request)["models"])
+            return {"run": (await asyncio.to_thread(runs.start, request, request.session, request.state)).id}
+
+        return await said(start())
+
+    async def explorer_control(request: Control) -> str:
+        """pause, resume, step or stop: `{run, action}` gives `{state}`."""
+
+        async def act() -> dict:
+            if request.run == EXAMPLE:
+                raise ValueError("The stored example has ended; press Run to decode your own.")
+            return {"state": runs.control(request.run, request.action).told}
+
+        return await said(act())
+
+    async def explorer_pull(request: Pull) -> str:
+        """What is new since the page's cursors: see Runs.pull."""
+        cursors = [cursor.model_dump() for cursor in request.cursors]
+        return await said(runs.pull(request.run, cursors, request.wait, request.state))
+
+    async def explorer_trace(request: OfLane) -> str:
+        """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
+
+        async def trace() -> dict:
+            run = runs.find(request.run)
+            run.lane(request.lane)
+            return await asyncio.to_thread(lambda: runs.snapshot(run)[request.lane].to_json())
+
+        return await said(trace())
+
+    async def explorer_inspect(request: Inspect) -> str:
+        """What the trace knows of one token, `{run, lane, node | cell}`: see
+        explorer.inspector.token_facts.
+        """
+
+        async def found() -> dict:
+            trace = runs.find(request.run).lane(request.lane).trace
+            if request.cell is not None:
+                return await asyncio.to_thread(inspect_cell, trace, *request.cell)
+            return await asyncio.to_thread(inspect, trace, request.node)
+
+        return await said(found())
+
+    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
+    parts = (
+        branch, compare, experiments_tab, keeping, lesson, method_cards, microscope, models,
+        roofline, losslessness, save_and_open,
+    )  # fmt: skip
+    return [*own, *(function for part in parts for function in part.functions(runs, loader))]

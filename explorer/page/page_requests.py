@@ -1,0 +1,244 @@
+"""What the page may ask: one model for each server function, named after it. Nothing else checks requests.
+
+What a person types (a prompt, a seed, a name) has a kind here and is judged where it is used, with a sentence
+for the page; what the page itself chooses must be as it is written here. `sessions.bound` reads these.
+"""
+
+import functools
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
+from explorer.schema import Asked, Name, Number, Typed, Whole
+from visualizers.scene.registry import names
+
+Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that a page makes for itself
+
+
+@functools.cache
+def views() -> frozenset[str]:
+    """The names of all views."""
+    return frozenset(names())
+
+
+def view_of_app(name: str) -> str:
+    """`name`, if a view is called so."""
+    if name not in views():
+        raise PydanticCustomError("kind", "the name of a view")
+    return name
+
+
+View = Annotated[Name, AfterValidator(view_of_app)]
+
+
+class Call(Asked):
+    """What every call carries: whose it is. Runs of others answer as if they were not there."""
+
+    session: Session | None = None
+
+
+class OfRun(Call):
+    """A call about a run."""
+
+    run: Name
+
+
+class OfLane(OfRun):
+    """A call about one lane of a run, counted from 0."""
+
+    lane: Whole
+
+
+class Leave(Asked):
+    """What a page says that closes."""
+
+    session: Session
+
+
+class Start(Setup, Call):
+    session: Session
+    state: Literal["running", "paused"] = "running"
+
+
+class Control(OfRun):
+    action: Literal["pause", "resume", "step", "stop"]
+
+
+class Cursor(Asked):
+    """How much of a lane the page has: the view on show, its ops, and rows of costs."""
+
+    view: View
+    ops: Whole
+    rows: Whole
+
+
+class Pull(OfRun):
+    """`wait`: seconds; `state`: the one that the page knows."""
+
+    cursors: Annotated[list[Cursor], Field(max_length=MAX_LANES)]
+    wait: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    state: Name = ""
+
+
+class Had(Asked):
+    """How much of a lane's trace the page keeps: steps, and words of its vocabulary."""
+
+    steps: Whole
+    words: Whole
+
+
+class Steps(OfRun):
+    since: Annotated[list[Had], Field(min_length=1, max_length=MAX_LANES)]
+
+
+class Inspect(OfLane):
+    """Either a node, or a cell: [position, iteration]."""
+
+    node: Whole | None = None
+    cell: Annotated[list[Whole], Field(min_length=2, max_length=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Inspect":
+        if (self.node is None) == (self.cell is None):
+            raise PydanticCustomError("says", "An inspection names either a node or a cell.")
+        return self
+
+
+class Save(OfRun):
+    """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
+    figure; `kind` and `ending`: of a graph.
+    """
+
+    form: Literal["trace", "run", "page", "costs", "figure", "graph"]
+    kind: Name = "tokens"
+    ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
+    step: Whole | None = None
+    look: Literal["light", "dark"] = "light"
+    lane: Whole | None = None
+    views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
+
+
+class Open(Call):
+    """A file's bytes in base64."""
+
+    session: Session
+    data: str
+
+
+class OfModels(Call):
+    """Models by name; None for those that the app was started with."""
+
+    models: Models | None = None
+
+
+class Progress(OfModels):
+    """`sentence`: the one that the page shows already."""
+
+    sentence: str | None = None
+
+
+class Chat(OfModels):
+    prompt: str
+    chat: SystemMessage
+
+
+class Branch(OfLane):
+    """`token` or the typed `text` is forced in the place of `node`; `replace`: the lane that makes room."""
+
+    session: Session
+    node: Whole
+    token: Whole | None = None
+    text: str | None = None
+    max_new_tokens: Typed
+    replace: Whole | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> "Branch":
+        if (self.token is None) == (self.text is None):
+            raise PydanticCustomError("says", "A branch names either a token or a text.")
+        return self
+
+
+class Shown(Asked):
+    """A lane of a run, what the page calls it, and how many of its steps count."""
+
+    lane: Whole
+    number: Whole
+    shown: Whole
+
+
+class Compare(OfRun):
+    lanes: Annotated[list[Shown], Field(min_length=1, max_length=MAX_LANES)]
+
+
+class Lesson(OfRun):
+    lesson: Name
+
+
+class StoredCall(Call):
+    """A decoding of a stored experiment, `number` from 1 on."""
+
+    session: Session
+    name: Name
+    number: Whole
+
+
+class Picture(Call):
+    name: Name
+
+
+class Microscope(OfRun):
+    """`lane`: the one that a person chose, None for the first that drafts."""
+
+    lane: Whole | None = None
+
+
+class WhatIf(OfLane):
+    widths: str
+    stop_below: Number
+
+
+class DeviceFigures(Asked):
+    """None stands for a field that holds no number."""
+
+    bandwidth: Number | None
+    compute: Number | None
+    launch: Number | None
+    byte_energy: Number | None
+    flop_energy: Number | None
+    apart: bool = False
+
+
+class SizeFigures(Asked):
+    """None stands for a field that holds no number."""
+
+    parameters: Number | None
+    weight_bytes: Number | None
+    cache: Number | None
+
+
+class OtherMachine(Compare):
+    device: DeviceFigures
+    target: SizeFigures
+    draft: SizeFigures
+
+
+class Prove(OfLane):
+    temperature: Number
+    samples: Whole
+    length: Whole
+    broken: bool = False
+
+
+class CountOn(Call):
+    proof: Name
+
+
+def asked_of(function: Any) -> type[Asked]:
+    """The model that a server function's request has: what it is annotated with. TypeError if with none."""
+    model = function.__annotations__.get("request")
+    if not (isinstance(model, type) and issubclass(model, Asked)):
+        raise TypeError(f"{function.__name__} must say with what model its request is read.")
+    return model

@@ -1,0 +1,127 @@
+"""Saving and opening: what the page downloads of a run, and runs from files that it sends.
+
+Knows runs and the forms of files; nothing of how the page offers them.
+"""
+
+import asyncio
+import base64
+
+from decoders.trace.trace import Trace
+from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.replay_page import replay_html
+from explorer.export.run_file import container, named, pack, settings, unpack
+from explorer.page.page_requests import Open, Save
+from explorer.runs.model_pool import Loader
+from explorer.runs.run_state import PIECE_OPS, Run, answer
+from explorer.runs.scheduler import Runs
+from explorer.runs.validation import said
+from visualizers.analysis.cost_csv import cost_table
+
+MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
+FORMS = {"trace": ("trace.json.gz", "application/gzip"), "run": ("run.json.gz", "application/gzip"),
+         "page": ("page.html", "text/html"), "costs": ("costs.csv", "text/csv"),
+         "figure": ("figure.html", "text/html"), "graph": ("graph", "text/plain")}  # fmt: skip
+ONE_LANE = ("trace", "figure", "graph")  # forms
+MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
+
+
+def functions(runs: Runs, loader: Loader) -> list:
+    """The server functions, see `explorer.page.layout.server_functions`."""
+
+    async def explorer_save(request: Save) -> str:
+        """`{run, form, lane, views, step, look}` gives `{name, type, data}`, data in base64: see `saved`."""
+
+        async def save() -> dict:
+            run = runs.find(request.run)
+            return await asyncio.to_thread(saved, runs, run, request)
+
+        return await said(save())
+
+    async def explorer_open(request: Open) -> str:
+        """A file's bytes in base64, `{data}`, gives `{run, setup, answer, declarations}`."""
+        return await said(asyncio.to_thread(shown, runs, request.data, request.session))
+
+    return [explorer_save, explorer_open]
+
+
+def saved(runs: Runs, run: Run, request: Save) -> dict:
+    """A file of the whole run, or of one lane of it, as far as it has come: `{name, type, data}`.
+
+    A trace, a figure and a graph are of one lane. Raises ValueError with one sentence.
+    """
+    traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
+    if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
+        raise ValueError("There is no such lane in this run; choose one that was decoded.")
+    shows = views if views is not None and len(views) == len(traces) else [None] * len(traces)
+    numbers = range(len(traces)) if lane is None else [lane]
+    chosen = [traces[i] for i in numbers]
+    setup = {**settings(chosen), **run.asked}
+    for given, i in zip(setup["lanes"], numbers, strict=True):
+        given["view"] = shows[i]
+    setup = viewed(setup, declarations(chosen))
+    made = {
+        "trace": lambda: pack(chosen[0].to_json()),
+        "run": lambda: pack(container(chosen, setup)),
+        "page": lambda: replay_html(chosen, setup).encode(),
+        "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
+        "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
+        "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
+    }
+    ending, kind = FORMS[form]
+    ending += f".{request.ending}" if form == "graph" else ""
+    return {
+        "name": filename(setup["prompt"], lane, ending),
+        "type": kind,
+        "data": base64.b64encode(made[form]()).decode(),
+    }
+
+
+def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
+    """A view of a lane as one HTML file that draws itself with Plotly."""
+    from visualizers import figures  # only where one is asked for: plotly takes its time to load
+
+    at = None if step is None else min(step, len(trace.steps))
+    return figures.page(trace.figure(view, at, look)).encode()
+
+
+def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
+    """A lane as a graph, in the format of this ending. Raises ValueError with one sentence."""
+    from visualizers.graphs import graph  # only where one is asked for
+    from visualizers.graphs.export import FORMATS
+
+    found = graph(trace, kind)
+    if len(found) > MAX_GRAPH_NODES:
+        raise ValueError(
+            f"This graph has {len(found):,} nodes, and at most {MAX_GRAPH_NODES:,} are made here; save the "
+            f"trace, and write the graph with Python: load(file).graph({kind!r})."
+        )
+    return FORMATS[f".{ending}"](found).encode()
+
+
+def filename(prompt: str, lane: int | None, ending: str) -> str:
+    """`once-upon-a-time.lane-2.trace.json.gz`: letters, digits and dashes of the prompt's beginning."""
+    words = "".join(c.lower() if c.isalnum() else " " for c in prompt[:40]).split()
+    stem = "-".join(words) or "run"
+    return f"{stem}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
+
+
+def shown(runs: Runs, data: str, session: str) -> dict:
+    """A run from a file, and what the page needs to show it. Raises ValueError with one sentence."""
+    if len(data) > MAX_FILE_BYTES * 4 // 3 + 4:
+        raise ValueError(f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run.")
+    try:
+        packed = base64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise ValueError("The file did not arrive whole; open it again.") from error
+    setup, traces = unpack(packed)
+    declared = declarations(traces)
+    setup = viewed(setup, declared)
+    run = runs.show(traces, session, asked=setup)
+    cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    return {
+        "run": run.id,
+        "title": named(setup["prompt"]),
+        "setup": setup,
+        "answer": answer(run, cursors, PIECE_OPS),
+        "declarations": list(declared.values()),
+    }

@@ -1,0 +1,36 @@
+"""The tabs of the page, one file each: its `build` declares the tab's components and what happens in them.
+
+A new tab is a file here with such a function and two lines in explorer/page/layout.py. What Gradio has no
+component for is drawn by our own scripts (assets/web/page) in a gr.HTML that `drawn` declares.
+"""
+
+from collections.abc import Callable, Sequence
+
+import gradio as gr
+
+PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/app.js
+LACKING = "This page lacks its own scripts: open it at the address that the app printed."
+
+
+def tab(title: str) -> gr.Tab:
+    """A tab; its name in links between tabs is its title in small letters."""
+    return gr.Tab(title, id=title.lower(), elem_id=f"explorer-tab-{title.lower()}")
+
+
+def drawn(
+    name: str, on_load: str = "", server_functions: Sequence[Callable] = (), value: str = ""
+) -> gr.HTML:
+    """A component in which our scripts draw the part of the page that they call `name`.
+
+    `on_load`: further JavaScript for when it is there; `server_functions`: what that may ask for.
+    """
+    return gr.HTML(
+        value,
+        html_template='<div class="explorer"></div>',
+        js_on_load=f"if (window.ExplorerPage) {{ {PLACE.format(name=name)} {on_load} }} "
+        f"else element.textContent = {LACKING!r};",
+        server_functions=list(server_functions) or None,
+        apply_default_css=False,
+        elem_id=f"explorer-drawn-{name}",
+        elem_classes="explorer-drawn",
+    )

@@ -1,0 +1,51 @@
+"""What an event of a tab may be sent: a model of its inputs, made from the components that are its inputs.
+
+Gradio's own code raises where an input is none that its component can have; here that is said in a sentence
+before anything runs (explorer/page/envelopes.py). Knows components, no tab.
+"""
+
+from typing import Annotated, Any
+
+import gradio as gr
+from gradio.blocks import BlockFunction
+from pydantic import Field, PlainValidator, create_model
+from pydantic_core import PydanticCustomError
+
+from explorer.schema import Asked
+
+Text = Annotated[str, Field(max_length=20_000)]
+
+
+def inputs(event: BlockFunction) -> type[Asked]:
+    """The model of an event's inputs, in their order."""
+    kinds = {f"input_{at}": (kind(one), ...) for at, one in enumerate(event.inputs, 1)}
+    return create_model("Inputs", __base__=Asked, **kinds)
+
+
+def kind(component: gr.components.Component) -> Any:
+    """The type of what a component can hold. TypeError for a component that is no input in any tab yet."""
+    match component:
+        case gr.Dropdown() | gr.Radio():
+            if getattr(component, "multiselect", False):
+                raise TypeError("Say in explorer/page/tabs/events.py what several choices are.")
+            return one_of([value for _, value in component.choices])
+        case gr.HTML():
+            return Text
+        case gr.Textbox():
+            return Text | None
+        case gr.Checkbox():
+            return bool
+        case gr.Slider() | gr.Number():
+            return float | None
+    raise TypeError(f"Say in explorer/page/tabs/events.py what a {type(component).__name__} may be sent.")
+
+
+def one_of(choices: list) -> Any:
+    """The type of a choice, None where nothing is chosen."""
+
+    def chosen(value: Any) -> Any:
+        if value is not None and value not in choices:
+            raise PydanticCustomError("kind", "one of the choices")
+        return value
+
+    return Annotated[Any, PlainValidator(chosen)]

@@ -1,0 +1,1 @@
+"""Who decodes what, and when. Knows lanes, models and traces, no HTML."""

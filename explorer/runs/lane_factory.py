@@ -1,0 +1,61 @@
+"""Makes the lanes of a run from what a person asked for. Knows lanes and models, nothing of runs or pages."""
+
+from collections.abc import Callable
+
+from decoders.callbacks import Callbacks
+from explorer.runs.model_pool import Loader, share_cores
+from explorer.runs.slices import between
+from explorer.tasks import sandbox
+from explorer.tasks.own_syntax import allowed
+from explorer.tasks.own_tests import pass_rate, runs_code
+
+CALLBACKS = Callbacks(pass_rate, allowed, between)  # of lanes of the app, the CLI and the experiments
+
+
+def lane_maker(loader: Loader) -> Callable[[dict], list]:
+    """A function from a checked request to its lanes; it waits for the models. See `Runs`."""
+
+    def make(request: dict) -> list:
+        chosen = loader.find(request.get("models"))
+        models = chosen.wait()
+        from decoders.lane import Lane, Limits  # torch is there by now
+
+        share_cores(models)
+        prompt = prompt_tokens(models["target"], request["prompt"], request.get("chat"))
+        limits = Limits(max_new_tokens=request["max_new_tokens"])
+        lanes: list = []
+        for lane in request["lanes"]:
+            try:
+                wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
+                lanes.append(Lane(*wanted, begin=lane.get("begin"), callbacks=CALLBACKS))
+                check_tests(lanes[-1].strategy, lanes[-1].parameters, said_before(lanes[-1]))
+            except ValueError as error:
+                for made in lanes:
+                    made.close()
+                where = f"Lane {len(lanes) + 1}: " if len(request["lanes"]) > 1 else ""
+                raise ValueError(f"{where}{error}") from error
+        chosen.lanes.update(lanes)
+        return lanes
+
+    return make
+
+
+def check_tests(strategy, parameters: dict, prompt: str) -> None:
+    """ValueError with one sentence if a lane would run programs that its model writes, which is off here."""
+    runs = any(part.name == "tests" for part in strategy.parts(parameters)) and runs_code(prompt)
+    if runs and not sandbox.protection().runs:
+        raise ValueError(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
+
+
+def said_before(lane) -> str:
+    """What stands before a lane's first own token: the prompt, and what it was given to begin with."""
+    from decoders.search.stepwise.scorers import said
+
+    return said(lane, lane.tree.path(lane.tip))
+
+
+def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:
+    """Token ids of a prompt, or of what the chat template makes of it. ValueError with one sentence."""
+    if chat is None:
+        return target.encode(prompt)
+    return target.cut(target.render(prompt, chat["system"]))

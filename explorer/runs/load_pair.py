@@ -1,0 +1,28 @@
+"""Loads the models that a command works with. Knows models, no strategy; imports torch only when it loads."""
+
+from collections.abc import Sequence
+
+from decoders.models.catalog import DRAFT, TARGET, by_role
+
+
+def load_models(
+    model: str, draft: str | None, needs: tuple[str, ...], device: str, heads: Sequence[str] = ()
+) -> dict:
+    """The models by role that a strategy needs, with heads of one's own. Raises ValueError with one
+    sentence.
+    """
+    from transformers.utils import logging
+
+    from decoders.models.loading import add_heads, check_pair, load
+
+    logging.disable_progress_bar()
+    models = {"target": load(model, device)}
+    if "draft" in needs:
+        if draft is None and model != TARGET:
+            raise ValueError(f"this strategy needs a draft model that fits {model}; name one with --draft.")
+        for role, name in by_role(model, draft or DRAFT).items():
+            if role != "target":
+                models[role] = load(name, device)
+                check_pair(models["target"], models[role])
+    add_heads(models, heads)
+    return models

@@ -1,0 +1,35 @@
+"""How many bytes the steps of a run and the changes of its views take in memory, estimated as they grow.
+
+The estimates are sums over the parts of events and marks, with the sizes that these have in CPython; a test
+holds them against what the interpreter says it has allocated. Knows steps, no run.
+"""
+
+from decoders.trace.events import Step
+
+ROW, STEP = 1500, 200  # a step's row of costs; the step itself
+EVENT = {"Forward": 220, "Propose": 160, "Verdict": 190, "Score": 420, "Distribution": 220, "Commit": 240,
+         "Cell": 200, "Depend": 160, "Note": 240}  # fmt: skip
+OFFERED = 120  # a token of a distribution: a list of two numbers
+OP, NODE = 600, 200  # a change that a view makes; what it remembers of an event about a node, while it grows
+REMEMBERED = ("Propose", "Verdict")
+
+
+def step_bytes(step: Step) -> int:
+    """Roughly what a step of a trace takes, its row of costs included."""
+    found = STEP + ROW
+    for event in step.events:
+        kind = type(event).__name__
+        found += EVENT.get(kind, 250)
+        if kind == "Distribution":
+            found += OFFERED * len(event.top)
+    return found
+
+
+def ops_bytes(ops: list[dict]) -> int:
+    """Roughly what a view's changes of one step take."""
+    return 120 + OP * len(ops)
+
+
+def memory_of(step: Step) -> int:
+    """Roughly what a view that still grows remembers of a step, besides its changes."""
+    return NODE * sum(type(event).__name__ in REMEMBERED for event in step.events)

@@ -1,0 +1,321 @@
+"""The models that are loaded: those that the app was started with, and those that people chose since.
+
+Everything loads in the background, one set after the other, so that the page is up before torch is. A run
+keeps the models it was started with; sets that nobody uses make room for others. Knows model names and the
+registry; imports torch and transformers only inside its thread.
+"""
+
+import asyncio
+import functools
+import gc
+import logging
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+
+from decoders.models.catalog import locate
+from explorer.runs.validation import Choice
+
+log = logging.getLogger(__name__)
+PATIENCE_SECONDS = 300.0
+SMALL = 50_000_000  # parameters
+MAX_SETS = 4  # sets of models that are loaded at a time
+MAX_WAITING = 4  # ... and that wait for being loaded
+FORGET_SECONDS = 60.0  # how long the sentence is kept that says why a set could not be loaded
+
+
+class ModelSet:
+    """Target and perhaps draft. `state` is loading, ready or failed; `sentence` says it to people."""
+
+    def __init__(self, choice: Choice):
+        self.choice = choice
+        self.models: dict = {}  # LoadedModel by role
+        self.state = "loading"
+        self.sentence = f"Loading {' and '.join(choice.names.values())} …"
+        self.share: float | None = None  # how much of what is being done now is done
+        self.done = threading.Event()
+        self.cancelled = False
+        self.used = time.monotonic()
+        self.lanes: weakref.WeakSet = weakref.WeakSet()
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Model name by role."""
+        return self.choice.names
+
+    def busy(self) -> bool:
+        """Whether a lane still decodes with it."""
+        return any(lane.trace.ended is None for lane in list(self.lanes))
+
+    def tell(self, words: str, done: int, total: int) -> None:
+        """Hears how far it is; see `decoders.models.hub.Progress`. InterruptedError once it was cancelled."""
+        if self.cancelled:
+            raise InterruptedError
+        mega = total >= 1_000_000
+        count = f"{done / 1e6:,.0f} of {total / 1e6:,.0f} MB" if mega else f"{done:,} of {total:,} weights"
+        self.share = done / total if total else None
+        self.sentence = f"{words}: {count} …"
+
+    def settle(self, state: str, sentence: str) -> None:
+        """It is ready, or will never be."""
+        self.share = None
+        self.state, self.sentence = state, sentence
+        self.done.set()
+
+    def wait(self) -> dict:
+        """The models by role, as soon as they are there. ValueError with a sentence if they never will be."""
+        if not self.done.wait(PATIENCE_SECONDS):
+            raise ValueError("The models are still loading; press Run again in a minute.")
+        if self.state == "failed":
+            raise ValueError(self.sentence)
+        return self.models
+
+
+class Loader(ModelSet):
+    """The set that the app was started with, and the others by what was chosen.
+
+    allowed: the names that people may choose; None for any folder and any Hub id. heads: folders of trained
+    heads for the models that the app was started with.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        draft: str | None,
+        device: str = "auto",
+        allowed: frozenset[str] | None = None,
+        heads: Sequence[str] = (),
+    ):
+        super().__init__(Choice(target, draft, "auto", device))
+        self.heads = heads
+        self.allowed = None if allowed is None else allowed | frozenset(self.names.values())
+        self.sets: dict[Choice, ModelSet] = {self.choice: self}
+        self.queue: queue.Queue[ModelSet] = queue.Queue()
+        self.lock = threading.Lock()
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begins to load what the app was started with, on a thread of its own."""
+        self._enqueue(self)
+
+    def load(self) -> None:
+        """Loads what the app was started with, here and now; never raises."""
+        self._fill(self)
+
+    def find(self, choice: Choice | None) -> ModelSet:
+        """The set of `choice` (None: the app's own), loading or loaded. ValueError if it is not here."""
+        found = self if choice is None else self.sets.get(choice)
+        if found is None:
+            raise ValueError(
+                f"{words(choice)} made room for other models; press Run again to load them anew."
+            )
+        found.used = time.monotonic()
+        return found
+
+    def open(self, choice: Choice | None) -> ModelSet:
+        """The same, and it begins to load if it is not here. ValueError with one sentence if it must not."""
+        with self.lock:
+            found = self if choice is None else self.sets.get(choice)
+            if found is None or (found.state == "failed" and found is not self):
+                self.check(choice)
+                self._forget()
+                if sum(s.state == "loading" for s in self._all()) >= MAX_WAITING:
+                    raise ValueError("Other models are still loading; try again in a minute.")
+                found = self.sets[choice] = ModelSet(choice)
+                self._enqueue(found)
+        found.used = time.monotonic()
+        return found
+
+    async def settled(self, choice: Choice | None) -> ModelSet:
+        """The set of `choice`, when it is ready. ValueError with one sentence if it never will be."""
+        found = self.open(choice)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not found.done.is_set() and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        found.wait()
+        return found
+
+    def cancel(self, choice: Choice) -> None:
+        """Stops loading it, as soon as that is possible. What the app was started with is never stopped."""
+        found = self.sets.get(choice)
+        if found is not None and found is not self and found.state == "loading":
+            found.cancelled = True
+
+    def check(self, choice: Choice) -> None:
+        """ValueError with one sentence if there is no such model or the operator allows it not."""
+        for name in choice.names.values():
+            if self.allowed is not None and name not in self.allowed:
+                raise ValueError(
+                    f"This app offers {', '.join(sorted(self.allowed))}; whoever runs it may allow {name!r} "
+                    "with --models."
+                )
+            locate(name)
+
+    def need(self, choice: Choice) -> dict:
+        """What memory `choice` takes, before it is loaded: see `judge`. ValueError with one sentence."""
+        self.check(choice)
+        return judge(choice, footprints(choice), self._here(choice), self._idle_bytes(choice))
+
+    # ---- on the loading thread ------------------------------------------------------------------
+
+    def _enqueue(self, waiting: ModelSet) -> None:
+        self.queue.put(waiting)
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._work, name="loading", daemon=True)
+            self.thread.start()
+
+    def _work(self) -> None:
+        while True:
+            self._fill(self.queue.get())
+
+    def _forget(self) -> None:
+        """Drops what could not be loaded a while ago."""
+        for failed in [s for s in self._all() if s.state == "failed" and s is not self]:
+            if time.monotonic() - failed.used > FORGET_SECONDS:
+                del self.sets[failed.choice]
+
+    def _fill(self, wanted: ModelSet) -> None:
+        """Loads one set; never raises."""
+        began = time.monotonic()
+        try:
+            from decoders.models.loading import add_heads, check_pair, load
+            from decoders.registry import strategies
+
+            strategies()
+            choice, models = wanted.choice, self._here(wanted.choice)
+            missing = {role: name for role, name in choice.names.items() if role not in models}
+            if missing and wanted is not self:
+                self._make_room(choice)
+            for role, name in missing.items():
+                models[role] = load(name, choice.device, choice.dtype, wanted.tell)
+                models[role].facts()  # tries its engine out
+            for role in models.keys() - {"target"}:
+                check_pair(models["target"], models[role])
+            if wanted is self:
+                add_heads(models, self.heads)
+            wanted.models = {role: models[role] for role in choice.names}
+            took = f"in {time.monotonic() - began:.1f} s" if missing else "already"
+            wanted.settle("ready", f"Models loaded {took}.")
+        except InterruptedError:
+            wanted.settle("failed", "Loading was cancelled; the models in use stay.")
+        except ValueError as error:
+            wanted.settle("failed", str(error))
+        except MemoryError:
+            wanted.settle("failed", "There is not enough memory for these models; choose a smaller dtype.")
+        except Exception as error:
+            log.exception("The models could not be loaded")
+            kind = type(error).__name__
+            wanted.settle("failed", f"The models could not be loaded ({kind}); the log of the app says why.")
+
+    def _here(self, choice: Choice) -> dict:
+        """Those models of `choice` that are loaded already, by role."""
+        found = {}
+        for role, name in choice.names.items():
+            for other in self._all():
+                same = (other.choice.dtype, other.choice.device) == (choice.dtype, choice.device)
+                if same and other.names.get(role) == name and role in other.models:
+                    found[role] = other.models[role]
+        return found
+
+    def _all(self) -> list[ModelSet]:
+        return list(self.sets.values())
+
+    def _idle(self, choice: Choice) -> list[ModelSet]:
+        """Sets that may make room, the longest unused first."""
+        ready = [s for s in self._all() if s.state == "ready" and s is not self and s.choice != choice]
+        return sorted((s for s in ready if not s.busy()), key=lambda s: s.used)
+
+    def _idle_bytes(self, choice: Choice) -> int:
+        """Bytes that the idle sets hold alone; what `choice` itself would use again is not counted."""
+        idle = self._idle(choice)
+        kept = {id(m) for s in self._all() if s not in idle for m in s.models.values()}
+        kept |= {id(m) for m in self._here(choice).values()}
+        return sum({id(m): m.bytes for s in idle for m in s.models.values() if id(m) not in kept}.values())
+
+    def _make_room(self, choice: Choice) -> None:
+        """Drops idle sets until there is space for one more. ValueError with one sentence if not."""
+        parts = footprints(choice)
+        while True:
+            needed = judge(choice, parts, self._here(choice), 0)
+            ready = [s for s in self._all() if s.state == "ready"]
+            if len(ready) < MAX_SETS and needed["fits"]:
+                return
+            idle = self._idle(choice)
+            if not idle and len(ready) >= MAX_SETS:
+                raise ValueError(
+                    f"{MAX_SETS} sets of models are in use already; wait until a run has ended, or choose "
+                    f"one of them: {'; '.join(words(s.choice) for s in ready)}."
+                )
+            if not idle:
+                raise ValueError(needed["sentence"])
+            with self.lock:
+                self.sets.pop(idle[0].choice, None)
+            del idle, ready
+            release()
+
+
+def footprints(choice: Choice) -> dict:
+    """What each model of `choice` will take, from headers and configs alone: no weights are loaded."""
+    from decoders.models.memory_estimate import footprint
+
+    return {role: footprint(name, choice.dtype, choice.device) for role, name in choice.names.items()}
+
+
+def judge(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
+    """Whether these footprints fit into the memory: `{fits, sentence, parts, bytes}`.
+
+    here: the models that are loaded already; idle: bytes that models in nobody's use would give back.
+    """
+    from decoders.models.memory_estimate import RESERVE, TOKENS, bytes_of, free_bytes, pick_device
+
+    device = pick_device(choice.device)
+    needed = sum(part.total for role, part in parts.items() if role not in here)
+    free = free_bytes(device)
+    where = "graphics memory" if device == "cuda" else "memory"
+    total = f"Together {bytes_of(needed)} with {TOKENS:,} tokens of KV cache"
+    if all(role in here for role in parts):
+        fits, sentence = True, "Loaded already."
+    elif free is None:
+        fits, sentence = True, f"{total}; this system does not say how much {where} is free."
+    else:
+        fits = needed <= (free + idle) * (1 - RESERVE)
+        sentence = f"{total}, of {bytes_of(free + idle)} of {where} that are free."
+        if not fits:
+            sentence += " That does not fit: choose a smaller dtype, a smaller model or another device."
+    said = [part.sentence() for part in parts.values()]
+    return {"fits": fits, "sentence": sentence, "parts": said, "bytes": needed}
+
+
+def release() -> None:
+    """Gives dropped models' memory back."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def share_cores(models: dict) -> None:
+    """One thread for small models: a second gains nothing, and the browser often needs the other core."""
+    import torch
+
+    every = all_threads()
+    small = max(model.facts()["parameters"] for model in models.values()) < SMALL
+    torch.set_num_threads(1 if small else every)
+
+
+@functools.cache
+def all_threads() -> int:
+    """How many threads torch would use by itself."""
+    import torch
+
+    return torch.get_num_threads()
+
+
+def words(choice: Choice) -> str:
+    """`llama-tiny with llama-tiny-draft`, and dtype and device where they were chosen."""
+    said = " with ".join(choice.names.values())
+    extra = [x for x in (choice.dtype, choice.device) if x != "auto"]
+    return said + (f" ({', '.join(extra)})" if extra else "")

@@ -1,0 +1,158 @@
+"""What a run is: its lanes' traces with their rows and views, and the answer to a pull.
+
+Plain data and functions of it; who steps a run and who may ask for it is scheduler.py's matter.
+"""
+
+import copy
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from decoders.model_defaults import listed
+from decoders.trace.events import Step
+from decoders.trace.trace import Trace
+from explorer.runs.memory_sizes import step_bytes
+from explorer.runs.slices import Sliced
+from explorer.runs.validation import Choice
+from explorer.runs.view_cache import Fold
+
+PIECE_OPS = 8000  # changes of a lane's picture in one answer to a page; what is beyond them comes in the next
+
+
+@dataclass
+class Record:
+    """One lane of a run: its trace, one row of costs a step, and the views folded so far."""
+
+    trace: Trace
+    lane: object | None = None  # decoders.lane.Lane while it can still step
+    rows: list[dict] = field(default_factory=list)
+    folds: dict[str, Fold] = field(default_factory=dict)
+    problem: str | None = None
+    slots: int | None = None  # KV slots the lane held last, while it held any
+    step: Sliced | None = None  # the step under way, between two slices of it too
+    kept: int = 0  # bytes of the trace and the rows, roughly
+
+    def fold(self, view: str) -> Fold:
+        """The fold of one view, made when first asked for."""
+        return self.folds.get(view) or self.folds.setdefault(view, Fold(view, self.trace))
+
+    def add(self, step: Step, row: dict) -> None:
+        """A step that the trace has by now, with its row; readers count the rows, so these come last."""
+        self.kept += step_bytes(step)
+        self.rows.append(row)
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return self.kept + sum(fold.bytes for fold in list(self.folds.values()))
+
+
+@dataclass
+class Run:
+    """State is running, paused, stopped, done or failed; `due`: the lanes that still step in this turn."""
+
+    id: str
+    session: str
+    records: list[Record]
+    state: str = "paused"
+    due: deque = field(default_factory=deque)
+    heard: float = field(default_factory=time.monotonic)
+    waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
+    hungry: bool = True  # the page has painted all there is and waits for more
+    stepped: float = 0.0
+    owed: bool = False  # it was pulled and has had no turn since
+    models: Choice | None = None  # what its lanes were made with; None for the app's own
+    asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them
+    closing: int = 0  # lanes that are being stopped in the middle of a step, and may tell what they have
+
+    @property
+    def told(self) -> str:
+        """The state as the page should take it: over only when nothing more will come."""
+        return "running" if self.closing else self.state
+
+    @property
+    def bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return sum(record.bytes for record in list(self.records))
+
+    def open_lanes(self) -> list[Record]:
+        """The lanes that can still step."""
+        return [record for record in self.records if record.lane is not None]
+
+    def lane(self, index: int) -> Record:
+        """The lane counted from 0. ValueError with one sentence if the run has none such."""
+        if not 0 <= index < len(self.records):
+            raise ValueError(f"There is no lane {index + 1} in this run; choose one that was decoded.")
+        return self.records[index]
+
+    def changed(self) -> None:
+        """Wakes the pulls that wait."""
+        waiters, self.waiters = self.waiters, []
+        for loop, event in waiters:
+            loop.call_soon_threadsafe(event.set)
+
+
+def answer(run: Run, cursors: list[dict], most: int | None = None, known: str = "") -> dict:
+    """The new ops of the view on show, the new chips and cost rows, and the state of each lane.
+
+    most: ops of a lane's picture, or chips, after which the rest waits for the next question; `more` says
+    that there is a rest, and the state then stays the one that is `known`.
+    """
+    state, lanes, more = run.told, [], False
+    for record, cursor in zip(list(run.records), cursors, strict=False):
+        count, trace = len(record.rows), record.trace
+        fold, text = record.fold(cursor["view"]), record.fold("text")
+        ops = steps_of(fold, cursor["ops"], count, most)
+        chips = steps_of(text, cursor["rows"], count, most)
+        first = max(0, cursor["rows"])
+        more = more or max(0, cursor["ops"]) + len(ops) < count or first + len(chips) < count
+        lane = {
+            "view": cursor["view"],
+            "from": cursor["ops"],
+            "ops": ops,
+            "rows_from": cursor["rows"],
+            "rows": [{**record.rows[first + i], "chips": made} for i, made in enumerate(chips)],
+            "count": count,
+            "badge": trace.badge,
+            "ended": trace.ended if record.lane is None else None,
+            "problem": record.problem or fold.problem,
+        }
+        if trace.model_defaults:
+            lane["model_defaults"] = listed(trace.model_defaults)
+        if cursor["ops"] <= 0:
+            lane["head"] = fold.head
+        if cursor["rows"] <= 0:
+            lane["text_head"] = text.head
+        lanes.append(lane)
+    state = known if more and known else state
+    return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
+
+
+def steps_of(fold: Fold, first: int, count: int, most: int | None) -> list[list[dict]]:
+    """The ops of the steps from `first` up to `count`, or until there are `most`; at least of one step."""
+    found, size = [], 0
+    for index in range(max(0, first), count):
+        if most is not None and found and size >= most:
+            break
+        found.append(fold.ops(index))
+        size += len(found[-1])
+    return found
+
+
+def still(trace: Trace) -> Trace:
+    """A copy that does not grow with its lane; steps never change once they are there."""
+    costs = copy.copy(trace.costs)
+    for name, value in vars(costs).items():
+        if isinstance(value, list | set):
+            setattr(costs, name, value.copy())
+    return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
+
+
+def held(lane) -> int | None:
+    """KV slots that a lane holds in the target's cache, the prompt's and those of its further views included;
+    None if it cannot tell.
+    """
+    scorers = getattr(lane, "scorers", {})
+    own = getattr(scorers.get("target"), "used", None)
+    views = [one for one in scorers.values() if getattr(one, "counts_as", None) == "target"]
+    return None if own is None else own + sum(view.used for view in views)

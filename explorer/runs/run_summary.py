@@ -1,0 +1,45 @@
+"""What a finished lane comes to, as one JSON object: the same for the command line and the endpoints.
+
+Knows traces only.
+"""
+
+from decoders.search.beam.hypotheses import returned
+from decoders.trace.trace import Trace
+
+
+def summary(trace: Trace) -> dict:
+    """`{strategy, parameters, prompt_tokens, output_tokens, text, totals, metrics, badge, ended, sequences}`.
+
+    sequences: `{output_tokens, text, score}` of each text that a strategy with num_return_sequences returns,
+    best first; the output alone, without a score, for all others. `model_defaults`, if there are any: the
+    processors that came from the model.
+    """
+    return {
+        "strategy": trace.strategy,
+        "parameters": trace.parameters,
+        "prompt_tokens": trace.prompt,
+        "output_tokens": trace.output(),
+        "text": trace.text(),
+        "totals": trace.costs.totals(),
+        "metrics": trace.costs.metrics(),
+        "badge": trace.badge,
+        "ended": trace.ended,
+        "sequences": sequences(trace),
+        **({"model_defaults": trace.model_defaults} if trace.model_defaults else {}),
+    }
+
+
+def sequences(trace: Trace) -> list[dict]:
+    """The texts that a lane returns, best first."""
+    found = returned(trace) if "num_return_sequences" in trace.parameters else []
+    return [
+        {"output_tokens": tokens, "text": trace.text(tokens), "score": score}
+        for tokens, score in found or [(trace.output(), None)]
+    ]
+
+
+def before_text(prompt: str, trace: Trace) -> str:
+    """What of a prompt stands before the trace's own text: all but a last token that was healed."""
+    read, typed = b"".join(trace.vocabulary[t] for t in trace.prompt), prompt.encode()
+    kept = next(n for n in range(len(typed), -1, -1) if read.endswith(typed[:n]))
+    return typed[:kept].decode("utf-8", "ignore") if trace.parameters.get("token_healing") else prompt

@@ -1,0 +1,393 @@
+"""Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
+
+Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
+pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still, at
+once if its page says that it leaves, and goes on when it is pulled again. A long step is left in the middle
+when it is others' turn (slices.py). What is kept of all runs is bounded by bytes (kept.py).
+"""
+
+import asyncio
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from decoders.trace.trace import Trace
+from explorer.off_loop import soon
+from explorer.runs import kept, stepping
+from explorer.runs.run_state import PIECE_OPS, Record, Run, answer, still
+from explorer.runs.slices import SLICE_SECONDS, Sliced
+from explorer.runs.validation import MAX_LANES, check
+from explorer.runs.view_cache import row
+
+MAX_RUNS = 128  # in the whole process; the oldest that does not run makes room
+MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
+PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long: slow pages see fewer frames
+UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: its page is gone or very slow
+FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after so long, however much memory there is
+WEIGH_SECONDS = 0.5  # between two looks at what all runs take
+GONE = (
+    "This run is gone: the app keeps only so many runs, and newer ones took its place. What is on screen "
+    "stays; press Run to decode again."
+)
+
+ASKED = ("prompt", "max_new_tokens", "chat")
+FULL = f"A run has at most {MAX_LANES} lanes: remove one with ×, then branch again."
+
+
+class Runs:
+    """All runs of the process. `make_lanes(request)` builds a request's lanes, or ValueError says why not."""
+
+    def __init__(self, make_lanes: Callable[[dict], list]):
+        self.make_lanes = make_lanes
+        self.runs: dict[str, Run] = {}
+        self.order: deque[str] = deque()  # whose turn it is
+        self.wake = threading.Condition()
+        self.jobs: deque[tuple[Sliced, Future]] = deque()  # all else that touches models: only the worker may
+        self.worker: threading.Thread | None = None
+        self.weighed = 0.0  # when it was looked at last what all runs take
+        self.closed = False
+
+    def start(self, request: dict, session: str, state: str = "running") -> Run:
+        """A run from `{prompt, max_new_tokens, lanes: [{strategy, parameters, seed}]}`.
+
+        Raises ValueError with one sentence that says what is wrong.
+        """
+        checked = check(request)
+        with self.wake:
+            self._make_room(session)
+        lanes = self.on_worker(lambda: self.make_lanes(checked)).result()
+        records = [Record(lane.trace, lane) for lane in lanes]
+        run = Run(secrets.token_urlsafe(18), session, records, state, models=checked["models"])
+        run.asked = {name: checked[name] for name in ASKED}
+        with self.wake:
+            self._enter(run)
+            if state == "paused":
+                run.due.extend(records)
+            self.wake.notify()
+        return run
+
+    def show(
+        self, traces: list[Trace], session: str = "", run_id: str | None = None, asked: dict | None = None
+    ) -> Run:
+        """A run that is done already, from stored traces. `run_id` gives it a public name."""
+        records = [Record(trace) for trace in traces]
+        for record in records:
+            costs = type(record.trace.costs)()
+            for step in record.trace.steps:
+                costs.add(step)
+                record.add(step, row(costs, step.seconds, None, None))
+        run = Run(run_id or secrets.token_urlsafe(18), session, records, "done")
+        run.asked = {name: asked[name] for name in ASKED if name in asked} if asked else {}
+        with self.wake:
+            if run_id is None:
+                self._make_room(session)
+            self._enter(run)
+        return run
+
+    def add_lane(self, run: Run, make: Callable[[], object], replace: int | None = None) -> int:
+        """Makes a lane on the worker and puts it into `run`, at its end or in the place of lane `replace`.
+
+        Returns its index. The other lanes stay as they are. ValueError if the run is full.
+        """
+        self._room_for_lane(run, replace)
+        lane = self.on_worker(make).result()
+        with self.wake:
+            try:
+                self._room_for_lane(run, replace)
+            except ValueError:  # another lane came in the meantime
+                self._later(lane.close)
+                raise
+            record = Record(lane.trace, lane)
+            if replace is None:
+                run.records.append(record)
+            else:
+                old, run.records[replace] = run.records[replace], record
+                self._close_lane(run, old)
+            if run.state == "paused":
+                run.due.append(record)  # what it begins with is shown at once
+            else:
+                run.state = "running"
+            run.heard, run.hungry = time.monotonic(), True
+            run.changed()
+            self.wake.notify()
+            return len(run.records) - 1 if replace is None else replace
+
+    def _room_for_lane(self, run: Run, replace: int | None) -> None:
+        if replace is None and len(run.records) >= MAX_LANES:
+            raise ValueError(FULL)
+        if replace is not None and not 0 <= replace < len(run.records):
+            raise ValueError(f"There is no lane {replace + 1} to put another in the place of.")
+
+    def control(self, run_id: str, action: str) -> Run:
+        """pause, resume, step (every unfinished lane once, then pause) or stop; else ValueError."""
+        run = self.find(run_id)
+        with self.wake:
+            if run.state not in ("running", "paused"):
+                return run
+            if action == "pause":
+                run.state = "paused"
+                run.due.clear()
+            elif action == "resume":
+                run.state = "running"
+            elif action == "step":
+                run.state = "paused"
+                run.due = deque(run.open_lanes())
+            elif action == "stop":
+                run.state = "stopped"
+                self._close(run)
+            else:
+                raise ValueError(f"A run cannot {action!r}; it can pause, resume, step and stop.")
+            run.heard = time.monotonic()
+            run.changed()
+            self.wake.notify()
+        return run
+
+    def snapshot(self, run: Run) -> list[Trace]:
+        """The run's traces as they stand between two steps; they stay so while the run goes on."""
+        if run.open_lanes():
+            return self.on_worker(lambda: [still(record.trace) for record in run.records]).result()
+        return [record.trace for record in run.records]
+
+    def leave(self, session: str) -> None:
+        """The page of this session closes: its runs stand still from now on, unless they are pulled again."""
+        with self.wake:
+            for run in self.runs.values():
+                if session and run.session == session:
+                    run.heard = min(run.heard, time.monotonic() - UNHEARD_SECONDS)
+                    run.owed = False
+
+    def drop(self, run_id: str) -> None:
+        """Ends the run, if it is still there, and forgets it."""
+        with self.wake:
+            if run_id in self.runs:
+                self._drop(self.runs[run_id])
+                self.wake.notify()
+
+    def belongs(self, run_id: object, session: object) -> bool:
+        """Whether this session may ask for the run: its own, a public one, or one that is not there."""
+        run = self.runs.get(run_id) if isinstance(run_id, str) else None
+        return run is None or not run.session or run.session == session
+
+    def find(self, run_id: object) -> Run:
+        """The run with this id. ValueError if there is none (any more)."""
+        run = self.runs.get(run_id) if isinstance(run_id, str) else None
+        if run is None:
+            raise ValueError(GONE)
+        return run
+
+    def on_worker(self, job: Callable) -> Future:
+        """Runs `job` on the worker between two steps."""
+        future: Future = Future()
+        with self.wake:
+            if self.closed:
+                raise ValueError("The app is ending.")
+            if self.worker is None:
+                self.worker = threading.Thread(target=self._work, name="decoding", daemon=True)
+                self.worker.start()
+            self.jobs.append((Sliced(job), future))
+            self.wake.notify()
+        return future
+
+    async def pull(self, run_id: str, cursors: list[dict], wait: float = 1.0, known: str = "") -> dict:
+        """What is new since `cursors`, one `{view, ops, rows}` a lane: the numbers of what the page has.
+
+        Lanes without a cursor, which have come since the page asked, are left out; so is what is beyond
+        `PIECE_OPS`, see `answer`.
+        Answers when there is something or the state is no longer `known`, at the latest after `wait` seconds.
+        """
+        run = self.find(run_id)
+        if len(cursors) > len(run.records) or not all(isinstance(c, dict) for c in cursors):
+            raise ValueError("A pull needs one cursor for each lane.")
+        run.heard = time.monotonic()  # not again while it waits: whoever asked may be gone by then
+        run.owed = True
+        until = run.heard + min(max(wait, 0.0), 5.0)
+        while True:
+            event = asyncio.Event()
+            with self.wake:
+                run.waiters.append((asyncio.get_running_loop(), event))
+                run.hungry = run.hungry or all(
+                    c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=False)
+                )
+                self.wake.notify()
+            news = any(
+                len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
+            )
+            if news or run.told != known or time.monotonic() >= until:
+                break
+            try:
+                await asyncio.wait_for(event.wait(), until - time.monotonic())
+            except TimeoutError:
+                break
+        run.waiters = [w for w in run.waiters if w[1] is not event]
+        return await soon(answer, run, cursors, PIECE_OPS, known)
+
+    def close(self) -> None:
+        """Stops the worker and closes all lanes."""
+        with self.wake:
+            for run in self.runs.values():
+                self._close(run)
+            self.closed = True
+            self.wake.notify()
+        if self.worker is not None:
+            self.worker.join(timeout=10)
+
+    # What follows is called with the lock held, or by the worker.
+
+    def _enter(self, run: Run) -> None:
+        self.runs[run.id] = run
+        self.order.append(run.id)
+
+    def _close(self, run: Run) -> None:
+        run.due.clear()
+        for record in run.open_lanes():
+            self._close_lane(run, record)
+
+    def _close_lane(self, run: Run, record: Record) -> None:
+        lane, record.lane = record.lane, None
+        if lane is None:
+            return
+        halfway = record.step is not None
+        run.closing += halfway
+
+        def close() -> None:
+            stepping.end(record, lane)
+            with self.wake:
+                run.closing -= halfway
+                run.changed()
+
+        self._later(close)
+
+    def _later(self, job: Callable) -> None:
+        self.jobs.append((Sliced(job), Future()))
+
+    def _drop(self, run: Run) -> None:
+        self._close(run)
+        run.state = "stopped" if run.state in ("running", "paused") else run.state
+        self.runs.pop(run.id, None)
+        self.order = deque(i for i in self.order if i != run.id)
+        run.changed()
+
+    def _make_room(self, session: str) -> None:
+        mine = [run for run in self.runs.values() if run.session == session and session]
+        for run in mine[: max(0, len(mine) - MAX_RUNS_PER_SESSION + 1)]:
+            self._drop(run)
+        others = [run for run in self.runs.values() if run.session]
+        if len(others) < MAX_RUNS:
+            return
+        quiet = [run for run in others if self._quiet(run)]
+        if not quiet:
+            raise ValueError(
+                f"{MAX_RUNS} runs are under way already; wait until one has ended, then press Run again."
+            )
+        self._drop(min(quiet, key=lambda run: run.heard))
+
+    def _unheard(self, run: Run) -> bool:
+        """Whether its page seems gone; where many wait, a pull still gets its turn, however late."""
+        return time.monotonic() - run.heard >= UNHEARD_SECONDS and not run.owed
+
+    def _ripe(self, run: Run) -> bool:
+        return run.hungry or time.monotonic() - run.stepped >= PATIENCE_SECONDS
+
+    def _rest(self) -> float:
+        """How long the worker may sleep: until the next run is ripe, or a second."""
+        now = time.monotonic()
+        waiting = [
+            run
+            for run in self.runs.values()
+            if (run.due or run.state == "running") and not self._unheard(run)
+        ]
+        return min([1.0, *(max(0.001, run.stepped + PATIENCE_SECONDS - now) for run in waiting)])
+
+    def _forget(self) -> None:
+        """Drops what nobody has asked for in a very long time, and what is too much."""
+        now = time.monotonic()
+        if now - self.weighed < min(WEIGH_SECONDS, FORGET_SECONDS):
+            return
+        self.weighed = now
+        for run in list(self.runs.values()):
+            if run.session and now - run.heard > FORGET_SECONDS:
+                self._drop(run)
+        quiet = [run for run in self.runs.values() if run.session and self._quiet(run)]
+        gone, ending = kept.too_much(self.runs.values(), quiet, now)
+        for run in gone:
+            self._drop(run)
+        if ending is not None:
+            for record in ending.open_lanes():
+                record.problem = kept.CROWDED
+            ending.state = "stopped"
+            self._close(ending)
+            ending.changed()
+
+    def _quiet(self, run: Run) -> bool:
+        """Whether it may make room for others: nothing is computed for it now."""
+        return run.state != "running" or self._unheard(run)
+
+    def _work(self) -> None:
+        while True:
+            with self.wake:
+                self._forget()
+                turn = self._next()
+                if turn is None and not self.jobs and not self.closed:
+                    self.wake.wait(timeout=self._rest())
+                if self.closed and not self.jobs:
+                    return
+            self._serve()
+            if turn is not None:
+                self._advance(*turn)
+
+    def _serve(self) -> None:
+        """The jobs that wait, for about a slice; one that takes longer is gone on with after the others."""
+        until = time.monotonic() + SLICE_SECONDS
+        for _ in range(len(self.jobs)):
+            job, future = self.jobs.popleft()
+            if not future.running() and not future.set_running_or_notify_cancel():
+                continue  # nobody waits for it any more
+            try:
+                if job.go_on():
+                    future.set_result(job.result)
+                else:
+                    self.jobs.append((job, future))
+            except BaseException as error:
+                future.set_exception(error)
+            if time.monotonic() >= until:
+                break
+
+    def _next(self) -> tuple[Run, Record] | None:
+        """The next lane to step: runs take turns, and so do the lanes of a run."""
+        for _ in range(len(self.order)):
+            run = self.runs[self.order[0]]
+            self.order.rotate(-1)
+            if self._unheard(run) or not self._ripe(run):
+                continue
+            if not run.due and run.state == "running":
+                run.due.extend(run.open_lanes())
+            while run.due:
+                if run.due[0].lane is not None:
+                    return run, run.due[0]
+                run.due.popleft()
+        return None
+
+    def _advance(self, run: Run, record: Record) -> None:
+        """A slice of one lane's step, on the worker's thread."""
+        lane = record.lane
+        if lane is None:  # closed since it was chosen
+            return
+        over = stepping.go_on(record, lane)
+        with self.wake:
+            if run.due and run.due[0] is record:  # else it was paused, stepped or closed meanwhile
+                run.due.popleft()
+                if not over:
+                    run.due.append(record)
+            if not over:
+                return
+            if record.problem or record.trace.ended is not None:
+                self._close_lane(run, record)
+            run.hungry, run.stepped = False, time.monotonic()
+            run.owed = run.owed and bool(run.due)
+            if run.state in ("running", "paused") and not run.open_lanes():
+                failed = all(r.problem for r in run.records)
+                run.state = "failed" if failed else "done"
+            run.changed()

@@ -1,0 +1,217 @@
+"""What people ask of a run, checked in one place for the page, the endpoints and saved files.
+
+`Setup` says of what kinds a run's settings are; `check` judges what people typed into them, in sentences for
+the page. Knows plain data only.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator
+from pydantic_core import PydanticCustomError
+
+from decoders.models.catalog import by_role
+from decoders.strategy import shortened
+from decoders.trace import given_tokens as beginnings
+from explorer.off_loop import encoded, soon
+from explorer.schema import Asked, Malformed, Typed, Value, Whole, read
+
+MAX_LANES = 4
+MAX_NEW_TOKENS = 512
+MAX_PROMPT_CHARACTERS = 20_000
+MAX_TOKEN_ID = 2**24  # the model, which knows its own vocabulary, looks again
+MAX_NAME_CHARACTERS = 500
+DTYPES = ("auto", "float32", "bfloat16", "float16")
+DEVICES = ("auto", "cpu", "cuda")
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # characters
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which models, in which numbers, on which device."""
+
+    target: str
+    draft: str | None = None  # or several names, with commas
+    dtype: str = "auto"
+    device: str = "auto"
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Model name by role."""
+        return by_role(self.target, self.draft)
+
+
+def own_home(name: str) -> str:
+    """A model's name; of home folders only one's own is meant, as ~/folder."""
+    if name.startswith("~") and name[1:2] not in ("", "/", "\\"):
+        raise PydanticCustomError("says", "A folder may begin with ~/, your own home, and no other's.")
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(own_home)]
+
+
+class Models(Asked):
+    """Which models; a draft called none is none."""
+
+    target: ModelName
+    draft: ModelName | None = None
+    dtype: str | None = None
+    device: str | None = None
+
+
+class SystemMessage(Asked):
+    """That the prompt is a user's message for the chat template, and what the system says before it."""
+
+    system: str | None = None
+
+
+class Begin(Asked):
+    """What a lane begins with behind the prompt: see decoders/trace/given_tokens.py."""
+
+    tokens: list[Whole]
+    forced: list[Whole] = []
+
+
+class Lane(Asked):
+    strategy: str
+    parameters: dict[str, Value] = {}
+    seed: Typed = 0
+    begin: Begin | None = None
+
+
+def not_too_many(lanes: list) -> list:
+    """`lanes`, if a run can have so many."""
+    if not 1 <= len(lanes) <= MAX_LANES:
+        raise PydanticCustomError("says", f"A run has one to {MAX_LANES} lanes.")
+    return lanes
+
+
+def nothing_if_off(chat: Any) -> Any:
+    """None for false, as saved settings may have it."""
+    return None if chat is False else chat
+
+
+class Setup(Asked):
+    """The settings of a run, as the page, a link, a lesson and a saved file have them."""
+
+    prompt: str
+    max_new_tokens: Typed
+    lanes: Annotated[list[Lane], AfterValidator(not_too_many)]
+    models: Models | None = None
+    chat: Annotated[SystemMessage | None, BeforeValidator(nothing_if_off)] = None
+
+
+def check(given: Setup | dict) -> dict:
+    """The settings of a run, in plain data. ValueError with one sentence if they cannot be used."""
+    setup = read(Setup, given)
+    if not setup.prompt:
+        raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
+    if len(setup.prompt) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(
+            f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. "
+            "Shorten it."
+        )
+    return {
+        "prompt": setup.prompt,
+        "max_new_tokens": new_tokens(setup.max_new_tokens),
+        "lanes": [checked_lane(lane, number) for number, lane in enumerate(setup.lanes, 1)],
+        "models": check_models(setup.models),
+        "chat": check_chat(setup.chat),
+    }
+
+
+def checked_lane(lane: Lane, number: int) -> dict:
+    """One lane's settings, in plain data. ValueError with one sentence."""
+    if not isinstance(lane.seed, int) or not 0 <= lane.seed < 2**53:
+        raise ValueError(
+            f"Lane {number}: the seed must be a whole number of at least 0, not {shortened(lane.seed)}."
+        )
+    return {
+        "strategy": lane.strategy,
+        "parameters": lane.parameters,
+        "seed": lane.seed,
+        "begin": begin(lane.begin, number),
+    }
+
+
+def check_models(given: Models | dict | None) -> Choice | None:
+    """Which models are asked for; None for the app's own. ValueError with one sentence."""
+    if given is None:
+        return None
+    models = read(Models, given)
+    drafts = (models.draft or "none").split(",")
+    for role, name in (("target", models.target), *(("draft", draft.strip()) for draft in drafts)):
+        if not 0 < len(name) <= MAX_NAME_CHARACTERS or CONTROL.search(name):
+            raise ValueError(f"The {role} needs a name: one that comes with the app, a Hub id or a folder.")
+    dtype, device = models.dtype or "auto", models.device or "auto"
+    for what, name, allowed in (("dtype", dtype, DTYPES), ("device", device, DEVICES)):
+        if name not in allowed:
+            raise ValueError(f"There is no {what} {shortened(name)}; use one of {', '.join(allowed)}.")
+    draft = models.draft if models.draft != "none" else None
+    choice = Choice(models.target, draft or None, dtype, device)
+    by_role(choice.target, choice.draft)  # not too many
+    return choice
+
+
+def check_chat(given: SystemMessage | None) -> dict | None:
+    """`{system}` if the prompt is a user's message for the chat template. ValueError with one sentence."""
+    if given is None:
+        return None
+    system = given.system or ""
+    if len(system) > MAX_PROMPT_CHARACTERS:
+        raise ValueError(f"A system message has at most {MAX_PROMPT_CHARACTERS} characters; shorten it.")
+    return {"system": system}
+
+
+def new_tokens(wanted: int | float | str) -> int:
+    """How many tokens each lane may write. ValueError if what was typed is no number in range."""
+    if not isinstance(wanted, int) or not 1 <= wanted <= MAX_NEW_TOKENS:
+        raise ValueError(
+            f"max_new_tokens must be a whole number from 1 to {MAX_NEW_TOKENS}, not {shortened(wanted)}."
+        )
+    return wanted
+
+
+def begin(given: Begin | None, number: int) -> dict | None:
+    """What lane `number` begins with behind the prompt, None for nothing: see
+    decoders/trace/given_tokens.py.
+    """
+    if given is None:
+        return None
+    try:
+        tokens, forced = beginnings.check(given.model_dump(), (), MAX_NEW_TOKENS, MAX_TOKEN_ID)
+    except ValueError as error:
+        raise ValueError(f"Lane {number}: {error}") from error
+    return {"tokens": tokens, "forced": forced}
+
+
+def sentence(error: Exception) -> str:
+    """An error as one sentence for the page; only our own ValueErrors speak for themselves."""
+    if is_ours(error):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this run; take fewer lanes, beams or tokens."
+    return f"This lane failed inside the program ({type(error).__name__}); the log of the app says where."
+
+
+def is_ours(error: Exception) -> bool:
+    """Whether an error is a sentence of ours: libraries raise kinds of ValueError of their own."""
+    return type(error) is ValueError or isinstance(error, Malformed)
+
+
+async def said(awaitable: Awaitable[Any]) -> str:
+    """What is awaited as JSON text; an error as `{"error": sentence}`."""
+    try:
+        return await soon(encoded, await awaitable)
+    except Exception as error:
+        if not is_ours(error) and not isinstance(error, MemoryError):
+            log.exception("A call of the page failed")
+        return json.dumps({"error": sentence(error)})

@@ -1,0 +1,83 @@
+"""Folds: one view of one lane, fed step by step and kept, so that any page can read it from any cursor.
+
+Knows traces and views, nothing of runs or pages. A view that fails says so in a sentence and stops growing.
+"""
+
+import logging
+import threading
+import time
+
+from decoders.trace.costs import Costs
+from decoders.trace.events import Step
+from decoders.trace.trace import Trace
+from explorer.runs.memory_sizes import memory_of, ops_bytes
+from visualizers.analysis.cost_summary import strip
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import build
+
+log = logging.getLogger(__name__)
+
+
+class Fold:
+    """The deltas of one view, made when first read, by any thread. `bytes` is roughly what it takes."""
+
+    def __init__(self, view: str, trace: Trace):
+        self.trace = trace
+        self.view = build(view, Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title))
+        self.head = self.view.head()
+        self.deltas: list[list[dict]] = []
+        self.problem: str | None = None
+        self.kept, self.remembered = 0, 0  # bytes of the deltas, and of what the view remembers to go on
+        self.read = time.monotonic()
+        self.lock = threading.Lock()
+
+    @property
+    def bytes(self) -> int:
+        return self.kept + self.remembered
+
+    def ops(self, index: int) -> list[dict]:
+        """The ops of step `index` (0-based); the trace must have that step."""
+        self.read = time.monotonic()
+        if len(self.deltas) <= index:
+            with self.lock:
+                while len(self.deltas) <= index:
+                    self._grow()
+        return self.deltas[index]
+
+    def _grow(self) -> None:
+        step = self.trace.steps[len(self.deltas)]
+        made = self._feed(step)
+        self.kept, self.remembered = self.kept + ops_bytes(made), self.remembered + memory_of(step)
+        self.deltas.append(made)
+        self._settle()
+
+    def settle(self) -> None:
+        """To be called when the trace has ended: what the view remembers goes, once it has drawn all."""
+        with self.lock:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self.trace.ended is not None and len(self.deltas) == len(self.trace.steps):
+            self.view, self.remembered = None, 0
+
+    def _feed(self, step: Step) -> list[dict]:
+        if self.problem or self.view is None:
+            return []
+        try:
+            return self.view.feed(step)
+        except Exception as error:
+            log.exception("A view failed")
+            self.problem = (
+                f"The view {self.view.title} could not draw step {step.index + 1} ({type(error).__name__})."
+            )
+            return []
+
+
+def row(costs: Costs, seconds: float, wall: float | None, slots: int | None) -> dict:
+    """What the page keeps of a step besides its marks: cost strip, target forwards and tokens so far, times.
+
+    `seconds` is the lane's own computing time, `wall` the clock at the step (None in stored traces).
+    """
+    entries = [[entry["name"], entry["label"]] for entry in strip(costs, slots)]
+    paid = {"t": costs.target_forwards, "target_tokens": costs.target_tokens, "seconds": seconds}
+    return {"cost": entries, **paid, "wall": wall}

@@ -1,0 +1,177 @@
+"""The processes that programs run in, seen from outside: each is started fresh, sealed before it is given
+its one program, and gone afterwards. One waits in advance, so that a program need not wait for Python to
+start.
+
+Whoever asks is never held up by a program: time and output are bounded here as well, and the process is
+ended from outside. Knows nothing of what programs are.
+"""
+
+import json
+import marshal
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from explorer.tasks.sandbox.kernel import SECONDS
+from explorer.tasks.sandbox.syscalls import seccomp_filter
+
+RUNNER = Path(__file__).with_name("runner.py")
+WALL_SECONDS = 2.0  # from the program's being sent to its answer
+START_SECONDS = 30.0  # for Python to start, on a machine that is very busy
+LONGEST, MOST = 10_000, 1_000_000  # characters of a value, bytes of an answer
+LONGEST_REASON = 200
+STOPPED = "It reaches for the system, which is not allowed."  # of what the kernel has ended
+
+
+@dataclass
+class Cell:
+    """A process that waits for its program. `held`: the layers of its wall, once it has said so."""
+
+    process: subprocess.Popen
+    held: frozenset[str] = field(default=frozenset())
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the kernel lets it do nothing but compute."""
+        return "seccomp" in self.held
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program gave: the `repr` of each call's value, and the sentence why it failed, if it did; then
+    the calls before the failure are there, or none if it had to be stopped.
+    """
+
+    values: list[str]
+    failed: str | None = None
+
+
+def start(modules: tuple[str, ...] = ()) -> Cell:
+    """A new process that begins to seal itself. It inherits three streams and nothing else: no
+    environment, no open files, no session. modules: what it loads before that.
+    """
+    command = [sys.executable, "-I", "-S", str(RUNNER), (seccomp_filter() or b"").hex(), *modules]
+    pipe = subprocess.PIPE
+    return Cell(
+        subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0,
+            env={}, cwd="/", close_fds=True, start_new_session=True,
+        )
+    )  # fmt: skip
+
+
+def settle(cell: Cell) -> bool:
+    """Waits until the process has sealed itself; whether it has come so far."""
+    if not cell.held:
+        line, _ = exchange(cell.process, b"", START_SECONDS, until=b"\n")
+        if line.endswith(b"\n"):
+            cell.held = frozenset(line.decode("ascii", "replace").strip().split(","))
+    return bool(cell.held)
+
+
+def exchange(
+    process: subprocess.Popen, message: bytes, seconds: float, until: bytes = b""
+) -> tuple[bytes, bool]:
+    """Sends a message, ends it unless `until` is waited for, and gives what is said: to its end, to
+    `until`, or as much as is heard; and whether the time was up before.
+    """
+    said, deadline = b"", time.monotonic() + seconds
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout, selectors.EVENT_READ)
+        if not until:
+            os.set_blocking(process.stdin.fileno(), False)
+            ready.register(process.stdin, selectors.EVENT_WRITE)
+        while len(said) < MOST and not (until and said.endswith(until)):
+            left = deadline - time.monotonic()
+            events = ready.select(left) if left > 0 else []
+            if not events:
+                return said, True
+            for key, _ in events:
+                if key.fileobj is process.stdin:
+                    message = sent(process, message)
+                    if not message:
+                        ready.unregister(process.stdin)
+                        process.stdin.close()
+                elif more := os.read(key.fd, 1 << 16):
+                    said += more
+                else:
+                    return said, False
+    return said, False
+
+
+def sent(process: subprocess.Popen, message: bytes) -> bytes:
+    """What is left of a message when as much was sent as the process takes now."""
+    try:
+        return message[os.write(process.stdin.fileno(), message) :]
+    except BlockingIOError:
+        return message
+    except OSError:  # it has ended; what it said tells why
+        return b""
+
+
+def end(cell: Cell) -> int:
+    """Ends the process and whatever it may have started; gives its status, as subprocess tells it."""
+    process = cell.process
+    try:
+        os.killpg(process.pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
+    except ProcessLookupError:
+        process.kill()
+    for stream in (process.stdin, process.stdout):
+        stream.close()
+    return process.wait()
+
+
+def run_in(cell: Cell, asked: dict) -> Ran:
+    """What the program gives that the process is sent; the process is gone afterwards."""
+    said, late = exchange(cell.process, marshal.dumps(asked), WALL_SECONDS)
+    status = end(cell)
+    if len(said) >= MOST:
+        return Ran([], "It was stopped: its values are too long.")
+    if late or status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return Ran([], f"It was stopped: it may compute for {SECONDS} s.")
+    if status == -signal.SIGSYS:
+        return Ran([], STOPPED)
+    return answer(said) or Ran([], "It ended its process before it gave an answer.")
+
+
+def answer(said: bytes) -> Ran | None:
+    """What a process said, which a program may have forged: texts and nothing else, or None."""
+    try:
+        found = json.loads(said)
+        values, failed = found["values"], found["failed"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    texts = values if failed is None else [*values, failed]
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in texts):
+        return None
+    return Ran([text[:LONGEST] for text in values], failed and failed[:LONGEST_REASON])
+
+
+_lock = threading.Lock()
+_spare: list[Cell] = []  # at most one; it ends with this process
+
+
+def ready() -> Cell:
+    """A process that has sealed itself and was given nothing yet. ValueError if none can be started."""
+    with _lock:
+        cell = _spare.pop() if _spare else start()
+    for _ in range(2):  # what waited may have ended meanwhile, with the thread that started it
+        if cell.process.poll() is None and settle(cell):
+            return cell
+        end(cell)
+        cell = start()
+    end(cell)
+    raise ValueError("No process could be started to run a program in; start the app anew.")
+
+
+def prepare() -> None:
+    """Has a process wait for the next program."""
+    with _lock:
+        if not _spare:
+            _spare.append(start())

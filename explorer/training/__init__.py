@@ -1,0 +1,1 @@
+"""How the shipped models were made: recipes, data, the loop, measurements and cards."""

@@ -1,0 +1,129 @@
+"""What recipes share whose models are a low-rank change of a shipped one, with rows for tokens more: the
+layers that are learned, and the files that are shipped. LoRA (Hu et al. 2021).
+
+Knows weights and the layout of PEFT; knows no texts.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaForCausalLM
+
+from decoders.models import lora
+from explorer.training import loop
+from explorer.training.evaluation import check
+from explorer.training.loop import Curve, held_out_loss
+from explorer.training.loss_picture import loss_picture
+
+CHANGED = ("q_proj", "v_proj", "o_proj", "up_proj", "down_proj")  # all but keys and gates, for size
+SCALE = 2  # alpha / rank
+
+
+class LowRank(torch.nn.Module):
+    """A frozen linear layer W and what is learned: W x + alpha / r · B (A x)."""
+
+    def __init__(self, frozen: torch.nn.Linear, rank: int):
+        super().__init__()
+        self.frozen = frozen
+        self.lora_A = torch.nn.Linear(frozen.in_features, rank, bias=False)
+        self.lora_B = torch.nn.Linear(rank, frozen.out_features, bias=False)
+        torch.nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.frozen(x) + SCALE * self.lora_B(self.lora_A(x))
+
+
+def adapted(model: LlamaForCausalLM, tokens: Sequence[str], rank: int) -> LlamaForCausalLM:
+    """`model`, frozen, with fresh adapters and fresh rows for the added tokens, which alone are learned."""
+    torch.manual_seed(0)
+    old = model.config.vocab_size
+    model.requires_grad_(False)
+    model.resize_token_embeddings(old + len(tokens), mean_resizing=False)
+    table = model.get_input_embeddings().weight
+    with torch.no_grad():
+        table[old:] = table[:old].mean(0) + 0.02 * torch.randn(len(tokens), table.shape[1])
+    learned = (torch.arange(len(table)) >= old)[:, None]
+    table.requires_grad_(True).register_hook(lambda gradient: gradient * learned.to(gradient.device))
+    for layer in model.model.layers:
+        for part in (layer.self_attn, layer.mlp):
+            for name in CHANGED:
+                if hasattr(part, name):
+                    setattr(part, name, LowRank(getattr(part, name), rank))
+    return model
+
+
+def learned_of(model: LlamaForCausalLM) -> list[torch.nn.Parameter]:
+    """What is learned of an adapted model; of the table of embeddings only the last rows."""
+    return [p for p in model.parameters() if p.requires_grad]
+
+
+def ship(
+    name: str,
+    model: LlamaForCausalLM,
+    base: str,
+    tokens: Sequence[str],
+    rank: int,
+    curve: Curve,
+    held: torch.Tensor,
+    facts: dict,
+    files: dict[str, str],
+) -> None:
+    """Writes an adapted `base` to its own folder: the adapter, loss curve and picture, facts, and `files`.
+    held: rows of plain stories, whose loss says what was forgotten.
+    """
+    folder = loop.MODELS / name
+    save(folder, model, base, tokens, rank)
+    for file, text in files.items():
+        (folder / file).write_text(text, "utf-8")
+    saved = loop.save_curve(folder, loop.CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{name}: nats a token"), "utf-8")
+    rows, width = model.get_input_embeddings().weight.shape
+    learned = sum(p.numel() for p in learned_of(model)) - (rows - len(tokens)) * width
+    merged = lora.merged(folder, torch.float32)
+    after = held_out_loss(merged, held)
+    facts = {
+        "parameters": sum(p.numel() for p in merged.parameters()),
+        "trained_parameters": learned,
+        "base": base,
+        "rank": rank,
+        "tokens": tokens,
+        "million_tokens": round(curve[-1][0], 2),
+        **facts,
+        "held_out_loss": round(after, 4),
+        "held_out_perplexity": round(math.exp(after), 2),
+    }
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+    check.write(folder)
+
+
+def save(folder: Path, model: LlamaForCausalLM, base: str, tokens: Sequence[str], rank: int) -> None:
+    """Writes the adapter in the layout of PEFT, in float16, and the merged model's configuration."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {
+        f"{lora.PREFIX}{name}": value.detach().cpu().half().contiguous()
+        for name, value in model.state_dict().items()
+        if ".lora_" in name
+    }
+    rows = model.get_input_embeddings().weight[-len(tokens) :]
+    weights[f"{lora.PREFIX}{lora.ROWS}.{lora.DELTA}"] = rows.detach().cpu().half().contiguous()
+    save_file(weights, folder / lora.WEIGHTS, metadata={"format": "pt"})
+    first = model.config.vocab_size - len(tokens)
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base,
+        "r": rank,
+        "lora_alpha": SCALE * rank,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": list(CHANGED),
+        "trainable_token_indices": {"embed_tokens": list(range(first, model.config.vocab_size))},
+    }
+    (folder / lora.CONFIG).write_text(json.dumps(config, indent=1) + "\n")
+    ids = {token: first + at for at, token in enumerate(tokens)}
+    (folder / lora.TOKENS).write_text(json.dumps(ids) + "\n")
+    model.config.save_pretrained(folder)

@@ -1,0 +1,286 @@
+"""The model card: README.md of a model's folder, from its facts, its loss curve and what the measurements
+left beside it.
+
+Knows Markdown and where the texts come from; measures nothing.
+"""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from decoders.models.catalog import TARGET
+from explorer.shipped import about
+from explorer.training.data.corpus import STORY_MIX
+
+DRAFTS = ("llama-tiny-draft", "llama-tiny-draft-distilled")
+SOURCES = {
+    "tinystories_sample": "TinyStories, first part (CDLA-Sharing-1.0)",
+    "tinyfabulist_fables": "klusai/tinyfabulist (MIT)",
+    "african_storybook_en": "African Storybook, global-asp/asp-source (CC BY 4.0)",
+    "pratham_storyweaver_en": "Pratham Books StoryWeaver, global-asp/pb-source (CC BY 4.0)",
+}
+SNAKES = "erikhyrkas/snakes (MIT), written by Llama 3.1"
+DATA = "\n".join(
+    [
+        "## Data",
+        *(f"- {file}: {SOURCES.get(file, SNAKES)}" for file in STORY_MIX),
+        "- problems made by program, with their checkers: `explorer/tasks`\n",
+    ]
+)
+WARNING = (
+    "A teaching exhibit: it tells simple stories, knows nothing, and must not be used for anything else.\n"
+)
+BUILT = "Built with Llama: part of the training text was written by Llama 3.1."
+SOLVED = "## Tasks solved, in percent of held-out problems"
+VOTES = (
+    "Greedily; where several answers were drawn at temperature 1: one of them (`sampled`), any of sixteen "
+    "(`best`), and the outcome that most of the sixteen have (`majority`).\n"
+)
+CHOSEN = (
+    "`sampled`: one answer at temperature 1; `chosen`: of {samples} such answers the one that the heads "
+    "score highest; `best`: any of them.\n"
+)
+JUDGED = (
+    "With judge decoding, greedily, sixteen tokens drafted a round: `delta 1` is the target's own greedy "
+    "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
+)
+ROLLBACKS = (
+    "In percent, greedily: `thrown away` of the drafted tokens, those of all branches; `rounds` for each "
+    "token that was written; `rolled back` of the rounds, after a test that failed.\n"
+)
+FORETOLD = (
+    "In percent of the drafted tokens that were tested, on held-out stories and problems: `foretold` the "
+    "mean of the chances, `accepted` what came true, `calibration error` how far the two are apart in ten "
+    "bins of the chances, on average.\n"
+)
+TEMPERED = (
+    "What the temperature head is trained to lower, in nats a token on held-out text: cross-entropy weighted "
+    "by the model's own probabilities, places where its likeliest token is right counted for 0.4. `best "
+    "single T` is the best of a grid, chosen on this very text ({chosen}). Where a model's probabilities are "
+    "true, weights by them make one half the best temperature everywhere: little is left to win.\n"
+)
+NUCLEI = (
+    "Means on the same text: temperature and top-p that the heads say, how many tokens are left to draw "
+    "from, and `covered`, how often the next token of the text is among them.\n"
+)
+DRAWN = (
+    "Drawn with the same random numbers in every column; in percent of held-out problems. `default`: "
+    "temperature and top-p 1; `best fixed`: of {settings} pairs the one that solves most of these very "
+    "problems, which is temperature {temperature:g} with top-p {top_p:g}.\n"
+)
+REWARDS = (
+    "Stories of {tokens} tokens behind {prompts} held-out beginnings: the mean reward; by how much it is "
+    "above that of controlled decoding (`cd`), which weighs the target's own continuations, prompt by "
+    "prompt, with twice the standard error of the difference. `direct` is Transfer Q* with this model, "
+    "`args` scores bare beginnings; all three have {shape}.\n"
+)
+FILLED = (
+    "In percent of held-out texts of which a line (of one line: a word; of stories: a sentence) was taken "
+    "out, decoded greedily behind `PRE a SUF c MID`: `exact` the very text; `right` the checker passes the "
+    "whole; `closed` the model said itself that the middle is complete.\n"
+)
+ADHERED = (
+    "On held-out fact sheets, greedily behind the sheet with tags around a plan of clauses drawn by chance: "
+    "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
+    "much the one is ahead, sheet by sheet.\n"
+)
+TOLD = (
+    "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its likeliest "
+    "plan, of the best of the four likeliest, and of as many clauses from the beginning. Chance decides in "
+    "part which clauses a summary tells.\n"
+)
+STEERED = (
+    "Shares of a topic in the words of a sentence, the first one behind {begin}: `by itself`, and "
+    "`under it`, forced; with twice the standard error of the paired difference. `named`: how often the "
+    "sentence has more of this topic than of any other.\n"
+)
+COVERED = (
+    "F1 of the topics that a greedy text has and those of the held-out text that begins alike, and by how "
+    "much it is ahead of the same model without topic tokens, text by text.\n"
+)
+A_STEP = (
+    "By how many tokens each forward commits (those of which the model is surest, in blocks of 32 places). "
+    "The tokens of an answer to the first five tasks do not depend on each other; those of the others do.\n"
+)
+AGAINST = (
+    "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
+    "round; on stories {greedy:.2f} tokens a target forward greedily, {sampled:.2f} at temperature 1.\n"
+)
+RANKED = (
+    "In percent of pairs, on {ranked} prefixes from held-out stories: how often the text that really stands "
+    "next has the higher score, by the ranker and by the mean log-probability that `{target}` gives it. "
+    "50 is chance. Drawn texts have top-p 0.9, and are as long as their rivals.\n"
+)
+GUESSES = (
+    "In percent, along texts that the target writes: `depth k` the best guess k tokens beyond the next one, "
+    "the path above being right; `temperature 1` how often a token drawn at depth 1 would be accepted on "
+    "sampled text; `accepted x 100` the greedily accepted chain, in hundredths of a token.\n"
+)
+
+
+def write(folder: Path) -> None:
+    """Writes README.md into the folder of a shipped model."""
+    facts = json.loads((folder / "facts.json").read_text())
+    said = sections(folder, facts)
+    (folder / "README.md").write_text("\n".join([*front(folder, facts), *said, DATA, WARNING]), "utf-8")
+
+
+def sections(folder: Path, facts: dict) -> list[str]:
+    """What was measured, a section each."""
+    found, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
+    if (folder / "sample.txt").exists():
+        quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
+        found.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
+    if solved:
+        columns = {column for row in solved.values() for column in row}
+        pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
+        told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
+        told = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else told
+        told = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else told
+        found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
+    if rollbacks := left(folder, "rollbacks.json"):
+        found.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
+    if tempered := left(folder, "temperatures.json"):
+        found += autodeco(tempered)
+    if rewards := left(folder, "rewards.json"):
+        told = REWARDS.format(**facts["compared"])
+        found.append(f"## What it does for the reward\n{told}\n{table(rewards, '{:.3f}'.format)}\n")
+    if ranks := left(folder, "ranks.json"):
+        told = RANKED.format(ranked=facts["ranked"], target=TARGET)
+        found.append(f"## What stands next, against …\n{told}\n{table(ranks)}\n")
+    if middles := left(folder, "infilling.json"):
+        found.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
+    if adhered := left(folder, "adherence.json"):
+        found.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
+    if clauses := left(folder, "clauses.json"):
+        found.append(f"## Which clauses it finds\n{TOLD}\n{table(clauses, '{:.2f}'.format)}\n")
+    if plans := left(folder, "plans.json"):
+        begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
+        steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
+        told = STEERED.format(begin=begin)
+        found.append(f"## Whether topics steer\n{told}\n{steered}\n\n{COVERED}\n{covered}\n")
+    if chances := left(folder, "calibration.json"):
+        rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
+        found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
+    if guessed and "greedy" in guessed["stories"]:
+        found.append(accepted(folder.name, guessed))
+    elif guessed:
+        drafters = "".join(guesses(name, guessed) for name in guessed["stories"])
+        found.append(f"## How often early guesses are what the target says\n{GUESSES}\n{drafters}")
+    if folder.name == TARGET:
+        others = {draft: left(folder.parent / draft, "acceptance.json") for draft in DRAFTS}
+        found += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
+    return found
+
+
+def left(folder: Path, name: str) -> dict | None:
+    """What a measurement left in a file of a folder; None if there is none."""
+    path = folder / name
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def accepted(draft: str, found: dict[str, dict[str, float]]) -> str:
+    """The acceptance of one draft, as a section."""
+    rows = {group: {k: row[k] for k in ("greedy", "temperature 1")} for group, row in found.items()}
+    stories = found["stories"]
+    told = AGAINST.format(greedy=stories["greedy tokens"], sampled=stories["temperature 1 tokens"])
+    return f"## Acceptance of `{draft}` against `{TARGET}`\n{told}\n{table(rows)}\n"
+
+
+def autodeco(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+    """What heads that set temperature and top-p win, and what they set, as sections."""
+    chosen = ", ".join(f"{group} {t:g}" for group, t in found["chosen"].items())
+    losses, nuclei = (table(found[part], "{:.3f}".format) for part in ("losses", "nuclei"))
+    return [
+        f"## Temperatures against a single one\n{TEMPERED.format(chosen=chosen)}\n{losses}\n",
+        f"## What the heads say\n{NUCLEI}\n{nuclei}\n",
+    ]
+
+
+def guesses(drafter: str, found: dict[str, dict[str, dict]]) -> str:
+    """The numbers of one head or early exit."""
+    rows = {}
+    for group, drafters in found.items():
+        said = drafters[drafter]
+        first = {f"depth {k}": ranks[0] for k, ranks in enumerate(said["accuracy"], 1)}
+        rows[group] = {**first, "temperature 1": said["overlap"][0], "accepted x 100": said["accepted"]}
+    return f"### {drafter}\n{table(rows)}\n\n"
+
+
+def percent(share: float) -> str:
+    """A share as a whole number."""
+    return f"{100 * share:.0f}"
+
+
+def table(rows: dict[str, dict[str, float]], form: Callable[[float], str] = percent) -> str:
+    """Shares in percent (or numbers in another form) as a table in Markdown, a row each; what a row lacks
+    stays empty.
+    """
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = ["| | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    for name, row in rows.items():
+        cells = (form(row[c]) if c in row else "" for c in columns)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def front(folder: Path, facts: dict) -> list[str]:
+    """What every card begins with: what it is, size, losses."""
+    name, recipe = folder.name, folder.name.replace("-", "_")
+    heads = "modules" in json.loads((folder / "config.json").read_text())
+    size = f"{facts['parameters']:,} parameters"
+    if heads:
+        lines = [f"- {size} beside the target's; file format and loader: `docs/heads.md`"]
+    elif (folder / "adapter_config.json").exists():
+        lines = [
+            f"- merged when loaded: {size}; here lie {facts['trained_parameters']:,}, in float16 and in the "
+            "layout of PEFT (rank {rank}), the others are those of `{base}`".format(**facts),
+            "- the base's tokenizer with {tokens}".format(tokens=" ".join(f"`{t}`" for t in facts["tokens"])),
+        ]
+    else:
+        lines = [
+            f"- {facts.get('architecture', 'Llama')} architecture, {size}, context 512, bfloat16 safetensors",
+            "- byte-level BPE of 4,096 tokens with single digits, shared by the family",
+        ]
+    tokens_of = facts.get("tokens_of", "in rows of 256 and 512" if not heads else "")
+    lines += [
+        f"- trained on {facts['million_tokens']} million tokens {tokens_of}".rstrip(),
+        f"- recipe: `explorer/training/recipes/{recipe}.py`",
+        f"- measured by `python -m explorer measure {name} --corpus FOLDER`",
+    ]
+    if "held_out_perplexity" in facts:
+        loss, perplexity = facts["held_out_loss"], facts["held_out_perplexity"]
+        lines.append(f"- held-out loss {loss} nats a token (perplexity {perplexity})")
+    for head, count in facts.get("parameters_of", {}).items():
+        lines.append(f"- {head}: {count:,} parameters, held-out loss {facts['held_out_losses'][head]}")
+    if "held_out_right" in facts:
+        lines.append(f"- right about {100 * facts['held_out_right']:.0f} % of held-out windows")
+    areas = {question: area for question, area in facts.get("auc", {}).items() if area is not None}
+    if areas:
+        told = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
+        lines.append(f"- area under the ROC curve of each question on held-out problems: {told}")
+    said = about(name)
+    return [
+        f"---\nlicense: apache-2.0\nlibrary_name: transformers\nlanguage: en\n---\n# {name}\n",
+        f"{said[:1].upper()}{said[1:]}\n\n{BUILT}\n",
+        *lines,
+        f"\n{facts['note']}\n" if "note" in facts else "",
+        *losses(folder),
+    ]
+
+
+def losses(folder: Path) -> list[str]:
+    """The pictures of the loss curves, and up to eight points of a single one."""
+    pictures = [
+        f"![Losses of {path.stem.partition('-')[2] or folder.name} against the tokens read]({path.name})\n"
+        for path in sorted(folder.glob("loss*.svg"))
+    ]
+    with (folder / "loss.csv").open(newline="") as file:
+        columns, *rows = csv.reader(file)
+    if len(columns) > 3:
+        return pictures
+    points = [rows[i] for i in sorted({round(k * (len(rows) - 1) / 7) for k in range(8)})]
+    cells = ["| " + " | ".join(f"{float(value):.2f}" for value in point) + " |" for point in points]
+    titles = "| " + " | ".join(column.replace("_", " ") for column in columns) + " |"
+    return [*pictures, titles, "|---|---|---|", *cells, ""]

@@ -1,0 +1,1 @@
+"""What the models read: stories, tasks, fact sheets, and rows of them."""

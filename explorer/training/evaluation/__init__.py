@@ -1,0 +1,1 @@
+"""What the shipped models can do, measured on held-out texts."""

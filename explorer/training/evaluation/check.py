@@ -1,0 +1,78 @@
+"""The losses of a shipped model on a few texts that no corpus holds: written into its facts when it is
+shipped, and compared to a thousandth by a test, so that weights, tokenizer and configuration are those meant.
+
+    python -m explorer.training.evaluation.check          writes them for every shipped model
+"""
+
+import json
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from decoders.heads import SCORERS, Taps, take_taps
+from decoders.models import lora
+from decoders.models.catalog import kind
+from decoders.models.loading import load, load_heads
+
+MODELS = Path(__file__).resolve().parents[3] / "assets" / "models"
+TEXTS = (
+    "Nora had a small grey kite. One windy morning she ran up the hill, and the kite pulled at her hand. "
+    '"Do not fly away," she said. The kite only laughed and climbed higher.',
+    "The old miller owned two donkeys, one quick and one slow. The quick one ate by the road and came home "
+    "late. The slow one never stopped, and was always first at the gate.",
+    "copy: 7 5 fish 9 => 7 5 fish 9",
+)
+
+
+def checked(module: torch.nn.Module, taps: Taps) -> float:
+    """The loss of a draft module on one text; of heads that score the mean of all scores."""
+    if module.kind in SCORERS:
+        return module.along(taps).mean().item()
+    return module.loss(taps).item()
+
+
+@torch.no_grad()
+def check_losses(folder: Path) -> list[float]:
+    """Mean negative log-likelihood in nats a token of each text, under the model in `folder` as plain
+    transformers loads it, in float32 (an encoder-decoder also reads the text as its source); of draft heads,
+    whose target lies beside them, each text's losses of all modules.
+    """
+    config = json.loads((folder / "config.json").read_text())
+    if "modules" in config:
+        target = load(str(folder.parent / config["target"]), "cpu", "float32")
+        heads = load_heads(str(folder), target).values()
+        layers = tuple({layer for module in heads for layer in module.reads})
+        taps = [take_taps(target.model, torch.tensor([target.encode(text)]), layers) for text in TEXTS]
+        return [round(checked(module, read), 5) for read in taps for module in heads]
+    if lora.is_adapter(folder):
+        model, tokenizer = lora.merged(folder, torch.float32).eval(), lora.tokenizer_of(folder)
+        return text_losses(model, tokenizer)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    loader = AutoModelForSeq2SeqLM if kind(config) == "seq2seq" else AutoModelForCausalLM
+    return text_losses(loader.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer)
+
+
+def text_losses(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
+    """The loss of each text under a model."""
+    rows = [torch.tensor([tokenizer(text)["input_ids"]]) for text in TEXTS]
+    return [round(model(input_ids=row, labels=row).loss.item(), 5) for row in rows]
+
+
+def write(folder: Path) -> None:
+    """Adds the losses to the facts of a shipped model."""
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["check_losses"] = check_losses(folder)
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    for path in sorted(MODELS.glob("*/facts.json")):
+        write(path.parent)
+        print(path.parent.name, json.loads(path.read_text())["check_losses"])

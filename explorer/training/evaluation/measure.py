@@ -1,0 +1,78 @@
+"""Measures the shipped models, leaves what was found beside their weights, and writes their cards.
+
+    python -m explorer measure [NAME ...] --corpus FOLDER
+
+Knows which measurements each model takes; how they are made is in the other files of this name.
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+from explorer.training import cards, loop
+from explorer.training.evaluation import (
+    measure_acceptance,
+    measure_acceptance_head,
+    measure_aligned,
+    measure_autodeco,
+    measure_diffusion,
+    measure_drafts,
+    measure_forms,
+    measure_judge,
+    measure_outlook,
+    measure_ranker,
+    measure_reward,
+    measure_summaries,
+    measure_tasks,
+)
+from explorer.training.recipes import llama_tiny_seq2seq
+
+
+def target(folder: Path, corpus: Path) -> None:
+    """The tasks, with votes of several answers, the early exits, and a story for the card."""
+    measure_tasks.measure(folder, measure_tasks.SAMPLES)
+    measure_drafts.measure_exits(folder, corpus)
+    measure_tasks.write_sample(folder)
+
+
+def mixture(folder: Path, corpus: Path) -> None:
+    """The tasks, and a story for the card."""
+    measure_tasks.measure(folder, samples=0)
+    measure_tasks.write_sample(folder)
+
+
+# model -> what measures it; each leaves JSON and text files in the folder
+MEASURES = {
+    "llama-tiny": target,
+    "llama-tiny-draft": measure_acceptance.measure,
+    "llama-tiny-draft-distilled": measure_acceptance.measure,
+    "llama-tiny-moe": mixture,
+    "llama-tiny-heads": measure_drafts.measure_heads,
+    "llama-tiny-diffusion": lambda folder, corpus: measure_diffusion.measure(folder),
+    "llama-tiny-acceptance": measure_acceptance_head.measure,
+    "llama-tiny-aligned": measure_aligned.measure,
+    "llama-tiny-autodeco": measure_autodeco.measure,
+    "llama-tiny-m2r2": measure_drafts.measure_heads,
+    "llama-tiny-forms": measure_forms.measure,
+    "llama-tiny-judge": lambda folder, corpus: measure_judge.measure(folder),
+    "llama-tiny-outlook": lambda folder, corpus: measure_outlook.measure(folder),
+    "llama-tiny-ranker": measure_ranker.measure,
+    "llama-tiny-reward": lambda folder, corpus: measure_reward.measure(folder),
+    "llama-tiny-planner": lambda folder, corpus: measure_summaries.measure_planner(folder),
+    "llama-tiny-summaries": lambda folder, corpus: measure_summaries.measure(folder),
+    "llama-tiny-seq2seq": llama_tiny_seq2seq.measure,
+}
+
+
+def main(args: Namespace) -> None:
+    """Measures the models `args.names`, or all that are shipped; then writes every shipped model's card.
+    Raises ValueError with one sentence if one is not shipped.
+    """
+    shipped = [name for name in MEASURES if (loop.MODELS / name / "facts.json").exists()]
+    unknown = [name for name in args.names if name not in shipped]
+    if unknown:
+        raise ValueError(f"There is no shipped model {unknown[0]!r}; choose of: {', '.join(shipped)}.")
+    for name in args.names or shipped:
+        print(f"measuring {name}", flush=True)
+        MEASURES[name](loop.MODELS / name, args.corpus)
+    for name in shipped:
+        cards.write(loop.MODELS / name)

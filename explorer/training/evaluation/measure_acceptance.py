@@ -1,0 +1,62 @@
+"""How often drafted tokens are accepted by the shipped target, for held-out stories and for each task.
+
+Knows the speculative strategy and its traces; writes no cards.
+"""
+
+import json
+from pathlib import Path
+
+from decoders.lane import Lane, Limits
+from decoders.models.catalog import TARGET
+from decoders.models.loading import LoadedModel, load
+from explorer.experiments import asked as asked_of
+from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.training.data.corpus import read_stories
+
+STORIES, PROBLEMS = 40, 8  # prompts: held-out stories, and problems of each task
+PROMPT_TOKENS, NEW_TOKENS, DRAFTED = 24, 64, 4
+TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
+FILE = "acceptance.json"
+Groups = dict[str, list[list[int]]]
+
+
+def prompts(corpus: Path, target: LoadedModel) -> Groups:
+    """What is continued: the first tokens of held-out stories, and held-out problems of every task."""
+    _, held = read_stories(corpus)
+    chosen = held[:: max(1, len(held) // STORIES)][:STORIES]
+    found = {"stories": [target.encode(story)[:PROMPT_TOKENS] for story in chosen]}
+    for name in TASKS:
+        found[name] = [target.encode(p.prompt) for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
+    return found
+
+
+def acceptance(
+    pair: dict[str, LoadedModel], asked: list[list[int]], temperature: float
+) -> tuple[float, float]:
+    """(accepted over tested drafted tokens, new tokens a target forward) of chains of four. Tokens after the
+    first rejection of a round are not tested.
+    """
+    settings = {"num_assistant_tokens": DRAFTED, "temperature": temperature}
+    limits = Limits(NEW_TOKENS)
+    traces = [
+        Lane("speculative", p, pair, settings, seed=i, limits=limits).run() for i, p in enumerate(asked)
+    ]
+    return asked_of.acceptance(traces) or 0.0, asked_of.tokens_a_round(traces)
+
+
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves acceptance.json beside the weights of a draft, whose target is the folder's neighbour: group ->
+    `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
+    new tokens a target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
+    """
+    pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
+    found = {}
+    for group, asked in prompts(corpus, pair["target"]).items():
+        row = found[group] = {}
+        for name, temperature in TEMPERATURES.items():
+            row[name], row[f"{name} tokens"] = acceptance(pair, asked, temperature)
+        print(f"{group:16}", "  ".join(f"{k} {v:.3f}" for k, v in row.items()), flush=True)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["greedy_acceptance"] = round(found["stories"]["greedy"], 4)
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,49 @@
+"""Whether the chances that the acceptance head foretells come true: on held-out stories and problems, drafted
+and tested by the shipped pair.
+"""
+
+import json
+from pathlib import Path
+
+from decoders.heads.files import read_config
+from decoders.lane import Lane, Limits
+from decoders.models.loading import load, load_heads
+from decoders.speculative.methods.specdec_pp import HEAD, OWN
+from explorer.training.evaluation.measure_acceptance import NEW_TOKENS, TEMPERATURES, prompts
+from visualizers.analysis.calibration import calibration_error, foretold
+from visualizers.analysis.lane_stats import LaneFacts
+
+DRAFTED, BINS, FILE = 8, 10, "calibration.json"
+PREDICTORS = {"head": HEAD, "draft's own probability": OWN}
+
+
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves calibration.json beside the head: for each temperature and predictor how many tokens were judged
+    and tested, the mean of the foretold chances, the share that was accepted, and the calibration error over
+    ten bins.
+    """
+    config = read_config(folder.name, folder)
+    (head,) = load_heads(str(folder), load(str(folder.parent / config["target"]))).values()
+    pair = {
+        "target": load(str(folder.parent / head.settings["against"])),
+        "draft": load(str(folder.parent / config["target"])),
+    }
+    pair["draft"].acceptance, pair["target"].name = head, head.settings["against"]  # folders have long names
+    asked = [prompt for group in prompts(corpus, pair["target"]).values() for prompt in group]
+    found = {}
+    for name, temperature in TEMPERATURES.items():
+        for predictor, value in PREDICTORS.items():
+            settings = {"stop": 1.0, "predictor": value, "num_assistant_tokens": DRAFTED}
+            settings["temperature"] = temperature
+            lanes = [
+                Lane("specdec_pp", p, pair, settings, i, Limits(NEW_TOKENS)) for i, p in enumerate(asked)
+            ]
+            pairs = foretold([made for lane in lanes for made in LaneFacts(lane.run()).rounds])
+            row = found[f"{name}, {predictor}"] = {
+                "tested": len(pairs),
+                "foretold": sum(chance for chance, _ in pairs) / len(pairs),
+                "accepted": sum(came for _, came in pairs) / len(pairs),
+                "calibration error": calibration_error(pairs, BINS),
+            }
+            print(f"{name}, {predictor}", row, flush=True)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,78 @@
+"""What llama-tiny-aligned, as the aligned model of Transfer Q*, does for the reward of held-out stories:
+beside the target's own text, its own, and the baselines of the paper, prompt by prompt.
+"""
+
+import json
+import math
+from pathlib import Path
+
+import torch
+
+from decoders.lane import Lane, Limits
+from decoders.models.loading import LoadedModel, load, load_heads
+from decoders.search.stepwise.scorers import Text, keyword
+from explorer.training.data.corpus import read_stories
+from explorer.training.recipes.llama_tiny_aligned import REWARD, TARGET, beginnings
+
+PROMPTS, NEW_TOKENS, FILE = 200, 24, "rewards.json"
+SHAPE = {**REWARD, "candidates": 6, "guidance": 20.0, "rollout_tokens": 12}
+VARIANTS = ("direct", "cd", "args")
+BASE = "cd"  # what every other row is compared with
+
+
+def reward(text: str) -> float:
+    """The share of the friendly words that occur."""
+    return keyword(Text("", text, whole=True), REWARD)
+
+
+def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tensor) -> list[float]:
+    """The reward of what a strategy writes behind each beginning [R, T]."""
+    found = []
+    for seed, row in enumerate(begun.tolist()):
+        lane = Lane(strategy, row, {"target": model}, settings, seed, Limits(NEW_TOKENS))
+        found.append(reward(lane.run().text()))
+    print(strategy, settings.get("variant", ""), round(sum(found) / len(found), 4), flush=True)
+    return found
+
+
+@torch.no_grad()
+def sampled(model: LoadedModel, begun: torch.Tensor, aligned: bool) -> list[float]:
+    """The reward of what the target, or the aligned model, writes when it is drawn from at temperature 1."""
+    torch.manual_seed(0)
+    ids, new, past = begun, begun, None
+    for _ in range(NEW_TOKENS):
+        out = model.model.model(input_ids=new, past_key_values=past, use_cache=True)
+        hidden, past = out.last_hidden_state[:, -1], out.past_key_values
+        logits = model.aligned(hidden) if aligned else model.model.lm_head(hidden)
+        new = torch.multinomial(logits.float().softmax(-1), 1)
+        ids = torch.cat([ids, new], 1)
+    texts = (model.tokenizer.decode(row[begun.shape[1] :], skip_special_tokens=True) for row in ids)
+    return [reward(text) for text in texts]
+
+
+def compared(rewards: list[float], base: list[float]) -> dict[str, float]:
+    """Mean reward, and by how much it is above the base's, prompt by prompt, and twice its standard error."""
+    gaps = [a - b for a, b in zip(rewards, base, strict=True)]
+    mean = sum(gaps) / len(gaps)
+    spread = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / max(1, len(gaps) - 1) / len(gaps))
+    return {"reward": sum(rewards) / len(rewards), f"above {BASE}": mean, "2 s.e.": 2 * spread}
+
+
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves rewards.json beside the model: row -> mean reward, and how far it is above controlled
+    decoding's.
+    """
+    model = load(str(folder.parent / TARGET))
+    model.aligned = load_heads(str(folder), model)["aligned"]
+    begun = beginnings(model.tokenizer, read_stories(corpus)[1], PROMPTS)
+    found = {"greedy": written(model, "greedy", {}, begun)}
+    found["sampled"] = sampled(model, begun, aligned=False)
+    found["aligned model, sampled"] = sampled(model, begun, aligned=True)
+    for variant in VARIANTS:
+        found[variant] = written(model, "transfer_q", {**SHAPE, "variant": variant}, begun)
+    rows = {name: compared(rewards, found[BASE]) for name, rewards in found.items()}
+    (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    shape = "{candidates} candidates, guidance {guidance:g} and {rollout_tokens} tokens ahead".format(**SHAPE)
+    facts["compared"] = {"prompts": len(begun), "tokens": NEW_TOKENS, "shape": shape}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

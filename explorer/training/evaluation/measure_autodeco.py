@@ -1,0 +1,116 @@
+"""What the heads of llama-tiny-autodeco win over fixed temperatures and top-p: on held-out text by the loss
+that they learned by, and on held-out problems by the answers that are drawn.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+
+from decoders.heads import AutoDeco
+from decoders.heads.autodeco import at_temperature, taught, temperature_loss
+from decoders.lane import Lane, Limits
+from decoders.models.loading import LoadedModel, load, load_heads
+from explorer.tasks import HELD_OUT_SEED, TASKS, problems
+from explorer.training.data.corpus import pack, read_stories, rows_of
+from explorer.training.evaluation.measure_tasks import answers
+from explorer.training.recipes.llama_tiny_autodeco import TARGET, gathered, joined, right_answers
+from explorer.training.recipes.llama_tiny_reward import graded_row
+
+ROWS = 16  # of stories
+SAMPLED = 4  # answers to each problem, of which the right ones are read
+GRID = tuple(round(0.05 * step, 2) for step in range(1, 41))  # single temperatures
+TEMPERATURES, TOP_PS = (0.25, 0.5, 0.75, 1.0), (0.8, 0.95, 1.0)
+ASKED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown", "reverse", "sort", "count")
+PROBLEMS, NEW_TOKENS = 20, 80
+FILE, SOLVED = "temperatures.json", "accuracies.json"
+
+
+def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple[dict[str, float], float]:
+    """(the loss at temperature 1, at the best single one, at those of the heads t [N]; the best one)."""
+    kept = taught(logits, tokens, by_chance=False)
+    single = {g: temperature_loss(logits, torch.full_like(t, g), tokens, kept).item() for g in GRID}
+    best = min(single, key=single.get)
+    learned = temperature_loss(logits, t, tokens, kept).item()
+    return {"T 1": single[1.0], "best single T": single[best], "heads": learned}, best
+
+
+def nuclei(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor, p: torch.Tensor) -> dict[str, float]:
+    """Means of what the heads say, and of what a hard top-p makes of it."""
+    law = at_temperature(logits, t)
+    above = law.sort(dim=-1, descending=True).values
+    counts = 1 + ((above.cumsum(-1) < p[:, None])[:, :-1]).sum(-1)
+    rank = (law > law.gather(-1, tokens[:, None])).sum(-1)
+    means = {"temperature": t, "top-p": p, "tokens left": counts.float(), "covered": (rank < counts).float()}
+    return {name: value.mean().item() for name, value in means.items()}
+
+
+def own_answers(model: LoadedModel) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and labels of right answers to held-out problems, drawn at temperature 1; see `right_answers`."""
+    asked = [p for task in ASKED for p in problems(task, PROBLEMS, HELD_OUT_SEED) for _ in range(SAMPLED)]
+    torch.manual_seed(0)
+    wrote = answers(model.model, model.tokenizer, [p.prompt for p in asked], 1.0, NEW_TOKENS)
+    graded = [graded_row(model.tokenizer, p, text) for p, text in zip(asked, wrote, strict=True)]
+    rows, truth = zip(*(pair for pair in graded if pair), strict=True)
+    return right_answers(torch.tensor(rows), torch.tensor(truth))
+
+
+@torch.no_grad()
+def on_text(model: LoadedModel, heads: AutoDeco, corpus: Path) -> dict[str, dict]:
+    """What is left in temperatures.json: `losses` and `nuclei` of each kind of text, `chosen` the best single
+    temperature of each.
+    """
+    _, held = read_stories(corpus)
+    stories = rows_of(pack(held, model.tokenizer))[-ROWS:]
+    rows = {"stories": (stories, stories), "right answers": own_answers(model)}
+    read = {group: gathered(model.model, *pair) for group, pair in rows.items() if len(pair[0])}
+    read["both"] = joined(list(read.values()))
+    found = {"losses": {}, "nuclei": {}, "chosen": {}}
+    for group, (hidden, tokens) in read.items():
+        logits = heads.target.logits(hidden)
+        t, p = heads(hidden, logits)
+        found["losses"][group], found["chosen"][group] = losses(logits, tokens, t)
+        found["nuclei"][group] = nuclei(logits, tokens, t, p)
+        print(group, found["losses"][group], found["nuclei"][group], flush=True)
+    return found
+
+
+def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float]:
+    """task -> share of held-out problems that one drawn answer solves."""
+    found = {}
+    for task in ASKED:
+        right = []
+        for seed, problem in enumerate(problems(task, PROBLEMS, HELD_OUT_SEED)):
+            asked = model.encode(problem.prompt)
+            trace = Lane(strategy, asked, {"target": model}, settings, seed, Limits(NEW_TOKENS)).run()
+            said = [token for token in trace.output() if token not in model.eos]
+            right.append(TASKS[task].check(problem, model.tokenizer.decode(said)).right)
+        found[task] = sum(right) / len(right)
+    print(strategy, settings, round(sum(found.values()) / len(found), 3), flush=True)
+    return found
+
+
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves temperatures.json and accuracies.json beside the heads, and in their facts `best_fixed`."""
+    model = load(str(folder.parent / TARGET))
+    model.autodeco = load_heads(str(folder), model)["autodeco"]
+    (folder / FILE).write_text(json.dumps(on_text(model, model.autodeco, corpus), indent=1) + "\n")
+    on_problems(folder, model)
+
+
+def on_problems(folder: Path, model: LoadedModel) -> None:
+    """Leaves accuracies.json: task -> the shares that are solved, see cards.py; and `best_fixed`."""
+    pairs = [{"temperature": t, "top_p": p} for t in TEMPERATURES for p in TOP_PS]
+    fixed = [solved(model, "sample", pair) for pair in pairs]
+    best = max(range(len(pairs)), key=lambda at: sum(fixed[at].values()))
+    plain, learned = fixed[pairs.index({"temperature": 1.0, "top_p": 1.0})], solved(model, "autodeco", {})
+    rows = {
+        task: {"default": plain[task], "best fixed": fixed[best][task], "heads": learned[task]}
+        for task in ASKED
+    }
+    means = zip(*(row.values() for row in rows.values()), strict=True)
+    rows["mean"] = dict(zip(rows[ASKED[0]], (sum(column) / len(column) for column in means), strict=True))
+    (folder / SOLVED).write_text(json.dumps(rows, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts["best_fixed"] = {**pairs[best], "settings": len(pairs)}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

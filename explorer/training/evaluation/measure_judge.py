@@ -1,0 +1,74 @@
+"""How well the judge of llama-tiny-judge knows right tokens from wrong ones on problems that it never saw,
+and what judge decoding makes of their answers.
+"""
+
+import json
+import random
+from pathlib import Path
+
+import torch
+
+from decoders.heads import take_taps
+from decoders.lane import Lane, Limits
+from decoders.models.loading import LoadedModel, load, load_heads
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.training.evaluation.measure_reward import auc
+from explorer.training.evaluation.measure_tasks import answers
+from explorer.training.recipes.llama_tiny_judge import DRAFT, ROW, TARGET, judged_row
+
+ASKED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown", "reverse", "sort", "count")
+PROBLEMS, NEW_TOKENS, DRAFTED = 20, 80, 16
+DELTAS = (1.0, 0.9, 0.5, 0.0)
+FILE = "accuracies.json"
+
+
+def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
+    """The area under the ROC curve over tokens of right answers, and of the draft's."""
+    torch.manual_seed(0)
+    target, draft = pair["target"], pair["draft"]
+    wrote = answers(draft.model, draft.tokenizer, [p.prompt for p in asked], temperature=1.0)
+    scores, truths = [], []
+    for problem, answer in zip(asked + asked, [p.answer for p in asked] + wrote, strict=True):
+        row = judged_row(target, problem, answer, ROW)
+        if row is None:
+            continue
+        tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
+        said = target.judge.along(take_taps(target.model, tokens))[0].cpu()
+        scores += said[truth >= 0].tolist()
+        truths += truth[truth >= 0].tolist()
+    return auc(scores, truths)
+
+
+def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> tuple[float, float]:
+    """(share of problems that judge decoding solves, greedily, tokens a target forward)."""
+    right = forwards = tokens = 0
+    settings = {"delta": delta, "num_assistant_tokens": DRAFTED}
+    for problem in asked:
+        ids = pair["target"].encode(problem.prompt)
+        trace = Lane("judge", ids, pair, settings, limits=Limits(NEW_TOKENS)).run()
+        said = [token for token in trace.output() if token not in pair["target"].eos]
+        right += TASKS[problem.task].check(problem, pair["target"].tokenizer.decode(said)).right
+        forwards += trace.costs.totals()["target_forwards"]
+        tokens += trace.costs.totals()["new_tokens"]
+    return right / len(asked), tokens / forwards
+
+
+def measure(folder: Path) -> None:
+    """Leaves accuracies.json beside the head: task -> `delta D`, the share of held-out problems that are
+    solved with it; and in its facts `auc`, and tokens a target forward for each delta.
+    """
+    pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
+    pair["target"].judge = load_heads(str(folder), pair["target"])["judge"]
+    sets = {task: problems(task, PROBLEMS, HELD_OUT_SEED) for task in ASKED}
+    found, pace = {task: {} for task in ASKED}, dict.fromkeys(map(str, DELTAS), 0.0)
+    for task, asked in sets.items():
+        for delta in DELTAS:
+            found[task][f"delta {delta:g}"], tokens = solved(pair, asked, delta)
+            pace[str(delta)] += tokens / len(ASKED)
+        print(f"{task:16}", found[task], flush=True)
+    everything = [problem for asked in sets.values() for problem in asked]
+    random.Random(0).shuffle(everything)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts |= {"auc": {"right": area(pair, everything)}, "tokens_a_forward": pace}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,0 +1,94 @@
+"""How well the reward heads of llama-tiny-reward know right from wrong on problems that they never saw: the
+area under the ROC curve of each question, and what the best of sixteen answers by their score wins.
+"""
+
+import json
+from pathlib import Path
+
+import torch
+
+from decoders.heads import Reward, read_answers, take_taps
+from decoders.heads.files import read_config
+from decoders.heads.reward import PREFIX, QUESTIONS
+from decoders.models.loading import LoadedModel, load, load_heads
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.prefixes import SCORED
+from explorer.training.evaluation.measure_tasks import FILE, SAMPLES, accuracy, answers
+from explorer.training.recipes.llama_tiny_reward import BATCH, PAD, graded_row
+
+PROBLEMS, LONGEST = 50, 64  # of each task; tokens of an answer: right ones have up to 46
+Places = dict[str, tuple[list[float], list[int]]]  # question -> scores and truths, a place each
+
+
+def auc(scores: list[float], truths: list[int]) -> float | None:
+    """Chance that a right one has a higher score than a wrong one, ties half; None without both kinds."""
+    right = torch.tensor([s for s, t in zip(scores, truths, strict=True) if t])
+    wrong = torch.tensor([s for s, t in zip(scores, truths, strict=True) if not t]).sort().values
+    if not len(right) or not len(wrong):
+        return None
+    below = torch.searchsorted(wrong, right) + torch.searchsorted(wrong, right, right=True)
+    return (below.float().mean() / (2 * len(wrong))).item()
+
+
+def scored(
+    target: LoadedModel, head: Reward, asked: list[Problem], texts: list[str], places: Places
+) -> list[float]:
+    """The outcome score of each answer; every question's scores and truths are added to `places`. An answer
+    that is too long to be read has the score 0.
+    """
+    rows = [graded_row(target.tokenizer, problem, text) for problem, text in zip(asked, texts, strict=True)]
+    found = [0.0] * len(rows)
+    whole = [at for at, row in enumerate(rows) if row]
+    for some in (whole[start : start + BATCH] for start in range(0, len(whole), BATCH)):
+        tokens = torch.tensor([rows[at][0] for at in some], device=target.model.device)
+        tokens = tokens[:, : int((tokens != PAD).sum(1).max())]
+        truths = [torch.tensor(rows[at][1]) for at in some]
+        spans = [(truth[:, PREFIX] >= 0).nonzero()[:, 0] for truth in truths]
+        starts = torch.tensor([int(span[0]) - 1 for span in spans], device=tokens.device)
+        read = read_answers(take_taps(target.model, tokens), starts, max(map(len, spans)))
+        for at, truth, span, hidden, log_p in zip(some, truths, spans, *read, strict=True):
+            scores = head.scores(hidden[: len(span) + 1], log_p[: len(span) + 1])
+            for question, wanted in zip(QUESTIONS, truth[span].unbind(1), strict=True):
+                counted = wanted >= 0
+                places[question][0].extend(scores[question][1:].cpu()[counted].tolist())
+                places[question][1].extend(wanted[counted].tolist())
+            found[at] = scores["outcome"][-1].item()
+    return found
+
+
+def measured(
+    target: LoadedModel, head: Reward, count: int, samples: int
+) -> tuple[dict[str, dict[str, float]], dict[str, float | None]]:
+    """(task -> shares of `count` held-out problems that are solved: `greedy`; at temperature 1 `sampled`, the
+    mean of all samples, `chosen`, the one with the highest outcome score, and `best`, any of them; question
+    -> area under the ROC curve, over all tasks).
+    """
+    found, places = {}, {question: ([], []) for question in QUESTIONS}
+    for task in SCORED:
+        asked = problems(task, count, HELD_OUT_SEED)
+        greedy = answers(target.model, target.tokenizer, [p.prompt for p in asked], limit=LONGEST)
+        torch.manual_seed(0)
+        repeated = [p for p in asked for _ in range(samples)]
+        texts = answers(target.model, target.tokenizer, [p.prompt for p in repeated], 1.0, LONGEST)
+        scores = scored(target, head, repeated, texts, places)
+        right = [TASKS[task].check(p, text).right for p, text in zip(repeated, texts, strict=True)]
+        groups = [range(i * samples, (i + 1) * samples) for i in range(count)]
+        found[task] = {
+            "greedy": accuracy(asked, greedy),
+            "sampled": sum(right) / len(right),
+            "chosen": sum(right[max(group, key=scores.__getitem__)] for group in groups) / count,
+            "best": sum(any(right[i] for i in group) for group in groups) / count,
+        }
+        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in found[task].items()), flush=True)
+    return found, {question: auc(*pair) for question, pair in places.items()}
+
+
+def measure(folder: Path) -> None:
+    """Leaves accuracies.json beside the heads, and `auc` in their facts: see `measured`."""
+    target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
+    found, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
+    print("area under the ROC curve:", areas)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    facts = json.loads((folder / "facts.json").read_text())
+    facts |= {"auc": areas, "samples": SAMPLES}
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

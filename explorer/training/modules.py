@@ -1,0 +1,192 @@
+"""What the recipes of heads share. Of draft modules the trainer: a step reads one batch, asks the frozen
+target once, and gives every module its own loss and its own optimisers. Of heads that score, how they are
+trained on rows with truths, and shipped. Knows training and `decoders.heads`, no head by name.
+
+A recipe's `fit` is the same for the shipped pair and for one's own (own_heads.py): it takes models as
+`decoders.models.loading` loads them.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from decoders.heads import DraftModule, Taps, files, take_taps
+from decoders.models.loading import LoadedModel
+from explorer.training import loop
+from explorer.training.data.corpus import ROW
+from explorer.training.evaluation import check
+from explorer.training.loop import Curve, go_on, optimizers
+from explorer.training.loss_picture import loss_picture
+
+
+def frozen(name: str) -> LoadedModel:
+    """A shipped model in float32, whose weights stay as they are. ValueError if it is not trained yet."""
+    model = loop.trained(name).eval().requires_grad_(False)
+    return LoadedModel(name, model, PreTrainedTokenizerFast.from_pretrained(loop.MODELS / name))
+
+
+def work_of(work: Path, name: str, *models: str | Path) -> Path:
+    """The folder in `work` for what is trained on just these weights, of shipped models or of folders (whole
+    paths); it is made.
+    """
+    digest = "-".join(files.weights_sha256(loop.MODELS / model)[:8] for model in models)
+    folder = work / f"{name}-{digest}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@torch.no_grad()
+def write_rows(
+    model: torch.nn.Module,
+    begin: Callable[[int], torch.Tensor],
+    path: Path,
+    tokens: float,
+    temperature: float = 1.0,
+    row: int = ROW,
+) -> np.ndarray:
+    """Rows [R, row] that `model` wrote, at least `tokens` tokens, after the beginnings [B, P] that
+    `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off goes on.
+    """
+    chance = {"do_sample": True, "top_k": 0, "temperature": temperature}
+    drawn = chance if temperature else {"do_sample": False}
+    small = model.config.get_text_config().vocab_size <= np.iinfo(np.int16).max
+    model.eval()
+    rows = [np.load(path)] if path.exists() else []
+    while (written := sum(map(len, rows))) * row < tokens:
+        torch.manual_seed(written)
+        begun = begin(written * row).to(model.device)
+        new = row - begun.shape[1]
+        wrote = model.generate(
+            input_ids=begun, attention_mask=torch.ones_like(begun), eos_token_id=None, **drawn,
+            max_new_tokens=new, min_new_tokens=new,
+            cache_implementation="static", disable_compile=True,  # twice as fast: nothing grows
+        )  # fmt: skip
+        rows.append(wrote.cpu().numpy().astype(np.int16 if small else np.int32))
+        np.save(path, np.concatenate(rows))
+        print(f"{sum(map(len, rows)) * row / 1e6:.2f} M tokens of the model's own", flush=True)
+    return np.concatenate(rows)
+
+
+def train_modules(
+    modules: dict[str, DraftModule],
+    teacher: torch.nn.Module,
+    feed: Callable[[int], torch.Tensor],
+    held: torch.Tensor,
+    million_tokens: float,
+    work: Path,
+) -> Curve:
+    """Trains `modules` in place towards what `teacher` says of the rows [B, T] of `feed(tokens seen)`.
+
+    held: rows [R, T] for validation. Resumes from `work/checkpoint.pt`, as all training does. A row of the
+    curve: million tokens, the training loss of each module, the held-out loss of each.
+    """
+    together = torch.nn.ModuleDict(modules)
+    device = next(teacher.parameters()).device
+    layers = tuple(sorted({layer for module in modules.values() for layer in module.reads}))
+    opts = [opt for module in modules.values() for opt in optimizers(module, module.rates)]
+
+    def taps(rows: torch.Tensor) -> Taps:
+        return take_taps(teacher, rows.to(device), layers)
+
+    def step(seen: int) -> tuple[int, list[float]]:
+        rows, said = feed(seen), []
+        with torch.autocast(device.type, torch.bfloat16):
+            read = taps(rows)
+            for module in modules.values():
+                value = module.loss(read)
+                value.backward()
+                torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
+                said.append(value.item())
+        return rows.numel(), said
+
+    def validate() -> list[float]:
+        found = held_out_losses(modules, map(taps, held.split(16)))
+        together.train()
+        return found
+
+    return go_on(together, opts, step, validate, million_tokens, work)
+
+
+@torch.no_grad()
+def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) -> list[float]:
+    """Mean loss of each module over batches of taps."""
+    sums, rows = [0.0] * len(modules), 0
+    for taps in batches:
+        rows += len(taps.tokens)
+        for at, module in enumerate(modules.values()):
+            sums[at] += module.eval().loss(taps).item() * len(taps.tokens)
+    return [total / rows for total in sums]
+
+
+def parted(tokens: torch.Tensor, every: int) -> tuple[loop.Rows, loop.Rows]:
+    """What is told, and each `every`-th, which is held out, of `tokens` [R, ...]: rows with their places."""
+    apart = torch.arange(len(tokens)) % every == 0
+    told, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
+    return told, held
+
+
+def train_scorer(
+    head: torch.nn.Module,
+    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    told: loop.Rows,
+    held: loop.Rows,
+    million_tokens: float,
+    work: Path,
+    batch: int,
+    rates: tuple[float, float] = loop.RATES,
+) -> Curve:
+    """Trains a head that scores, in place, on `loss(rows, truths)`: `batch` rows with their truths, drawn by
+    chance from `told`; those of `held` are never fed.
+    """
+
+    def feed(seen: int) -> loop.Rows:
+        chance = torch.Generator().manual_seed(seen)
+        pick = torch.randint(len(told[0]), (batch,), generator=chance)
+        return told[0][pick], told[1][pick]
+
+    @torch.no_grad()
+    def validate() -> float:
+        head.eval()
+        split = (part.to(next(head.parameters()).device).split(batch) for part in held)
+        total = sum(loss(*pair).item() * len(pair[0]) for pair in zip(*split, strict=True))
+        head.train()
+        return total / len(held[0])
+
+    return loop.train(head, loss, feed, validate, million_tokens, work, rates=rates)
+
+
+def ship_scorer(
+    name: str,
+    head: torch.nn.Module,
+    model: str,
+    tokenizer: PreTrainedTokenizerFast,
+    curve: Curve,
+    unit: str,
+    facts: dict,
+    partner: str | None = None,
+) -> None:
+    """Writes a head that reads the shipped `model` to its own folder, with loss curve, picture (in nats a
+    `unit`) and facts. partner: the shipped model that it speaks of besides.
+    """
+    folder = loop.MODELS / name
+    other = None if partner is None else (partner, loop.MODELS / partner)
+    files.save(folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other)
+    write_training(folder, head, curve, unit, facts)
+    check.write(folder)
+
+
+def write_training(folder: Path, head: torch.nn.Module, curve: Curve, unit: str, facts: dict) -> None:
+    """Writes a head's loss curve, its picture (in nats a `unit`) and facts."""
+    saved = loop.save_curve(folder, loop.CURVE, curve)
+    (folder / "loss.svg").write_text(loss_picture(saved, f"{folder.name}: nats a {unit}"), "utf-8")
+    facts = {
+        "parameters": sum(p.numel() for p in head.parameters()),
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(curve[-1][2], 4),
+        **facts,
+    }
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

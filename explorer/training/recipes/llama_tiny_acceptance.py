@@ -1,0 +1,88 @@
+"""llama-tiny-acceptance: a head on the frozen llama-tiny-draft-distilled that foretells which of its tokens
+llama-tiny will accept (SpecDec++, 2024), learned along texts that llama-tiny wrote at temperature 1.
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import LlamaForCausalLM
+
+from decoders.heads import Acceptance, Target, take_taps
+from decoders.heads.acceptance import UNASKED
+from decoders.models.loading import LoadedModel
+from explorer.training import loop
+from explorer.training.data.corpus import VOCABULARY, prepare
+from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
+from explorer.training.recipes.llama_tiny_draft_distilled import own_text
+
+TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-acceptance"
+MILLION_TOKENS = 0.6
+EPOCHS, BATCH = 3, 4
+OWN_BATCH = 64  # texts that the target writes at a time
+LABELLED = 16  # rows that are labelled at a time, fewer with a larger vocabulary
+KEPT = 0.15  # share of the target's own tokens in what the draft reads; all others are the draft's
+HELD_OUT = 10  # every 10th row is kept for validation
+
+
+@torch.no_grad()
+def labelled(
+    target: LlamaForCausalLM, draft: LlamaForCausalLM, texts: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and truths, both [R, T], of texts [R, T] of the target.
+
+    At each place n the draft draws Y from its q behind the text; the truth is min(1, p(Y) / q(Y)). The row
+    has Y there, or, with the chance KEPT, the text's own token, of which nothing is asked.
+    """
+    chance = torch.Generator().manual_seed(0)
+    rows, truths = [], []
+    for some in texts.split(max(1, LABELLED * VOCABULARY // max(VOCABULARY, target.config.vocab_size))):
+        ids = some.to(target.device)
+        p, q = (model(input_ids=ids).logits.float().softmax(-1) for model in (target, draft))
+        drawn = torch.multinomial(q[:, :-1].flatten(0, 1).cpu(), 1, generator=chance)  # [B (T - 1), 1]
+        drawn = drawn.view(len(some), -1, 1)
+        ratio = (p.cpu()[:, :-1].gather(-1, drawn) / q.cpu()[:, :-1].gather(-1, drawn))[..., 0]
+        mixed, truth = some.clone(), torch.full(some.shape, UNASKED)
+        own = torch.rand(ratio.shape, generator=chance) < KEPT
+        mixed[:, 1:] = torch.where(own, some[:, 1:], drawn[..., 0])
+        truth[:, 1:] = torch.where(own, UNASKED, ratio.clamp(max=1.0))
+        rows.append(mixed)
+        truths.append(truth)
+        print(f"{sum(map(len, rows))} of {len(texts)} texts labelled", flush=True)
+    return torch.cat(rows), torch.cat(truths)
+
+
+def fit(
+    target: LoadedModel, draft: LoadedModel, own: np.ndarray, budget: float, work: Path
+) -> tuple[Acceptance, loop.Curve, dict]:
+    """The head of a pair, trained along texts [R, T] that the target wrote, its losses, and facts.
+    budget: in millions of tokens.
+    """
+    taken = torch.from_numpy(own[: max(HELD_OUT + 1, int(budget * 1e6 / EPOCHS) // own.shape[1])])
+    rows, truth = labelled(target.model, draft.model, taken.long())
+    apart = torch.arange(len(rows)) % HELD_OUT == 0
+    torch.manual_seed(0)
+    head = Acceptance(Target.of(draft.model), against=target.name).to(draft.model.device)
+    told, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss(take_taps(draft.model, some), wanted)
+
+    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
+    facts = {
+        "texts": len(rows),
+        "note": f"It reads `{draft.name}` and foretells `{target.name}`. The loss is cross-entropy in nats, "
+        "refusals counted six times; what the head says is put right for that.",
+    }
+    return head, curve, facts
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    texts = prepare(args.corpus, args.work)
+    target, draft = frozen(TARGET), frozen(DRAFT)
+    budget = args.million_tokens or MILLION_TOKENS
+    own = own_text(target.model, texts, args.work, budget * 1e6 / EPOCHS, OWN_BATCH)
+    head, curve, facts = fit(target, draft, own, budget, work_of(args.work, NAME, TARGET, DRAFT))
+    ship_scorer(NAME, head, DRAFT, texts.tokenizer, curve, "token", facts, partner=TARGET)

@@ -1,0 +1,100 @@
+"""llama-tiny-autodeco: two heads on the frozen llama-tiny that say with which temperature and top-p the next
+token should be drawn (AutoDeco, 2025), learned from stories and from llama-tiny's own right answers.
+"""
+
+from argparse import Namespace
+
+import torch
+from transformers import LlamaForCausalLM
+
+from decoders.heads import AutoDeco, Target
+from decoders.heads.reward import PREFIX
+from explorer.training import loop
+from explorer.training.data.corpus import IGNORED, ROW, Texts, prepare, story_rows
+from explorer.training.modules import ship_scorer, train_scorer, work_of
+from explorer.training.recipes.llama_tiny_reward import PAD, graded_answers
+from explorer.training.recipes.llama_tiny_reward import ROW as ANSWER
+
+TARGET, NAME = "llama-tiny", "llama-tiny-autodeco"
+MILLION_PLACES = 0.25  # a place counts each time that it is looked at
+STORIES = 0.12  # million tokens of stories that are read
+ANSWERS = 10_000  # that are graded; the right ones are read
+ROWS = 16  # rows that are read at a time
+BATCH, RATES = 512, (1e-3, 1e-3)
+HELD_OUT = 12  # rows of stories, and every so-manieth right answer, that are kept for validation
+
+
+@torch.no_grad()
+def places(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> loop.Rows:
+    """The target's states [N, d] at all places of rows [R, T] whose next token is wanted, and that token."""
+    hidden = target.model(input_ids=rows.to(target.device)).last_hidden_state[:, :-1]
+    wanted = labels[:, 1:] != IGNORED
+    return hidden.cpu().float()[wanted], labels[:, 1:][wanted]
+
+
+def gathered(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> loop.Rows:
+    """The same, a few rows at a time, without the padding that all of them have."""
+    found = []
+    for some, wanted in zip(rows.split(ROWS), labels.split(ROWS), strict=True):
+        longest = int((some != PAD).sum(1).max())
+        found.append(places(target, some[:, :longest], wanted[:, :longest]))
+        print(f"{sum(len(tokens) for _, tokens in found)} places read", flush=True)
+    return joined(found)
+
+
+def joined(parts: list[loop.Rows]) -> loop.Rows:
+    """Rows and truths of all parts."""
+    return tuple(torch.cat(some) for some in zip(*parts, strict=True))
+
+
+def right_answers(rows: torch.Tensor, truth: torch.Tensor) -> loop.Rows:
+    """Of graded answers (rows [R, T], truth [R, T, 3], see llama_tiny_reward) those that are right, shortest
+    first, with labels: nothing is asked of their prompts.
+    """
+    right = (truth[..., -1] == 1).any(1)
+    rows, answer = rows[right], truth[right][..., PREFIX] >= 0
+    order = (rows != PAD).sum(1).argsort(stable=True)
+    return rows[order], torch.where(answer, rows, IGNORED)[order]
+
+
+def read_texts(
+    target: LlamaForCausalLM, texts: Texts, args: Namespace
+) -> tuple[loop.Rows, loop.Rows]:
+    """Places to learn from, and places held out: of stories, and of the target's own right answers."""
+    scale = (args.million_tokens or MILLION_PLACES) / MILLION_PLACES
+    stories = story_rows(texts.stories, 0, max(1, round(scale * STORIES * 1e6 / ROW)))
+    kept = work_of(args.work, "llama-tiny-reward", TARGET)
+    chunks = graded_answers(target, texts.tokenizer, kept / "answers.pt", scale * ANSWERS * ANSWER)
+    rows, labels = right_answers(*(torch.cat(part) for part in chunks))
+    apart = torch.arange(len(rows)) % HELD_OUT == 0
+    held = [(texts.held[:HELD_OUT],) * 2, (rows[apart], labels[apart])]
+    told = [(stories, stories), (rows[~apart], labels[~apart])]
+    return tuple(joined([gathered(target, *pair) for pair in part if len(pair[0])]) for part in (told, held))
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    texts = prepare(args.corpus, args.work)
+    target = loop.trained(TARGET).eval().requires_grad_(False)
+    told, held = read_texts(target, texts, args)
+    read, tokens = joined([told, held])
+    torch.manual_seed(0)
+    head = AutoDeco(Target.of(target)).to(target.device)
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss(read[some.cpu()].to(wanted.device), wanted)
+
+    work = work_of(args.work, NAME, TARGET)
+    at = torch.arange(len(tokens)).split([len(told[1]), len(held[1])])
+    rows = ((some, tokens[some]) for some in at)
+    budget = args.million_tokens or MILLION_PLACES
+    curve = train_scorer(head, loss, *rows, budget, work, BATCH, RATES)
+    facts = {
+        "places": len(tokens),
+        "tokens_of": "of stories and of its own right answers, each several times",
+        "note": "The answers are the right ones of those that `llama-tiny-reward` learned from, three drawn "
+        "at temperature 1 for each greedy one. The loss is that of the paper, the sum of two weighted "
+        "cross-entropies in nats: under the predicted temperature, and under the top-p that is soft while it "
+        "is learned.",
+    }
+    ship_scorer(NAME, head, TARGET, texts.tokenizer, curve, "token", facts)

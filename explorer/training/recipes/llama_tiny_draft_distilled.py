@@ -1,0 +1,71 @@
+"""llama-tiny-draft-distilled: the plain draft, trained on to say what llama-tiny says: on texts that the
+target wrote itself and on stories and tasks, towards the target's distributions (DistillSpec, 2023).
+"""
+
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import LlamaForCausalLM
+
+from decoders.heads.files import weights_sha256
+from explorer.training import loop
+from explorer.training.data.corpus import ROW, Texts, prepare, story_rows, task_rows
+from explorer.training.loop import compiled, trained
+from explorer.training.modules import write_rows
+from explorer.training.stages import finish, stage
+
+TARGET = "llama-tiny"
+OWN_SHARE = 0.1  # tokens written by the target at each temperature, for each token of the budget
+TEMPERATURES = (0.0, 0.5, 1.0)  # it is asked for guesses at all of them
+BATCH, PROMPT = 64, 24
+
+
+def own_text(
+    target: LlamaForCausalLM, texts: Texts, work: Path, tokens: float, batch: int, temperature: float = 1.0
+) -> np.ndarray:
+    """Rows [R, ROW] that the shipped target wrote, `batch` at a time, after beginnings of stories and tasks;
+    kept in `work`, by its weights, from where a run that was cut off, or another recipe, goes on.
+    """
+    path = work / f"own-text-{temperature:g}-{weights_sha256(loop.MODELS / TARGET)[:8]}.npy"
+
+    def begin(written: int) -> torch.Tensor:
+        stories = story_rows(texts.stories, written, batch * 3 // 4)
+        tasks, _ = task_rows(texts.tokenizer, f"own {written}", batch // 4)
+        return torch.cat([stories, tasks])[:, :PROMPT]
+
+    return write_rows(target, begin, path, tokens, temperature)
+
+
+def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndarray):
+    """KL(target || draft) in nats a token, half on the rows that are fed, half on the target's own text, of
+    which two rows fill one that is as long as the context.
+    """
+    forward, teach = compiled(draft), compiled(target.eval())
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        chance = torch.Generator().manual_seed(int(rows.sum()))
+        pick = torch.randint(len(own), (rows.numel() // ROW,), generator=chance)
+        written = torch.from_numpy(own[pick.numpy()].astype(np.int64)).view(rows.shape)
+        both = torch.cat([rows, written.to(rows.device)])
+        with torch.no_grad():
+            wanted = teach(input_ids=both).logits.float().log_softmax(-1)
+        said = forward(input_ids=both).logits.float().log_softmax(-1)
+        return (wanted.exp() * (wanted - said)).sum(-1).mean()
+
+    return loss
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    texts = prepare(args.corpus, args.work)
+    target = trained(TARGET)
+    draft = trained("llama-tiny-draft")
+    budget = args.million_tokens or 6
+    wanted = OWN_SHARE * budget * 1e6
+    own = np.concatenate([own_text(target, texts, args.work, wanted, BATCH, t) for t in TEMPERATURES])
+    loss = distillation(draft, target, own)
+    name = "llama-tiny-draft-distilled"
+    curve = stage(draft, texts, args, name, budget, batch=8, tasks=0.25, loss=loss)
+    finish(draft, texts, name, curve, distilled_from=TARGET)

@@ -1,0 +1,154 @@
+"""llama-tiny-judge: a linear head on the frozen llama-tiny that says whether a token is right, whoever wrote
+it (Judge Decoding, 2025), learned from right answers to the checkable tasks and from the draft's wrong ones.
+"""
+
+import random
+from argparse import Namespace
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from decoders.heads import Judge, Target, take_taps
+from decoders.heads.judge import UNASKED
+from decoders.models.loading import LoadedModel
+from explorer.tasks import TASKS, Problem
+from explorer.tasks.prefixes import SCORED, possible
+from explorer.training import loop
+from explorer.training.evaluation.measure_tasks import answers
+from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
+
+TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-judge"
+MILLION_TOKENS = 0.4  # a token of an answer counts each time that it is looked at
+PROBLEMS, BATCH = 1024, 64
+CHUNK = 64  # problems that are answered at a time
+ROW = 96  # tokens of a problem with its answer; longer ones are left out
+READ = 16  # rows that the target reads at a time
+HELD_OUT = 8  # every 8th chunk is kept for validation
+
+
+def truths(problem: Problem, pieces: list[str]) -> list[int]:
+    """For each piece of an answer, the end of text being the last and empty one: 1 while it can still become
+    right, 0 for the piece with which it no longer can, and nothing is asked behind that.
+    """
+    text, found = "", []
+    for at, piece in enumerate(pieces):
+        if 0 in found:
+            found.append(UNASKED)
+            continue
+        text += piece
+        ended = at == len(pieces) - 1
+        right = TASKS[problem.task].check(problem, text).right if ended else possible(problem, text)
+        found.append(int(right))
+    return found
+
+
+def pieces_of(model: LoadedModel, answer: str, tokens: list[int]) -> list[str]:
+    """What each token adds to an answer. A character that several tokens write counts for the last; a blank
+    that a tokenizer puts before every text is left out.
+    """
+    whole, texts = b"", [""]
+    for token in tokens:
+        whole += model.bytes_of(token)
+        text = whole.decode("utf-8", "ignore")
+        texts.append(text if answer.startswith(" ") else text.removeprefix(" "))
+    return [after[len(before) :] for before, after in pairwise(texts)]
+
+
+def judged_row(
+    model: LoadedModel, problem: Problem, answer: str, most: int
+) -> tuple[list[int], list[int]] | None:
+    """Tokens [T] of a problem with an answer and its end, and their truth [T]; None if there are more than
+    `most`.
+    """
+    prompt, wrote = model.encode(problem.prompt), model.cut(answer)
+    end = [] if model.tokenizer.eos_token_id is None else [model.tokenizer.eos_token_id]
+    tokens = prompt + wrote + end
+    if len(tokens) > most:
+        return None
+    truth = [UNASKED] * len(prompt) + truths(problem, [*pieces_of(model, answer, wrote), ""])
+    return tokens, truth[: len(tokens)]
+
+
+@torch.no_grad()
+def states_of(
+    target: PreTrainedModel, rows: list[tuple[list[int], list[int]]]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The target's states [N, d] after all tokens of rows that are asked about, and their truths [N]."""
+    hidden, truths = [], []
+    rows = sorted(rows, key=lambda row: len(row[0]))  # short ones together
+    for at in range(0, len(rows), READ):
+        some = rows[at : at + READ]
+        longest = len(some[-1][0])
+        tokens, truth = (  # what is padded stands behind what is read
+            torch.tensor([row[part] + [pad] * (longest - len(row[part])) for row in some])
+            for part, pad in ((0, 0), (1, UNASKED))
+        )
+        taps = take_taps(target, tokens.to(target.device))
+        hidden.append(taps.hidden[truth.to(target.device) != UNASKED].cpu())
+        truths.append(truth[truth != UNASKED])
+    return torch.cat(hidden), torch.cat(truths)
+
+
+def judged_states(
+    target: LoadedModel, draft: LoadedModel, chunks: int, most: int
+) -> tuple[loop.Rows, loop.Rows]:
+    """States and truths to learn from, and to validate on: of each problem its right answer and one that the
+    draft wrote at temperature 1, if they have no more than `most` tokens.
+    """
+    found: dict[bool, list] = {False: [], True: []}
+    for chunk in range(chunks):
+        rng = random.Random(f"judge {chunk}")
+        made = [TASKS[rng.choice(SCORED)].make(rng) for _ in range(CHUNK)]
+        torch.manual_seed(chunk)
+        wrote = answers(draft.model, draft.tokenizer, [p.prompt for p in made], temperature=1.0)
+        pairs = zip(made + made, [p.answer for p in made] + wrote, strict=True)
+        rows = [row for row in (judged_row(target, *pair, most) for pair in pairs) if row]
+        if not rows:
+            raise ValueError(f"No problem with its answer fits into {most} tokens of this tokenizer.")
+        found[chunk % HELD_OUT == 0].append(states_of(target.model, rows))
+        print(f"{(chunk + 1) * CHUNK} problems answered", flush=True)
+    told, held = (tuple(map(torch.cat, zip(*found[part], strict=True))) for part in (False, True))
+    return told, held
+
+
+def fit(
+    target: LoadedModel, draft: LoadedModel, budget: float, work: Path, most: int = ROW
+) -> tuple[Judge, loop.Curve, dict]:
+    """The head of a target, its losses, and facts. It learns on states that are made equally large in all
+    directions, and is then given weights that take them as they are. budget: in millions of tokens; most: of
+    a problem with its answer.
+    """
+    told, held = judged_states(target, draft, max(2, PROBLEMS // CHUNK), most)
+    middle, size = told[0].mean(0), told[0].std(0) + 1e-6
+    torch.manual_seed(0)
+    head = Judge(Target.of(target.model))
+    states, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
+    states = (states - middle) / size
+    places = torch.arange(len(states)).split([len(told[1]), len(held[1])])
+
+    def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        return head.loss_of(states[some], wanted)
+
+    told, held = ((at, truth[at]) for at in places)
+    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
+    with torch.no_grad():
+        head.said.weight /= size
+        head.said.bias -= head.said.weight @ middle
+    facts = {
+        "answers": 2 * CHUNK * max(2, PROBLEMS // CHUNK),
+        "tasks": list(SCORED),
+        "wrong_tokens": int((truth == 0).sum()),
+        "right_tokens": int((truth == 1).sum()),
+        "tokens_of": "of answers, each several times",
+        "note": "The loss is binary cross-entropy in nats, right and wrong tokens counting alike.",
+    }
+    return head, curve, facts
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    target, work = frozen(TARGET), work_of(args.work, NAME, TARGET, DRAFT)
+    head, curve, facts = fit(target, frozen(DRAFT), args.million_tokens or MILLION_TOKENS, work)
+    ship_scorer(NAME, head, TARGET, target.tokenizer, curve, "token", facts)

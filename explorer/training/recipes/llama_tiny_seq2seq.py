@@ -1,0 +1,199 @@
+"""llama-tiny-seq2seq: an encoder-decoder of the T5 architecture, six layers that read and three that write
+(width 192), 5.2 M parameters: mends sentences, translates into the toy language and back, writes records,
+answers from fact sheets; of copying and of editing lists it has learned little. It begins with the target's
+embeddings and layers; from scratch it had not learned to look at its source after six million tokens.
+"""
+
+import json
+import random
+import re
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+
+from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
+from explorer.tasks.correction import spoil
+from explorer.training.data.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
+from explorer.training.evaluation.measure_tasks import FILE, accuracy
+from explorer.training.loop import device, ship, train, trained
+
+NAME = "llama-tiny-seq2seq"
+SHAPE = dict(num_layers=6, num_decoder_layers=3)
+# Tasks that it learns, with their weights in the mix.
+MIX = {"copy": 1, "reverse": 1, "replace": 1, "insert": 1, "remove": 1, "opposite": 1, "correct": 3,
+       "translate": 2, "translate_back": 2, "facts": 3, "json": 2}  # fmt: skip
+STORY_SHARE = 0.15  # of the problems: sentences of stories, spoiled by the rules of `correct`
+STORY_SENTENCE = re.compile(r"[A-Z][a-zA-Z]*(?: [a-zA-Z]+,?){1,14} [a-zA-Z]+\.")
+BATCH = 64
+POOL = 4  # batches that are sorted by length together, so that little is padding
+PAD = 1
+VALIDATION, MEASURED = 16, 50  # problems of each task: for the curve; for the accuracies
+LONGEST = 64  # tokens of an answer
+Rows = tuple[torch.Tensor, torch.Tensor]
+
+
+def build(target: LlamaForCausalLM) -> T5ForConditionalGeneration:
+    """A model of the target's width that begins with its embeddings and layers: those of SHAPE's num_layers
+    read, the first num_decoder_layers write, and the attention of the ones after them looks at the source.
+
+    Positions are told otherwise in T5 (learned biases of distances, at first fresh), and its attention is not
+    divided by the root of the width: that is done to the queries. One matrix for what is read, written, said.
+    """
+    torch.manual_seed(0)
+    old = target.config
+    model = T5ForConditionalGeneration(
+        T5Config(
+            **SHAPE,
+            d_model=old.hidden_size,
+            d_kv=old.head_dim,
+            num_heads=old.num_attention_heads,
+            d_ff=old.intermediate_size,
+            vocab_size=old.vocab_size,
+            n_positions=CONTEXT,
+            layer_norm_epsilon=old.rms_norm_eps,
+            feed_forward_proj="gated-silu",
+            dropout_rate=0.0,
+            tie_word_embeddings=True,
+            pad_token_id=PAD,
+            eos_token_id=0,
+            decoder_start_token_id=PAD,
+        )
+    ).to(target.device)
+    layers, writing = target.model.layers, SHAPE["num_decoder_layers"]
+    for block, layer in zip(model.encoder.block, layers, strict=False):
+        copy_attention(block.layer[0], block.layer[0].SelfAttention, layer)
+        copy_neurons(block.layer[1], layer)
+    for block, layer, later in zip(model.decoder.block, layers, layers[writing:], strict=False):
+        copy_attention(block.layer[0], block.layer[0].SelfAttention, layer)
+        copy_attention(block.layer[1], block.layer[1].EncDecAttention, later)
+        copy_neurons(block.layer[2], layer)
+    model.shared.weight.data.copy_(target.model.embed_tokens.weight)
+    said = target.model.norm.weight.data
+    model.decoder.final_layer_norm.weight.data.copy_(said * old.hidden_size**0.5)  # undone before the head
+    return model
+
+
+def copy_attention(part: torch.nn.Module, new: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """Attention and its norm of a layer of the target."""
+    old = layer.self_attn
+    new.q.weight.data.copy_(old.q_proj.weight / old.head_dim**0.5)
+    new.k.weight.data.copy_(old.k_proj.weight)
+    new.v.weight.data.copy_(old.v_proj.weight)
+    new.o.weight.data.copy_(old.o_proj.weight)
+    part.layer_norm.weight.data.copy_(layer.input_layernorm.weight)
+
+
+def copy_neurons(part: torch.nn.Module, layer: torch.nn.Module) -> None:
+    """The feed-forward part and its norm of a layer of the target."""
+    part.DenseReluDense.wi_0.weight.data.copy_(layer.mlp.gate_proj.weight)
+    part.DenseReluDense.wi_1.weight.data.copy_(layer.mlp.up_proj.weight)
+    part.DenseReluDense.wo.weight.data.copy_(layer.mlp.down_proj.weight)
+    part.layer_norm.weight.data.copy_(layer.post_attention_layernorm.weight)
+
+
+def story_sentences(stories: list[str]) -> list[str]:
+    """Sentences of up to sixteen plain words."""
+    return sorted({found for story in stories for found in STORY_SENTENCE.findall(story)})
+
+
+def drawn(sentences: list[str], rng: random.Random) -> Problem:
+    """One problem of the mix."""
+    if rng.random() < STORY_SHARE:
+        right = rng.choice(sentences)
+        return Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}")
+    return TASKS[rng.choices(list(MIX), list(MIX.values()))[0]].make(rng)
+
+
+def padded(rows: list[list[int]], filling: int) -> torch.Tensor:
+    """Rows of several lengths as one tensor [rows, longest]."""
+    widest = max(map(len, rows))
+    return torch.tensor([row + [filling] * (widest - len(row)) for row in rows])
+
+
+def encoded(tokenizer: PreTrainedTokenizerFast, made: list[Problem]) -> Rows:
+    """Sources [B, S], padded, and answers with their ends [B, T], padded with IGNORED."""
+    sources = tokenizer([p.prompt for p in made])["input_ids"]
+    answers = tokenizer([p.answer + END for p in made])["input_ids"]
+    return padded(sources, PAD), padded(answers, IGNORED)
+
+
+def batch_after(tokenizer: PreTrainedTokenizerFast, sentences: list[str], seen: int) -> Rows:
+    """The batch that follows after `seen` tokens: problems of about one length."""
+    rng = random.Random(f"seq2seq {seen}")
+    made = sorted((drawn(sentences, rng) for _ in range(POOL * BATCH)), key=lambda p: len(p.prompt))
+    first = rng.randrange(POOL) * BATCH
+    return encoded(tokenizer, made[first : first + BATCH])
+
+
+def answered(
+    model: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerFast, asked: list[Problem]
+) -> list[str]:
+    """What the model writes greedily for each problem."""
+    rows, _ = encoded(tokenizer, asked)
+    rows = rows.to(model.device)
+    wrote = model.generate(input_ids=rows, attention_mask=(rows != PAD).long(), max_new_tokens=LONGEST)
+    return tokenizer.batch_decode(wrote, skip_special_tokens=True)
+
+
+def held_out(sentences: list[str]) -> Iterator[tuple[str, list[Problem]]]:
+    """(name, problems of seeds that are never fed) of each task, and of sentences of held-out stories."""
+    for name in MIX:
+        yield name, problems(name, MEASURED, HELD_OUT_SEED)
+    rng = random.Random("held out")
+    chosen = rng.sample(sentences, min(MEASURED, len(sentences)))
+    made = [Problem("correct", f"correct: {spoil(right, rng)} =>", f" {right}") for right in chosen]
+    yield "correct (stories)", made
+
+
+def main(args: Namespace) -> None:
+    """Trains and ships it."""
+    stories, held = read_stories(args.corpus)
+    tokenizer = shared_tokenizer(stories, args.work / "tokenizer")
+    sentences = story_sentences(stories)
+    unread = sorted(set(story_sentences(held)) - set(sentences))
+    model = build(trained("llama-tiny"))
+    fixed = [encoded(tokenizer, asked[:VALIDATION]) for _, asked in held_out(unread)]
+
+    def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return model(input_ids=rows, attention_mask=(rows != PAD).long(), labels=labels).loss
+
+    @torch.no_grad()
+    def validate() -> float:
+        """Nats an answer's token, the mean over the tasks."""
+        parts = [[part.to(model.device) for part in rows] for rows in fixed]
+        return sum(loss(*rows).item() for rows in parts) / len(parts)
+
+    curve = train(
+        model,
+        loss,
+        lambda seen: batch_after(tokenizer, sentences, seen),
+        validate,
+        args.million_tokens or 12,
+        args.work / NAME,
+    )
+    facts = {
+        "million_tokens": round(curve[-1][0], 2),
+        "held_out_loss": round(validate(), 4),
+        "architecture": "T5",
+        "tokens_of": "of sources, their padding included",
+        "note": "Losses are nats a token of the answers.",
+    }
+    ship(model, tokenizer, NAME, curve, facts)
+
+
+@torch.no_grad()
+def measure(folder: Path, corpus: Path) -> None:
+    """Leaves accuracies.json beside the weights: task -> share solved greedily."""
+    stories, held = read_stories(corpus)
+    unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
+    found = {
+        name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
+        for name, asked in held_out(unread)
+    }
+    print(found, flush=True)
+    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")

@@ -1,0 +1,147 @@
+"""SpecDec: Spec-Verification by hand and at its limits, blocks of a masked model, and its forwards."""
+
+import pytest
+import torch
+
+from decoders.chooser import Exhaustive
+from decoders.models.loading import load
+from decoders.models.masked_diffusion import Masked, shipped_for
+from decoders.speculative.interfaces import FIXED, Draft, Question
+from decoders.speculative.methods.specdec import nearly_best
+from decoders.trace.events import Forward, Note, Propose
+from tests.helpers import tiny_models
+from tests.helpers.deep_models import PROMPT, deep, run
+from tests.helpers.losslessness import distance, law_of_rounds
+
+
+def with_masks(seed: int = 9, **how):
+    """A target, and a masked model of random weights that has one token more."""
+    model = deep(**how)
+    other = deep(layers=2, vocabulary=model.engine.vocabulary + 1, seed=seed).model
+    model.__dict__["masked"] = Masked(other, model.engine.vocabulary)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return with_masks()
+
+
+def question(rows: list[list[float]], drafted: list[int]) -> Question:
+    """A chain of drafted tokens behind the root 0 and the target's log-probabilities of every place."""
+    draft, soft = Draft(0), [torch.tensor(row, dtype=torch.float64).exp() for row in rows]
+    for node in range(1, len(drafted) + 1):
+        draft.nodes.append(node)
+        draft.children[node - 1] = [node]
+    laws = dict(enumerate(soft))
+    hard = {node: (p == p.max()).double() for node, p in laws.items()}
+    return Question(draft, [0, *drafted], hard, Exhaustive(), 0, laws)
+
+
+def test_the_dossier_s_example():
+    """Log-probs A -0.2, B -2.0, C -4.0, beta 3, tau 2: A and B pass (gap 1.8), C does not (3.8)."""
+    row = [-0.2, -2.0, -4.0]
+    for token, passes in ((0, True), (1, True), (2, False)):
+        walk = nearly_best(3, 2.0, 0.0).walk(question([row, row], [token]))
+        assert [t.accepted for t in walk.tests] == [passes] and walk.token == 0
+        assert walk.path == ([1] if passes else [])
+    equal = nearly_best(3, 1.8, 0.0).walk(question([[-0.25, -2.05, -4.0]] * 2, [1]))
+    assert equal.path == [] or equal.tests[0].watched[1] <= 1.8  # up to the last digit
+
+
+def test_a_gap_of_just_tau_passes():
+    row = [0.5, 0.25, 0.25]
+    walk = nearly_best(2, float(torch.tensor(2.0, dtype=torch.float64).log()), 0.0)
+    logs = torch.tensor(row, dtype=torch.float64).log().tolist()
+    assert walk.walk(question([logs, logs], [1])).path == [1]
+
+
+def test_more_passes_where_beta_or_tau_is_larger():
+    torch.manual_seed(0)
+    for _ in range(20):
+        rows = torch.randn(6, 9, dtype=torch.float64).log_softmax(-1).tolist()
+        asked = question(rows, torch.randint(9, (5,)).tolist())
+        lengths = {
+            (beta, tau): len(nearly_best(beta, tau, 0.0).walk(asked).path)
+            for beta in (2, 4, 9)
+            for tau in (0.5, 1.0, 3.0)
+        }
+        for (beta, tau), length in lengths.items():
+            assert all(length <= lengths[b, t] for b, t in lengths if b >= beta and t >= tau)
+
+
+@pytest.mark.parametrize("limit", [{"beta": 1}, {"tau": 0.0}])
+def test_at_its_limits_the_text_is_greedys(limit, model):
+    found = run("specdec", model, limit)
+    assert found.output() == run("greedy", model).output() and found.badge == "lossless: equal to greedy"
+    assert found.costs.proposed > 0 and model.engine.cache.used == 0
+
+
+def test_a_lenient_rule_keeps_what_is_drafted():
+    found = run("specdec", with_masks(vocabulary=60), {"beta": 64, "tau": 100.0, "num_assistant_tokens": 3})
+    assert found.badge == "relaxed" and found.costs.accepted == found.costs.proposed > 10
+    assert any(n.text.startswith("Lossy: ") for step in found.steps for n in step.of(Note))
+
+
+def test_a_block_is_one_forward_and_none_of_its_guesses_sees_another(model):
+    """By hand: the masked model on the text with as many masks, in both directions."""
+    found = run("specdec", model, {"tau": 0.0, "num_assistant_tokens": 4})
+    nodes = found.nodes()
+    for step in found.steps:
+        guesses = [p for p in step.of(Propose) if p.source == "draft"]
+        drafts = [f for f in step.of(Forward) if f.model == "draft"]
+        assert len(drafts) == bool(guesses)
+        if not guesses:
+            continue
+        text, node = [], guesses[0].parent
+        while node >= len(PROMPT):
+            node, token = nodes[node]
+            text.append(token)
+        row = [*PROMPT, *text[::-1], *[model.masked.mask] * len(guesses)]
+        assert drafts[0].tokens == len(row)
+        everywhere = torch.zeros(1, 1, len(row), len(row), dtype=torch.float64)
+        said = model.masked.model(torch.tensor([row]), attention_mask=everywhere).logits[0, -len(guesses) :]
+        assert [g.token for g in guesses] == said[:, : model.masked.mask].argmax(-1).tolist()
+
+
+def test_one_mask_still_brings_up_to_two_tokens():
+    found = run(
+        "specdec", with_masks(vocabulary=60), {"beta": 64, "tau": 100.0, "num_assistant_tokens": 1}, tokens=20
+    )
+    assert found.costs.target_forwards <= 11
+
+
+def test_drawn_text_at_the_limit_has_the_target_s_law():
+    model = with_masks(vocabulary=3)
+    given, shape = {"num_assistant_tokens": 2, "tau": 0.0, "temperature": 1.0}, {"temperature": 1.0}
+    law = law_of_rounds(Exhaustive(), "specdec", {"target": model}, given, length=3)
+    plain = law_of_rounds(Exhaustive(), "sample", {"target": model}, shape, length=3)
+    assert distance(law, plain) < 1e-9
+
+
+def test_the_law_that_strays_is_told(model):
+    rule = nearly_best(2, 1.0, 0.0)
+    row = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log().tolist()
+    assert rule.law(question([row, row], [1]), 0).tolist() == [0.0, 1.0, 0.0]
+    assert rule.law(question([row, row], [2]), 0).tolist() == [1.0, 0.0, 0.0]
+    assert rule.judges == {FIXED}
+
+
+def test_without_a_masked_model_the_target_writes_alone():
+    model = tiny_models.make("llama")
+    assert shipped_for(model) is None
+    found = run("specdec", deep())
+    assert (
+        found.steps[0]
+        .of(Note)[0]
+        .text.startswith("No masked-diffusion model with the tokens of 'deep-llama'")
+    )
+    assert found.output() == run("greedy", deep()).output() and found.costs.proposed == 0
+
+
+def test_the_shipped_one_is_found_and_leaves_the_mask_out():
+    target = load("llama-tiny")
+    masked = target.masked
+    assert masked.name == "llama-tiny-diffusion" and masked.mask == target.engine.vocabulary
+    assert masked.guess(target.encode("Once upon a"), 2).shape == (2, target.engine.vocabulary)
+    assert masked.guess([5] * 600, 3).shape == (3, target.engine.vocabulary)

@@ -1,0 +1,102 @@
+"""Experiments: each answers with a table that its own columns describe; the command; the benches."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from decoders.trace.events import Forward
+from explorer import experiments
+from explorer.benchmarks import generate_speed, search_family, speculative_family, timing
+from explorer.catalog.papers import papers
+from explorer.cli import main
+from explorer.experiments import (
+    asked,
+)
+
+NAMES = list(experiments.experiments())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, corpus):
+    experiment = experiments.find(name)
+    assert experiment.asks.endswith((".", "?")) and experiment.title
+    found = json.loads(json.dumps(experiments.answered(experiment, models, corpus)))
+    assert found["rows"] and all(len(row) == len(found["columns"]) for row in found["rows"])
+    assert found["says"] and all(said.endswith(".") for said in found["says"])
+    assert found["models"] == {role: model.name for role, model in models.items()}
+    for line in (found["chart"] or {"lines": []})["lines"]:
+        assert line["points"]
+    for drawn in [one for one in found["pictures"] if one["kind"] == "tokens"]:
+        assert len(drawn["values"]) == len(drawn["rows"]) > 0
+        assert all(len(row) == len(drawn["tokens"]) for row in drawn["values"])
+        assert all(0 <= value <= drawn["high"] for row in drawn["values"] for value in row)
+    assert all(column in experiments.table(found) for column in found["columns"])
+    known = {paper["slug"]: paper for paper in papers()}
+    for slug in experiment.papers:
+        assert f"experiment {name}" in known[slug]["how"]
+
+
+def test_an_experiment_that_reads_stories_asks_for_them(models, tmp_path):
+    found = experiments.find("hyperfitting")
+    with pytest.raises(ValueError, match="reads stories; name their folder with --corpus FOLDER"):
+        experiments.answered(found, models)
+    with pytest.raises(ValueError, match="has no folder 'stories'"):
+        experiments.answered(found, models, tmp_path)
+
+
+def test_the_command_lists_and_refuses(capsys):
+    main(["experiment"])
+    listed = capsys.readouterr().out
+    assert all(name in listed for name in NAMES)
+    with pytest.raises(SystemExit) as stopped:
+        main(["experiment", "alchemy"])
+    assert stopped.value.code == 2
+    assert "there is no experiment 'alchemy'; choose one of: acceptance-by-rank" in capsys.readouterr().err
+
+
+def test_the_stored_answers_are_those_of_experiments_that_exist():
+    found = experiments.stored()
+    assert found and {one["name"] for one in found} <= set(NAMES)
+    assert all({"columns", "rows", "says", "models"} <= one.keys() for one in found)
+
+
+def test_the_bench_of_the_family_counts_from_traces(models):
+    """What a round spends on its draft is a share of a forward; counts are told in words."""
+    prompts = [[40, 41, 42, 40, 41], [7, 8]]
+    traces = speculative_family.traced(models, "sequoia", {"budget": 4, "temperature": 0.0}, prompts)
+    tokens = asked.tokens_a_round(traces)
+    assert tokens >= 1.0
+    assert 0 < speculative_family.building(traces) < 1e4
+    assert f"{tokens:.2f} tokens a target forward" in speculative_family.counted(traces)
+    with pytest.raises(ValueError, match="no benchmark of 'alchemy'; choose "):
+        generate_speed.run(SimpleNamespace(family="alchemy", only=None, json=False))
+
+
+def test_relative_speed_weighs_seconds_by_the_tokens_written(monkeypatch):
+    """Twelve tokens in 3 s against twelve in 6 s; the slow round of each prompt is no median."""
+    clock, calls = [0.0], []
+
+    def takes(name, seconds):
+        def decode(prompt):
+            calls.append((name, prompt[0]))
+            late = 100.0 if calls.count((name, prompt[0])) == 2 else 0.0
+            clock[0] += seconds * prompt[0] + late
+            return 6
+
+        return decode
+
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    speed = speculative_family.relative_speed(takes("mine", 1.0), takes("other", 2.0), [[1], [2]])
+    assert speed == pytest.approx(2.0)
+    assert calls[:4] == [("mine", 1), ("other", 1), ("mine", 1), ("other", 1)]  # in turn
+
+
+def test_what_a_search_costs_beside_the_model(models):
+    """Both parts make the whole."""
+    traces = speculative_family.traced(models, "best_first", {"max_expansions": 4}, [[40, 41], [42]])
+    assert [trace.prompt for trace in traces] == [[40, 41], [42]]
+    for trace in traces:
+        inside = sum(forward.seconds for step in trace.steps for forward in step.of(Forward))
+        whole = trace.costs.totals()["seconds"]
+        assert 0 < inside < whole and inside * (1 + search_family.outside(trace)) == pytest.approx(whole)

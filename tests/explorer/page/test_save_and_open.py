@@ -1,0 +1,165 @@
+"""What the page saves and opens, without a browser: forms, names, limits; a run that goes on meanwhile."""
+
+import base64
+import csv
+import io
+import json
+import time
+
+import networkx
+import pytest
+
+from explorer.catalog import recorded_runs
+from explorer.export import run_file
+from explorer.page import save_and_open
+from explorer.runs.scheduler import Runs
+from tests.helpers.scripted_lane import ScriptedLane
+from tests.helpers.server_calls import ask
+
+SESSION = "a session of a test"
+REQUEST = {"prompt": "Once", "max_new_tokens": 4, "lanes": [{"strategy": "scripted"}]}
+
+
+def call(runs: Runs, name: str, **request) -> dict:
+    functions = {function.__name__: function for function in save_and_open.functions(runs, None)}
+    return ask(functions[name], {"session": SESSION, **request})
+
+
+def opened(runs: Runs, data: bytes) -> dict:
+    return call(runs, "explorer_open", data=base64.b64encode(data).decode())
+
+
+@pytest.fixture
+def runs():
+    """Runs whose lanes write four tokens, slowly enough to be looked at."""
+    made = Runs(lambda request: [ScriptedLane([b" a", b" b", b" c", b" d"], pause=0.05)])
+    made.show(recorded_runs.traces(), run_id="example", asked=recorded_runs.setup())
+    yield made
+    made.close()
+
+
+def test_every_form_is_saved_and_read_again(runs):
+    files = {form: call(runs, "explorer_save", run="example", form=form) for form in ("run", "page", "costs")}
+    assert files["run"]["name"] == "once-upon-a-time.run.json.gz"
+    for form in ("run", "page"):
+        setup, traces = run_file.unpack(base64.b64decode(files[form]["data"]))
+        assert (
+            setup["prompt"] == recorded_runs.PROMPT
+            and setup["max_new_tokens"] == recorded_runs.MAX_NEW_TOKENS
+        )
+        assert [t.to_json() for t in traces] == [t.to_json() for t in recorded_runs.traces()]
+    rows = list(csv.DictReader(io.StringIO(base64.b64decode(files["costs"]["data"]).decode("utf-8-sig"))))
+    assert [row["strategy"] for row in rows] == ["beam", "speculative"]
+
+
+def test_one_lane_alone_is_a_trace_or_a_page_with_the_view_it_shows(runs):
+    views = ["entropy", "draft_round"]
+    trace = call(runs, "explorer_save", run="example", form="trace", lane=1, views=views)
+    assert trace["name"] == "once-upon-a-time.lane-2.trace.json.gz"
+    _, (alone,) = run_file.unpack(base64.b64decode(trace["data"]))
+    assert alone.strategy == "speculative"
+    page = call(runs, "explorer_save", run="example", form="page", lane=1, views=views)
+    setup, _ = run_file.unpack(base64.b64decode(page["data"]))
+    assert [lane["view"] for lane in setup["lanes"]] == ["draft_round"]
+
+
+@pytest.mark.parametrize("ending", ["graphml", "gexf", "dot", "json"])
+def test_a_lane_is_saved_as_a_graph(runs, ending, tmp_path):
+    asked = {"run": "example", "form": "graph", "lane": 1, "kind": "drafts", "ending": ending}
+    file = call(runs, "explorer_save", **asked)
+    assert file["name"] == f"once-upon-a-time.lane-2.graph.{ending}"
+    wanted, text = recorded_runs.traces()[1].graph("drafts"), base64.b64decode(file["data"]).decode()
+    if ending == "dot":
+        assert text.startswith("digraph") and text.count(" -> ") == wanted.number_of_edges()
+        return
+    read = {
+        "graphml": lambda: networkx.parse_graphml(text),
+        "gexf": lambda: networkx.read_gexf(io.BytesIO(text.encode())),
+        "json": lambda: networkx.node_link_graph(json.loads(text), edges="links"),
+    }
+    found = read[ending]()
+    assert (len(found), found.number_of_edges()) == (len(wanted), wanted.number_of_edges())
+
+
+def test_a_graph_that_is_not_there_or_too_large_is_one_sentence(runs, monkeypatch):
+    asked = {"run": "example", "form": "graph", "lane": 1}
+    assert "no graph of kind 'wood'" in call(runs, "explorer_save", **asked, kind="wood")["error"]
+    assert "nothing for a graph of" in call(runs, "explorer_save", **asked, kind="dependencies")["error"]
+    monkeypatch.setattr(save_and_open, "MAX_GRAPH_NODES", 10)
+    assert "at most 10 are made here" in call(runs, "explorer_save", **asked)["error"]
+
+
+def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
+    run = runs.start(REQUEST, SESSION)
+    while not run.records[0].rows:
+        time.sleep(0.01)
+        run.heard = time.monotonic()
+    file = call(runs, "explorer_save", run=run.id, form="run")
+    setup, (so_far,) = run_file.unpack(base64.b64decode(file["data"]))
+    assert setup["prompt"] == "Once" and 1 <= len(so_far.steps) < 4 and so_far.ended is None
+    assert so_far.costs.totals()["steps"] == len(so_far.steps)
+
+
+def test_an_opened_run_is_a_run_of_this_session_only(runs):
+    file = call(runs, "explorer_save", run="example", form="run")
+    found = call(runs, "explorer_open", data=file["data"])
+    assert runs.find(found["run"]).session == SESSION
+    assert [lane["count"] for lane in found["answer"]["lanes"]] == [
+        len(t.steps) for t in recorded_runs.traces()
+    ]
+    assert [d["name"] for d in found["declarations"]] == ["beam", "speculative"]
+    again = call(runs, "explorer_save", run=found["run"], form="run")
+    (setup, traces), (_, before) = (
+        run_file.unpack(base64.b64decode(saved["data"])) for saved in (again, file)
+    )
+    assert setup["prompt"] == recorded_runs.PROMPT
+    assert [t.to_json() for t in traces] == [t.to_json() for t in before]
+
+
+def test_a_strategy_that_is_not_known_here_opens_too(runs):
+    lane = ScriptedLane([b"<b>", b" x"])
+    while lane.advance():
+        pass
+    found = opened(runs, run_file.pack(lane.trace.to_json()))
+    assert found["declarations"][0]["family"] == "elsewhere"
+    assert found["setup"]["lanes"][0]["view"] in found["declarations"][0]["views"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        ({"run": "example", "form": "trace"}, "no such lane"),
+        ({"run": "example", "form": "trace", "lane": 7}, "no such lane"),
+        ({"run": "nobody's", "form": "run"}, "is gone"),
+    ],
+)
+def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
+    assert says in call(runs, "explorer_save", **request_)["error"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (
+            {"run": "example", "form": "film"},
+            "form must be one of trace, run, page, costs, figure, graph, not 'film'.",
+        ),
+        ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
+    ],
+)
+def test_what_no_page_asks_for_is_refused(runs, request_, says):
+    assert call(runs, "explorer_save", **request_) == {"refused": says, "status": 422}
+
+
+def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs):
+    before = set(runs.runs)
+    assert "no JSON" in opened(runs, b"hello")["error"]
+    assert "did not arrive whole" in call(runs, "explorer_open", data="***")["error"]
+    assert "larger than 16 MiB" in call(runs, "explorer_open", data="A" * (23 * 2**20))["error"]
+    assert call(runs, "explorer_open", data=7)["refused"] == "data must be text, not 7."
+    assert set(runs.runs) == before
+
+
+def test_names_of_files_are_harmless():
+    assert save_and_open.filename("../../etc/pass<wd>\n", 0, "x") == "etc-pass-wd.lane-1.x"
+    assert save_and_open.filename("…", None, "x") == "run.x"

@@ -1,0 +1,54 @@
+"""Random models in float64 with more layers than the usual tiny ones, whose layers can be skipped."""
+
+import torch
+import transformers as T
+
+from decoders.engine.engine import Engine
+from decoders.heads import Taps, take_taps
+from decoders.lane import Lane, Limits
+from decoders.models.loading import LoadedModel
+from decoders.trace.events import Propose
+from decoders.trace.trace import Trace
+from tests.helpers import tiny_models
+
+PROMPT = [40, 41, 42, 40, 41]
+KINDS = {
+    "llama": (T.LlamaForCausalLM, T.LlamaConfig),
+    "qwen2": (T.Qwen2ForCausalLM, T.Qwen2Config),
+    "mistral": (T.MistralForCausalLM, T.MistralConfig),
+}
+
+
+class Endless(LoadedModel):
+    """A model without an end-of-text token."""
+
+    eos = frozenset()
+
+
+def deep(kind: str = "llama", layers: int = 6, vocabulary: int = 260, seed: int = 3) -> LoadedModel:
+    """A model whose texts end at limits only."""
+    torch.manual_seed(seed)
+    sizes = {**tiny_models.ROPE, "num_hidden_layers": layers, "vocab_size": vocabulary, "eos_token_id": None}
+    make, config = KINDS[kind]
+    model = make(config(**sizes, max_position_embeddings=128, initializer_range=0.2))
+    model = model.double().eval().requires_grad_(False)
+    found = Endless(f"deep-{kind}", model, tiny_models.tokenizer())
+    found.__dict__["engine"] = Engine(model)  # as it is, whatever the vocabulary
+    return found
+
+
+def run(strategy: str, model: LoadedModel, parameters: dict | None = None, tokens: int = 20, **how) -> Trace:
+    """The trace of one lane."""
+    return Lane(strategy, PROMPT, {"target": model}, parameters, limits=Limits(tokens), **how).run()
+
+
+def drafts(step) -> list[Propose]:
+    """What the draft has guessed in a step."""
+    return [p for p in step.of(Propose) if p.source == "draft"]
+
+
+def take_double(model, tokens: torch.Tensor, layers: tuple[int, ...] = ()) -> Taps:
+    """Taps with states in the models' own float64."""
+    taps = take_taps(model, tokens, layers)
+    states = {layer: state.double() for layer, state in taps.states.items()}
+    return Taps(taps.tokens, taps.hidden, states, taps.logits)

@@ -1,0 +1,40 @@
+"""A lane whose steps are long: each is made of many pieces, and lets others compute between two of them."""
+
+from decoders.limits import AtLimit
+from decoders.trace.events import Note, Step
+from decoders.trace.trace import Trace
+from explorer.runs.slices import between
+
+
+class LongLane:
+    """`steps` steps of `pieces` pieces each, a note for each piece; what is told of a step that is ended in
+    the middle is kept, as a lane does it.
+    """
+
+    def __init__(self, pieces: int, steps: int = 1):
+        self.pieces, self.left, self.done, self.closed = pieces, steps, 0, 0
+        self.trace = Trace("long", "Long", {}, 0, {"target": "script"}, [0], {0: b"Once"}, "")
+
+    def advance(self) -> Step | None:
+        """A step; None after the last."""
+        if self.trace.ended is not None or not self.left:
+            self.trace.ended = self.trace.ended or "The script has ended."
+            return None
+        events, ending = [], None
+        try:
+            for _ in range(self.pieces):
+                between()
+                self.done += 1
+                events.append(Note(f"Piece {self.done}."))
+        except AtLimit as error:
+            ending = str(error)
+        self.left -= 1
+        step = Step(len(self.trace.steps), events, 0.1 * (1 + len(self.trace.steps)))
+        self.trace.append(step)
+        self.trace.ended = ending
+        return step
+
+    def close(self) -> None:
+        """May be called twice."""
+        self.closed += 1
+        self.trace.ended = self.trace.ended or "Stopped by hand."

@@ -1,0 +1,105 @@
+"""Tiny random models with a real byte-level tokenizer, for tests: built in a moment, equal on every machine
+and run.
+
+Their text means nothing; what matters is that they are real transformers models with sharp, varied
+distributions.
+"""
+
+from functools import cache
+from pathlib import Path
+
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from decoders.models.loading import LoadedModel
+from decoders.models.lora import with_tokens
+
+END = "<|end|>"
+SIZES = dict(
+    hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, pad_token_id=None
+)
+ROPE = dict(**SIZES, num_key_value_heads=2, tie_word_embeddings=False)
+CONTEXT = 256
+T = transformers
+KINDS = {
+    "llama": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),
+    "qwen2": lambda **c: T.Qwen2ForCausalLM(T.Qwen2Config(**ROPE, **c)),
+    "qwen3": lambda **c: T.Qwen3ForCausalLM(T.Qwen3Config(**ROPE, head_dim=8, **c)),
+    "gpt2": lambda **c: T.GPT2LMHeadModel(
+        T.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, tie_word_embeddings=False,
+                     **{k: v for k, v in c.items() if k != "max_position_embeddings"})),
+    "gpt_neox": lambda **c: T.GPTNeoXForCausalLM(T.GPTNeoXConfig(**SIZES, tie_word_embeddings=False, **c)),
+    "opt": lambda **c: T.OPTForCausalLM(
+        T.OPTConfig(hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
+                    word_embed_proj_dim=32, pad_token_id=None, tie_word_embeddings=False, **c)),
+    "gemma3": lambda **c: T.Gemma3ForCausalLM(
+        T.Gemma3TextConfig(**ROPE, head_dim=8, sliding_window=CONTEXT, **c)),
+    "mixtral": lambda **c: T.MixtralForCausalLM(
+        T.MixtralConfig(**ROPE, num_local_experts=4, num_experts_per_tok=2, **c)),
+    "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
+    "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
+}  # fmt: skip
+FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
+
+
+@cache
+def tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """Byte-level BPE with the 256 bytes, two merges (so that a character may be split or joined) and an end
+    token.
+    """
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {piece: i for i, piece in enumerate([*letters, "th", "Ġa"])}
+    bpe = Tokenizer(models.BPE(vocab=vocabulary, merges=[("t", "h"), ("Ġ", "a")]))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token=END)
+
+
+@cache
+def forms_tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """The same with sentinels for infilling, with topics, and with tags around units."""
+    return with_tokens(tokenizer.__wrapped__(), list(FORMS))
+
+
+def make(
+    kind: str = "llama", seed: int = 0, dtype: torch.dtype = torch.float32, endings: float = 2.0
+) -> LoadedModel:
+    """A fresh tiny model. `endings`: how strongly its end-of-text token swings, so that texts do end."""
+    torch.manual_seed(seed)
+    words = forms_tokenizer() if kind == "forms" else tokenizer()
+    end = words.eos_token_id
+    model = KINDS[kind](vocab_size=len(words), max_position_embeddings=CONTEXT, initializer_range=0.35,
+                        bos_token_id=None, eos_token_id=end)  # fmt: skip
+    model = model.to(dtype).eval().requires_grad_(False)
+    model.get_output_embeddings().weight[end] *= endings
+    model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)
+    return LoadedModel(f"tiny-{kind}", model, words)
+
+
+CHAT = (
+    "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}assistant:{% endif %}"
+)
+
+
+def save(folder: Path, chat: bool = False, **options) -> str:
+    """A tiny model (see `make`) with its tokenizer as a folder, perhaps with a chat template; its name."""
+    make(**options).model.save_pretrained(folder)
+    words = tokenizer.__wrapped__()
+    words.chat_template = CHAT if chat else None
+    words.save_pretrained(folder)
+    return str(folder)
+
+
+def generate(model: LoadedModel, prompt: list[int], **options) -> list[int]:
+    """The new tokens that transformers' own `generate` gives, up to and with the end token."""
+    ids = torch.tensor([prompt])
+    out = model.model.generate(ids, attention_mask=torch.ones_like(ids), **{"do_sample": False} | options)
+    return cut(out[0, len(prompt) :].tolist(), model)
+
+
+def cut(tokens: list[int], model: LoadedModel) -> list[int]:
+    """Without the padding behind the end token."""
+    ends = [i for i, token in enumerate(tokens) if token in model.eos]
+    return tokens[: ends[0] + 1] if ends else tokens

@@ -1,0 +1,105 @@
+"""The cost strip says what was paid, and a dash for what a lane does not have."""
+
+from decoders.trace.costs import Costs
+from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
+from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, strip
+
+ORDER = [
+    "steps",
+    "target forwards",
+    "draft forwards",
+    "tokens / target forward",
+    "acceptance",
+    "tokens/s",
+    "Σ log p",
+    "KV slots",
+]
+
+
+def labels(costs: Costs, **more) -> dict:
+    return {entry["name"]: entry["label"] for entry in strip(costs, **more)}
+
+
+def greedy_costs() -> Costs:
+    costs = Costs()
+    for i in range(4):
+        costs.add(
+            Step(
+                i,
+                [
+                    Forward("target", "decode", 1, 1, i, 0.1),
+                    Propose(3 + i, 2 + i, 7, -0.5, "target"),
+                    Commit([3 + i], [-0.5]),
+                ],
+                seconds=0.5 * (i + 1),
+            )
+        )
+    return costs
+
+
+def test_a_lane_without_drafts_has_dashes_and_no_zeros():
+    found = labels(greedy_costs())
+    assert list(found) == ORDER
+    assert found["steps"] == "4" and found["target forwards"] == "4"
+    assert found["tokens / target forward"] == "1.00"
+    assert found["tokens/s"] == "2.0"
+    assert found["Σ log p"] == "−2.0"
+    assert [name for name, label in found.items() if label == MISSING] == [
+        "draft forwards",
+        "acceptance",
+        "KV slots",
+    ]
+
+
+def test_a_fresh_lane_shows_dashes_for_every_ratio():
+    found = labels(Costs())
+    for name in ("tokens / target forward", "acceptance", "tokens/s", "Σ log p"):
+        assert found[name] == MISSING
+
+
+def test_rounds_acceptance_and_slots_of_a_speculative_lane():
+    costs = Costs()
+    costs.add(
+        Step(
+            0,
+            [
+                Forward("draft", "draft", 1, 1, 0, 0.1),
+                Propose(3, 2, 7, -0.5, "draft"),
+                Propose(4, 3, 8, -0.5, "draft"),
+                Propose(5, 4, 9, -0.5, "draft"),
+                Forward("target", "verify", 4, 1, 0.1, 0.1),
+                Verdict(3, "accepted"),
+                Verdict(4, "accepted"),
+                Verdict(5, "rejected"),
+                Propose(6, 4, 1, -1.0, "target", 1),
+                Verdict(6, "resampled"),
+                Commit([3, 4, 6], [-0.5, -0.5, -1.0]),
+            ],
+            seconds=0.01,
+        )
+    )
+    found = labels(costs, kv_slots=1234)
+    assert found["rounds"] == "1" and "steps" not in found
+    assert found["draft forwards"] == "1" and found["acceptance"] == ".67"
+    assert found["tokens / target forward"] == "3.00" and found["tokens/s"] == "300"
+    assert found["KV slots"] == "1,234"
+
+
+def test_every_entry_is_defined_in_one_sentence():
+    for entry in strip(greedy_costs()):
+        assert entry["title"].endswith(".") and entry["title"].count(".") == 1
+    assert all(text.endswith(".") for text in DEFINITIONS.values())
+
+
+def test_a_sum_that_rounds_to_zero_has_no_minus():
+    costs = Costs()
+    costs.add(Step(0, [Propose(3, 2, 7, -0.001, "target"), Commit([3], [-0.001])], seconds=1.0))
+    assert labels(costs)["Σ log p"] == "0.0"
+
+
+def test_a_text_that_is_written_out_of_order_has_no_drafts():
+    """Parts of a text that nobody tests are no drafts, so there is no acceptance and no round."""
+    costs = Costs()
+    for i, source in enumerate(("prefix", "suffix", "middle", "left to right", "placed")):
+        costs.add(Step(i, [Propose(i + 1, i, 0, -0.1, source), Commit([i + 1], [-0.1])]))
+    assert labels(costs)["acceptance"] == MISSING and labels(costs)["steps"] == "5"

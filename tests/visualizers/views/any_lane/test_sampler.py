@@ -1,0 +1,139 @@
+"""The sampler's picture: its numbers are those of transformers' processors run one by one."""
+
+import math
+
+import pytest
+import torch
+from transformers.generation import logits_process
+
+from decoders.lane import Lane, Limits
+from decoders.models.table_model import TableModel
+from decoders.trace.events import Distribution
+from tests.helpers.view_folding import fold, of_kind
+from visualizers.analysis import distribution_stages
+from visualizers.scene.marks import Header
+from visualizers.scene.registry import deltas
+from visualizers.views.any_lane.sampler import ACROSS, DRAW_TOP, LEFT, Picture, Sampler, percent
+
+ROW = [0.30, 0.22, 0.15, 0.11, 0.08, 0.06, 0.04, 0.02, 0.01, 0.01]
+SHAPED = {"temperature": 0.7, "top_k": 6, "top_p": 0.9, "min_p": 0.15}
+CLASSES = [
+    ("temperature", logits_process.TemperatureLogitsWarper), ("top_k", logits_process.TopKLogitsWarper),
+    ("top_p", logits_process.TopPLogitsWarper), ("min_p", logits_process.MinPLogitsWarper),
+    ("typical_p", logits_process.TypicalLogitsWarper),
+]  # fmt: skip
+
+
+def decoded(parameters, row=None, new_tokens=1, seed=0):
+    model = TableModel(lambda past: row or ROW, len(row or ROW))
+    limits = Limits(max_new_tokens=new_tokens)
+    return Lane("sample", [0, 1], {"target": model}, parameters, seed, limits).run()
+
+
+def picture(trace, step=0) -> Picture:
+    """The facts of a step's picture."""
+    view = Sampler(Header(trace.prompt, trace.vocabulary, trace.parameters))
+    made = []
+    view_picture = Picture.ops
+    try:
+        Picture.ops = lambda self: made.append(self) or view_picture(self)
+        for each in trace.steps[: step + 1]:
+            view.feed(each)
+    finally:
+        Picture.ops = view_picture
+    return made[-1]
+
+
+@pytest.mark.parametrize("parameters", [SHAPED, {"typical_p": 0.5, "top_k": 5}, {"temperature": 1.5}])
+@pytest.mark.parametrize("flat", [False, True])
+def test_every_column_is_what_transformers_leaves_one_processor_after_the_other(parameters, flat):
+    row = [0.12, 0.11, 0.105, 0.1, 0.1, 0.1, 0.095, 0.09, 0.09, 0.09] if flat else ROW
+    shown = picture(decoded(parameters, row))
+    scores, before = torch.tensor([row], dtype=torch.float64).log(), torch.tensor(row, dtype=torch.float64)
+    assert shown.tables[0] == pytest.approx({t: row[t] for t in shown.tables[0]})
+    assert shown.titles == ["model", *(f"{n} {parameters[n]:g}" for n, _ in CLASSES if n in parameters)]
+    stages = [(name, made(parameters[name])) for name, made in CLASSES if name in parameters]
+    for i, (_, processor) in enumerate(stages, 1):
+        scores = processor(None, scores)
+        law = scores.softmax(-1)[0]
+        assert shown.tables[i] == pytest.approx({t: float(law[t]) for t in shown.tables[i]})
+        assert shown.removed[i] == pytest.approx(float(before[law == 0].sum()), abs=1e-9)
+        really = {t for t in shown.tables[i - 1] if law[t] == 0 and before[t] > 0}
+        assert shown.gone[i] == really
+        before = law
+
+
+def test_bars_outlines_and_titles_say_what_the_columns_hold():
+    trace = decoded(SHAPED)
+    words = [chr(97 + i) for i in range(10)]
+    marks, _ = fold(Sampler, [step.events for step in trace.steps], [0, 1], words, **trace.parameters)
+    titles = [m["text"] for m in of_kind(marks, "label") if m["panel"] == "titles1"]
+    assert titles[:3] == ["model", "temperature 0.7", "top_k 6"] and titles[3].startswith("  removed  ")
+    cells = [m for m in of_kind(marks, "cell") if m["panel"] == "rows1"]
+    removed = [m for m in cells if m["fill"] == "dotted"]
+    assert len(removed) == len([t for table in picture(trace).gone for t in table]) > 0
+    assert all("removed by" in m["hover"][0] for m in removed)
+    taken = [m for m in cells if m["fill"] == "filled"]
+    assert len(taken) == 5 and len({m["y"] for m in taken}) == 1
+    assert "all others" in [m["text"] for m in of_kind(marks, "label")]
+    right = LEFT + ACROSS
+    assert all(m["x"] - m["w"] / 2 >= LEFT - 2e-3 and m["x"] + m["w"] / 2 <= right for m in cells)
+
+
+def test_the_draw_lies_on_the_piece_of_the_token_that_was_taken():
+    for seed in range(12):
+        trace = decoded({"top_k": 4}, seed=seed)
+        words = [chr(97 + i) for i in range(10)]
+        marks, _ = fold(Sampler, [step.events for step in trace.steps], [0, 1], words, top_k=4)
+        (point,) = of_kind(marks, "symbol")
+        assert point["y"] == DRAW_TOP - 3
+        pieces = [m for m in of_kind(marks, "cell") if m["panel"] == "draw1"]
+        assert [m["text"] for m in pieces] == ["a", "b", "c", "d"], "in the vocabulary's order"
+        (hit,) = [m for m in pieces if abs(point["x"] - m["x"]) <= m["w"] / 2 + 1e-3]
+        assert hit["fill"] == "filled" and hit["text"] == words[trace.output()[0]]
+        assert math.fsum(m["w"] for m in pieces) == pytest.approx(ACROSS, abs=0.01)
+
+
+def test_without_a_draw_or_without_processors_it_says_so():
+    marks, ops = fold(
+        Sampler, [s.events for s in decoded({"temperature": 0.0}).steps], [0, 1], list("abcdefghij")
+    )
+    texts = [m["text"] for m in of_kind(marks, "label")]
+    assert "nothing was drawn: a was taken for its score" in texts and not of_kind(marks, "symbol")
+    assert [t for t in texts if "removed" in t] == []
+    assert ops[0][-1] == {"say": "a: 30 % in the model."}
+
+
+def test_each_step_shows_its_own_place_and_hides_the_one_before():
+    trace = decoded({"top_k": 3}, new_tokens=3)
+    _, steps = deltas("sampler", Header(trace.prompt, trace.vocabulary, trace.parameters), trace.steps)
+    for number, delta in enumerate(steps, 1):
+        born = {op["id"] for op in delta["ops"] if op.get("kind") == "panel"}
+        gone = {op["id"] for op in delta["ops"] if op.get("set") == {"gone": True}}
+        assert born == {f"titles{number}", f"rows{number}", f"draw{number}"}
+        assert gone == (
+            {f"titles{number - 1}", f"rows{number - 1}", f"draw{number - 1}"} if number > 1 else set()
+        )
+
+
+def test_of_many_stages_those_without_a_column_are_named():
+    many = {
+        **SHAPED,
+        "typical_p": 0.9,
+        "epsilon_cutoff": 0.001,
+        "eta_cutoff": 0.001,
+        "repetition_penalty": 1.1,
+    }
+    shown = picture(decoded(many))
+    assert len(shown.titles) == 9 and len(shown.columns) <= 6
+    words = shown._draw()[0]["text"]
+    assert all(title in words for i, title in enumerate(shown.titles) if i not in shown.columns)
+
+
+def test_what_is_not_known_is_not_claimed():
+    before = Distribution(0, "target", [[1, math.log(0.5)]], 0.5, 1.0, None, 10)
+    after = Distribution(0, "processed", [[2, 0.0]], 0.0, 0.0, None, 4)
+    assert distribution_stages.removed(before, after) is None and percent(None) == "?"
+    assert not distribution_stages.is_gone(1, before, after)
+    all_left = Distribution(0, "processed", [[2, 0.0]], 0.0, 0.0, None, 1)
+    assert distribution_stages.is_gone(1, before, all_left)

@@ -1,0 +1,79 @@
+"""The layers view: a column a token, a box for each layer that ran, coloured by what became of the token."""
+
+import pytest
+
+from decoders.engine.partial_forward import Layers
+from decoders.trace.events import Commit, Forward, Propose, Score, Verdict
+from tests.helpers.view_folding import fold, of_kind
+from visualizers.views.speculative.layer_usage import LayersView
+
+WORDS = ["Once", " upon", " a", " the", "<b>"]
+
+
+def ran(kind: str, scope: str | None = None, share: float = 1.0, model: str = "target") -> Forward:
+    return Forward(model, kind, 1, 1, 0.0, 0.1, scope, share=share)
+
+
+def steps() -> list[list]:
+    """A prompt read, then a round with two guesses, one of them from two streams."""
+    prompt = [ran("prefill"), Propose(2, 1, 2, -0.1, "target"), Commit([2], [-0.1])]
+    drafted = [
+        ran("draft", "layers 1-2 of 4", 0.5), ran("draft", "fast stream through layers 1-2 of 4", 0.5),
+        Propose(3, 2, 3, -0.2, "draft"),
+        ran("draft", "attention 1, 3 and MLP 1-2 of 4 layers", 0.5), Propose(4, 3, 4, -0.2, "draft"),
+        ran("lens"), ran("verify", "layers 3-4 of 4", 0.5),
+        Verdict(3, "accepted"), Verdict(4, "rejected"),
+        Propose(5, 3, 2, -0.3, "target"), Verdict(5, "resampled"), Commit([3, 5], [-0.2, -0.3]),
+    ]  # fmt: skip
+    return [prompt, drafted]
+
+
+def boxes(marks: dict, column: int) -> list[tuple]:
+    found = [mark for key, mark in marks.items() if key.startswith(f"b{column}.")]
+    return [(box["y"] - box["h"] / 2, box["y"] + box["h"] / 2, box["state"], box["fill"]) for box in found]
+
+
+def test_what_ran_for_each_token_is_a_column_and_the_prompt_s_waits_for_the_number_of_layers():
+    marks, ops = fold(LayersView, steps(), [0, 1], WORDS)
+    assert not any(op.get("id", "").startswith("b") for op in ops[0]) and marks["layers"]["y0"] == 4
+    assert [top for _, top, *_ in boxes(marks, 1)] == [1, 2, 3, 4]
+    assert boxes(marks, 2) == [
+        (0, 1, "accepted", "filled"), (1, 2, "accepted", "filled"),
+        (0, 1, "accepted", "outline"), (1, 2, "accepted", "outline"),
+    ]  # fmt: skip
+    assert boxes(marks, 3) == [
+        (0, 1, "rejected", "filled"), (1.5, 2, "rejected", "filled"), (2, 2.5, "rejected", "filled")
+    ]  # fmt: skip
+    assert [box[:2] for box in boxes(marks, 4)] == [(2, 3), (3, 4)]
+    assert [marks[f"t{x}"]["text"] for x in (1, 2, 3, 4)] == ["␣a", "␣the", "<b>", "␣a"]
+    assert marks["said"]["lead"] == "1.00 forwards of the whole model a token"  # 1 + 4 halves, three tokens
+    assert marks["said"]["heading"] == "; a drafted token ran 75 % of its blocks."
+    assert len(of_kind(marks, "guide")) == 1
+
+
+def test_choices_of_layers_stand_below_and_what_is_used_is_drawn_on():
+    tried = [
+        [ran("plan", "layers 1 of 2", 0.5), Score(2, "matched", 0.5, level="adopted")],
+        [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.25, level="not adopted")],
+        [ran("plan", "layers 2 of 2", 0.5), Score(2, "matched", 0.75, level="adopted")],
+    ]
+    marks, _ = fold(LayersView, tried, [0, 1], WORDS)
+    dots = [(mark["x"], mark["y"], mark["glyph"]) for mark in of_kind(marks, "symbol")]
+    assert dots == [(1, 0.5, "dot"), (2, 0.25, "ring"), (3, 0.75, "dot")]
+    lines = sorted(mark["points"] for mark in of_kind(marks, "path"))
+    assert lines == [[[1, 0.5], [2, 0.5]], [[2, 0.5], [3, 0.5], [3, 0.75]]]
+    assert {mark["state"] for key, mark in marks.items() if key.startswith("b")} == {"live"}
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [Layers.first(3, 12), Layers.only([0, 2, 3, 11], 12), Layers.without([1], [2, 3], 5),
+     Layers.grouped(4, 12), Layers.without([0, 1], [0], 2), Layers.only([], 4)],
+)  # fmt: skip
+def test_a_scope_is_read_as_it_was_written(layers):
+    assert Layers.read(str(layers)) == layers == Layers.read(f"fast stream through {layers}")
+
+
+@pytest.mark.parametrize("scope", ["40 of 52 places", "7 tokens in place of the prompt's 12", "every expert"])
+def test_other_scopes_tell_of_no_layers(scope):
+    assert Layers.read(scope) is None

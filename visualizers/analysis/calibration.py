@@ -1,0 +1,71 @@
+"""Whether a drafter's confidence can be believed: the share accepted among tokens of similar confidence.
+
+Knows drafted tokens and their fates; nothing of strategies or of how anything is drawn.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
+from visualizers.analysis.lane_stats import ACCEPTED, REJECTED, Drafted, Round
+
+BINS = 5  # of a diagram: a lane tests few tokens
+Z = 1.959964  # of 95 in 100
+OWN, FORETOLD = ("q", "the draft's own probability"), ("foretold", "the acceptance that was foretold")
+Pairs = Sequence[tuple[float, bool]]  # a number that foretells acceptance, and whether it came
+
+
+def reliability(rounds: list[Round]) -> list[dict]:
+    """A reliability diagram (Murphy & Winkler 1977) for each number that foretells acceptance, of the tested
+    tokens that have it: `{short, name, error, bins}`, see `binned` and `calibration_error`.
+    """
+    own = [(d.chance, d.accepted) for d in tested(rounds) if d.chance is not None]
+    told = {OWN: own, FORETOLD: foretold(rounds)}
+    return [
+        {"short": short, "name": name, "error": calibration_error(pairs, BINS), "bins": binned(pairs, BINS)}
+        for (short, name), pairs in told.items()
+        if pairs
+    ]
+
+
+def tested(rounds: list[Round]) -> list[Drafted]:
+    """The drafted tokens that were accepted or rejected."""
+    return [d for made in rounds for d in made.drafted if d.fate in (ACCEPTED, REJECTED)]
+
+
+def foretold(rounds: list[Round]) -> list[tuple[float, bool]]:
+    """(foretold acceptance, accepted) of the tested tokens that a predictor has judged."""
+    return [(d.foretold, d.accepted) for d in tested(rounds) if d.foretold is not None]
+
+
+def binned(pairs: Pairs, count: int) -> list[dict]:
+    """`{low, high, mean, tested, accepted, share, least, most}` of `count` equally wide bins, empty ones left
+    out: `mean` of the foretelling number, `least` to `most` Wilson's interval of the share accepted.
+    """
+    bins = []
+    for i in range(count):
+        here = [(x, came) for x, came in pairs if min(int(count * x), count - 1) == i]
+        if here:
+            passed = sum(came for _, came in here)
+            least, most = wilson(passed, len(here))
+            bins.append({
+                "low": i / count, "high": (i + 1) / count, "mean": fmean(x for x, _ in here),
+                "tested": len(here), "accepted": passed, "share": passed / len(here), "least": least,
+                "most": most,
+            })  # fmt: skip
+    return bins
+
+
+def calibration_error(pairs: Pairs, count: int) -> float:
+    """How far what was foretold is from what came: the mean of |share - mean| over `count` bins, weighted by
+    their sizes (Naeini et al. 2015, ECE).
+    """
+    return sum(b["tested"] * abs(b["share"] - b["mean"]) for b in binned(pairs, count)) / len(pairs)
+
+
+def wilson(right: int, count: int) -> tuple[float, float]:
+    """Wilson's interval for a share, 95 in 100 (Wilson 1927)."""
+    share, spread = right / count, Z * Z / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = Z * math.sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -1,0 +1,41 @@
+"""The cost table of a run in CSV: plain numbers, for spreadsheets and notebooks.
+
+Knows traces and the table's columns, nothing of strategies.
+"""
+
+import csv
+import io
+
+from decoders.trace.trace import Trace
+from visualizers.analysis.cost_summary import COLUMNS, table_row
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would compute a text that begins so
+HEADER = ["lane", "strategy", "title", "parameters", "seed", "badge"]
+
+
+def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> str:
+    """One row a lane: what ran, all that the comparison's table counts, why it ended. Empty: it has none.
+
+    `slots`: the KV slots that each lane holds, where known.
+    """
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow([*HEADER, *(column["name"] for column in COLUMNS), "ended"])
+    for number, trace in enumerate(traces, 1):
+        parameters = " ".join(f"{name}={value}" for name, value in trace.parameters.items())
+        cells = table_row(trace.costs, slots[number - 1] if slots else None)
+        writer.writerow(
+            [number, text(trace.strategy), text(trace.title), text(parameters), trace.seed, text(trace.badge),
+             *(plain(cell["value"]) for cell in cells), text(trace.ended or "")]
+        )  # fmt: skip
+    return file.getvalue()
+
+
+def plain(value: object) -> object:
+    """A cell's value: lists as numbers with blanks between, None as nothing."""
+    return " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else value
+
+
+def text(words: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return "'" + words if words.startswith(FORMULA) else words

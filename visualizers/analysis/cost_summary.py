@@ -1,0 +1,159 @@
+"""The cost strip: what a lane paid, in a fixed order and in words for people, for the page and the CLI alike.
+
+Knows a lane's totals, nothing of strategies. What a lane does not have is an em dash, never 0: a lane that
+never drafted has no acceptance rate.
+"""
+
+from decoders.trace.costs import METRICS, Costs
+
+MISSING = "—"
+DEFINITIONS = {
+    "steps": "Turns of the strategy's own loop: a token, a beam update, an iteration.",
+    "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
+    "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
+    "through a part of its layers counts as that part.",
+    "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
+    "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
+    "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
+    "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
+    "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
+    "lossy": "Mean total variation between the law of a tested token and the target's: 0 none, 1 the most.",
+    "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
+}
+
+# Every cost and metric of a lane, for tables: name -> where it comes from and its definition in one sentence.
+TABLE = {
+    "steps": ("measured", DEFINITIONS["steps"]),
+    "target forwards": ("measured", DEFINITIONS["target forwards"]),
+    "draft forwards": ("measured", DEFINITIONS["draft forwards"]),
+    "lens forwards": ("measured", "How often a model ran only for a picture; no other number counts these."),
+    "target tokens": (
+        "measured",
+        "Tokens that the target evaluated, as if the lane were alone, each counted by the share of layers.",
+    ),
+    "draft tokens": ("measured", "Tokens that the draft model evaluated, as if the lane were alone."),
+    "shared tokens": ("measured", "Of the evaluated tokens, those that another lane had evaluated already."),
+    "new tokens": ("measured", "Tokens that are final."),
+    "seconds": ("measured", "The lane's own computing time, without the turns of other lanes."),
+    "tokens / target forward": ("derived", DEFINITIONS["tokens / target forward"]),
+    "tokens/s": ("derived", DEFINITIONS["tokens/s"]),
+    "Σ log p": ("derived", DEFINITIONS["Σ log p"]),
+    "log p / token": ("derived", "Σ log p divided by the new tokens."),
+    "proposed": ("measured", "Tokens that were drafted."),
+    "accepted": ("measured", "Drafted tokens that were accepted."),
+    **{name: ("derived", f"{METRICS[name][0].upper()}{METRICS[name][1:]}.") for name in METRICS},
+    "KV slots": ("measured", DEFINITIONS["KV slots"]),
+}
+COLUMNS = [{"name": name, "how": how, "title": title} for name, (how, title) in TABLE.items()]
+
+
+def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
+    """`{value, label}` for each of COLUMNS; None and a dash for what the lane does not have.
+
+    Of lists (the histogram, counts round by round) the label shows eight entries at most.
+    """
+    tokens, drafts = costs.new_tokens, bool(costs.proposed)
+    values = {
+        "draft forwards": costs.draft_forwards or None,
+        "lens forwards": costs.lens_forwards or None,
+        "draft tokens": costs.draft_tokens or None,
+        "tokens / target forward": tokens / costs.target_forwards if costs.target_forwards else None,
+        "tokens/s": tokens / costs.seconds if tokens and costs.seconds > 0 else None,
+        "Σ log p": costs.logprob if tokens else None,
+        "log p / token": costs.logprob / tokens if tokens else None,
+        "proposed": costs.proposed if drafts else None,
+        "accepted": costs.accepted if drafts else None,
+        **dict.fromkeys(METRICS),
+        **(costs.metrics() if drafts else {}),
+        "KV slots": kv_slots,
+    }
+    cells = []
+    for name in TABLE:
+        value = values[name] if name in values else getattr(costs, name.replace(" ", "_"))
+        cells.append({"value": value, "label": MISSING if value is None else WRITE.get(name, whole)(value)})
+    return cells
+
+
+def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
+    """The cost strip's entries `{name, value, label, title}` in their fixed order, most important first.
+
+    `value` is the plain number or None, `label` what is printed, `title` one sentence that defines it.
+    `kv_slots` is the number of cache slots the lane holds, if the caller knows it.
+    """
+    tokens = costs.new_tokens
+    entries = [
+        ("rounds" if costs.proposed else "steps", costs.steps, whole),
+        ("target forwards", costs.target_forwards, parted),
+        ("draft forwards", costs.draft_forwards or None, whole),
+        ("tokens / target forward", tokens / costs.target_forwards if costs.target_forwards else None, two),
+        ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),
+        ("tokens/s", tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
+        ("Σ log p", costs.logprob if tokens else None, signed),
+        ("KV slots", kv_slots, whole),
+    ]
+    if costs.variations:  # only relaxed verifiers measure it
+        entries.insert(1, ("lossy", costs.mean_total_variation, share))
+    return [
+        {
+            "name": name,
+            "value": value,
+            "label": MISSING if value is None else write(value),
+            "title": DEFINITIONS[name],
+        }
+        for name, value, write in entries
+    ]
+
+
+def whole(value: float) -> str:
+    """1234567 as `1,234,567`."""
+    return f"{value:,.0f}"
+
+
+def parted(value: float) -> str:
+    """As `whole`, with one decimal where only a part of the layers ran."""
+    return whole(value) if value == int(value) else f"{value:,.1f}"
+
+
+def two(value: float) -> str:
+    """Two decimals."""
+    return f"{value:.2f}"
+
+
+def share(value: float) -> str:
+    """`.67` for two thirds, `1.00` for all."""
+    return f"{value:.2f}".removeprefix("0")
+
+
+def speed(value: float) -> str:
+    """Whole tokens a second, one decimal below ten."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def signed(value: float) -> str:
+    """One decimal, with a true minus sign; no minus before a zero."""
+    return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
+
+
+def three(value: float) -> str:
+    """Three decimals, with a true minus sign."""
+    return f"{value:.3f}".replace("-", "−")
+
+
+def listed(values: list[int]) -> str:
+    """`4 2 0 5`, cut after eight with `…`."""
+    return " ".join(map(str, values[:8])) + (" …" if len(values) > 8 else "")
+
+
+WRITE = {
+    "seconds": three,
+    "tokens / target forward": two,
+    "tokens/s": speed,
+    "Σ log p": signed,
+    "log p / token": three,
+    "mean_acceptance_length": two,
+    "mean_total_variation": three,
+    "draft_acceptance_rate": share,
+    "acceptance_histogram": listed,
+    "per_step_drafted": listed,
+    "per_step_accepted": listed,
+}

@@ -1,0 +1,256 @@
+"""What if the draft had another shape? Acceptance recomputed from the p and q that a trace has stored.
+
+No model is asked: a place of the text is known if the trace holds what the draft offered there. At
+temperature 0 with a draft model the answer is exact, as neither the text nor the draft's favourites depend on
+the shape; places that the run never asked the draft about leave a range. Otherwise it is an estimate, as if
+the text stayed this one. Knows events, nothing of strategies or pictures.
+"""
+
+import math
+from dataclasses import dataclass
+
+from decoders.trace.trace import Trace
+from visualizers.analysis.lane_stats import LaneFacts
+
+DEEPEST = 16  # levels of the chains that are tried
+MOST_LEVELS, MOST_WIDE = 32, 8  # of a shape that is asked for; a trace names eight tokens of each offer
+UNUSABLE = (
+    "The trace of this lane does not hold what a draft model offered at each place, so other shapes cannot "
+    "be recomputed from it. Run a strategy that drafts with a draft model, for example Speculative decoding."
+)
+
+
+@dataclass
+class Place:
+    """One token of the text. `rank`: its rank in the draft's offer there (1: the draft's favourite, 0: not
+    among those named), None if the draft was not asked there, as is `sure`, the favourite's probability.
+    `offers`: token -> probability of what target and draft offered, if a lane drew (else None).
+    """
+
+    rank: int | None
+    sure: float | None
+    offers: tuple[dict[int, float], dict[int, float]] | None
+
+
+def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: float = 0.0) -> dict:
+    """Other drafts for the text of the first `count` steps: chains of 1 to 16, and a tree of `widths`.
+
+    stop_below: drafting stops after a place where the draft's favourite has less probability than this.
+
+    sentence   what the numbers are, or why there are none
+    exact      whether they are no estimates; places, known: tokens of the text, and those the draft was asked
+    cost       seconds of a draft forward in units of a target forward, measured (None: none was timed)
+    run        {rounds, tokens}: what the lane itself took
+    chains     a row each for 1, 2, ... levels; own: the same for `widths`. A row is {widths, size, rounds,
+               tokens, speedup}: size is drafted tokens a round at most; rounds, tokens (a round) and speedup
+               are [low, high]
+
+    Raises ValueError with one sentence for widths or a threshold that cannot be used.
+    """
+    check(widths, stop_below)
+    found, taken = places(trace, count)
+    known = sum(place.rank is not None for place in found)
+    if not known:
+        return {"sentence": UNUSABLE, "known": 0}
+    exact = trace.parameters.get("temperature") == 0.0 and "draft" in trace.models
+    cost = forward_cost(trace, count)
+
+    tails = 0.0 if exact else agreement(found, first_tests(trace, count))
+
+    def row(shape: list[int]) -> dict:
+        if exact:
+            low, high = rounds_exactly(found, shape, stop_below)
+        else:
+            low = high = expected_rounds(found, shape, stop_below, tails)
+        tokens = [len(found) / high, len(found) / low]
+        paid = None if cost is None else 1 + cost * len(shape)
+        return {
+            "widths": shape,
+            "size": size(shape),
+            "rounds": [low, high],
+            "tokens": tokens,
+            "speedup": None if paid is None else [number / paid for number in tokens],
+        }
+
+    return {
+        "sentence": said(exact, known, len(found)),
+        "exact": exact,
+        "places": len(found),
+        "known": known,
+        "cost": cost,
+        "run": {"rounds": taken, "tokens": len(found) / taken},
+        "chains": [row([1] * depth) for depth in range(1, DEEPEST + 1)],
+        "own": row(widths),
+    }
+
+
+def check(widths: list[int], stop_below: float) -> None:
+    """ValueError with one sentence if no draft can have this shape."""
+    usable = 1 <= len(widths) <= MOST_LEVELS and all(1 <= width <= MOST_WIDE for width in widths)
+    if not usable:
+        raise ValueError(
+            f"Write one to {MOST_LEVELS} whole numbers from 1 to {MOST_WIDE}, the children of a node level "
+            "by level: 3 2 1 1."
+        )
+    if not 0.0 <= stop_below <= 1.0:
+        raise ValueError(f"Stop below takes a probability from 0 to 1, not {stop_below:g}.")
+
+
+def said(exact: bool, known: int, number: int) -> str:
+    """What the numbers are."""
+    asked = f"The draft was asked at {known} of {number} places of the text."
+    if not exact:
+        return (
+            "Estimates: they take this text as given, while another draft would have drawn another one. "
+            f"{asked} Elsewhere the mean of those places is taken. One token passes with Σ min(p, q), "
+            "several with the target's mass on the draft's likeliest. The mass that the trace does not name "
+            "agrees as far as it takes for the tests of this lane to pass as often as they did."
+        )
+    return f"Exact: greedy text does not depend on the draft. {asked}" + (
+        " Where it was not asked, the worst and the best case give a range." if known < number else ""
+    )
+
+
+def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
+    """The tokens that the lane decoded, and the number of steps that wrote them."""
+    facts, offers, taken = LaneFacts(trace, count), {}, 0
+    for step in trace.steps[:count]:
+        taken += any(type(event).__name__ == "Commit" for event in step.events)
+        for event in step.events:
+            if type(event).__name__ == "Distribution" and event.level is None:
+                offers[event.node, event.view] = event
+    parents = {node: parent for node, (parent, _) in trace.nodes().items()}
+    taken -= bool(facts.given)
+    found = []
+    for token in facts.tokens[facts.given :]:
+        above = parents[token.node]
+        q, p = offers.get((above, "draft")), offers.get((above, "processed")) or offers.get((above, "target"))
+        if q is None:
+            found.append(Place(None, None, None))
+            continue
+        named = [int(one) for one, _ in q.top]
+        rank = named.index(token.token) + 1 if token.token in named else 0
+        both = None if p is None else (chances(p.top), chances(q.top))
+        found.append(Place(rank, math.exp(q.top[0][1]), both))
+    return found, taken
+
+
+def chances(top: list[list[float]]) -> dict[int, float]:
+    """Token -> probability of an offer, likeliest first."""
+    return {int(token): math.exp(logprob) for token, logprob in top}
+
+
+def forward_cost(trace: Trace, count: int | None) -> float | None:
+    """Mean seconds of a draft forward over those of a target's verifying one; None if there were none."""
+    seconds: dict[str, list[float]] = {"draft": [], "target": []}
+    for step in trace.steps[:count]:
+        for event in step.events:
+            if type(event).__name__ == "Forward" and event.kind in ("draft", "verify"):
+                seconds["draft" if event.kind == "draft" else "target"].append(event.seconds)
+    if not all(seconds.values()) or not sum(seconds["target"]):
+        return None
+    draft, target = (sum(own) / len(own) for own in seconds.values())
+    return draft / target
+
+
+def size(widths: list[int]) -> int:
+    """Drafted tokens of a tree whose nodes have so many children, level by level."""
+    return sum(math.prod(widths[: depth + 1]) for depth in range(len(widths)))
+
+
+def deepest(found: list[Place], start: int, widths: list[int]) -> int:
+    """How deep a round that begins at `start` drafts: the target's own token must still find room."""
+    return min(len(widths), len(found) - start - 1)
+
+
+def rounds_exactly(found: list[Place], widths: list[int], stop_below: float) -> tuple[int, int]:
+    """The fewest and the most rounds that could have written a greedy text.
+
+    From the end of the text backwards; every place lies in one round alone, so the cases of unknown places
+    are independent. Equal numbers mean that nothing unknown mattered.
+    """
+    fewest, most = [0] * (len(found) + 1), [0] * (len(found) + 1)
+    for start in reversed(range(len(found))):
+        ends = ends_of(found, start, widths, stop_below)
+        fewest[start] = 1 + min(fewest[end] for end in ends)
+        most[start] = 1 + max(most[end] for end in ends)
+    return fewest[0], most[0]
+
+
+def ends_of(found: list[Place], start: int, widths: list[int], stop_below: float) -> set[int]:
+    """Where the round that begins at `start` may end (the next one begins there)."""
+    ends, room = set(), deepest(found, start, widths)
+    for depth in range(room):
+        place = found[start + depth]
+        if place.rank is None:
+            ends.add(start + depth + 1)  # if it fails
+            if stop_below > 0.0:
+                ends.add(start + depth + 2)  # if it passes, and the draft was not sure
+            continue
+        if not 1 <= place.rank <= widths[depth]:
+            return ends | {start + depth + 1}
+        if place.sure < stop_below:
+            return ends | {start + depth + 2}
+    return ends | {start + room + 1}
+
+
+def first_tests(trace: Trace, count: int | None) -> list[bool]:
+    """Whether the drafted tokens that were tried first at their place passed, test by test."""
+    rounds = LaneFacts(trace, count).rounds
+    return [drafted.accepted for made in rounds for drafted in made.tests if drafted.rank == 1]
+
+
+def agreement(found: list[Place], passed: list[bool]) -> float:
+    """How far unnamed mass of p and q agrees, from 0 to 1: the share with which the mean chance of one drawn
+    token, over the known places, is the share of `passed` tests.
+    """
+    offers = [place.offers for place in found if place.offers is not None]
+    if not offers or not passed:
+        return 0.0
+    low, high = (sum(chance(*own, 1, tails) for own in offers) / len(offers) for tails in (0.0, 1.0))
+    if high <= low:
+        return 0.0
+    return min(1.0, max(0.0, (sum(passed) / len(passed) - low) / (high - low)))
+
+
+def expected_rounds(found: list[Place], widths: list[int], stop_below: float, tails: float) -> float:
+    """Rounds for the whole text if place i passes with its own chance, each independent of the others."""
+    passes = {width: passing(found, width, tails) for width in set(widths)}
+    expected = [0.0] * (len(found) + 1)
+    for start in reversed(range(len(found))):
+        reached, expected[start] = 1.0, 1.0
+        room = deepest(found, start, widths)
+        for depth in range(room):
+            here = passes[widths[depth]][start + depth]
+            expected[start] += reached * (1 - here) * expected[start + depth + 1]
+            reached *= here
+            sure = found[start + depth].sure
+            if sure is not None and sure < stop_below:
+                room = depth + 1
+                break
+        expected[start] += reached * expected[start + room + 1]
+    return expected[0]
+
+
+def passing(found: list[Place], width: int, tails: float) -> list[float]:
+    """The chance of each place that one of `width` drafted tokens passes; the mean where it is unknown."""
+    known = [None if place.offers is None else chance(*place.offers, width, tails) for place in found]
+    given = [one for one in known if one is not None]
+    mean = sum(given) / len(given) if given else 0.0
+    return [mean if one is None else one for one in known]
+
+
+def chance(p: dict[int, float], q: dict[int, float], width: int, tails: float) -> float:
+    """Of one token drawn from q: sum of min(p, q); of several: what p gives to the `width` likeliest of q.
+
+    tails: the share of the mass that is not named that counts as agreeing, of what can agree at most.
+    """
+    if width == 1:
+        named = sum(min(p[token], q[token]) for token in p.keys() & q.keys())
+        unnamed = min(1 - named, max(0.0, 2 - sum(p.values()) - sum(q.values())))
+    else:
+        likeliest = list(q)[:width]
+        named = sum(p.get(token, 0.0) for token in likeliest)
+        missing = sum(token not in p for token in likeliest)
+        unnamed = min(max(0.0, 1 - sum(p.values())), missing * min(p.values(), default=1.0))
+    return min(1.0, named + tails * unnamed)

@@ -1,0 +1,180 @@
+"""Where lanes part: the first token in which their texts differ, by how much, and what kind of difference.
+
+Knows the committed tokens of lanes with what the target offered at each, nothing of strategies or pictures.
+"""
+
+import math
+
+from visualizers.analysis.lane_stats import Token
+from visualizers.scene.marks import probability
+
+NUMERICS = 0.1  # nats: two forwards of one model over one text differ by less, in all precisions on offer
+KINDS = {
+    "tie": "a tie: both tokens are equally likely",
+    "numerics": "numerics: each took the likeliest token of its own forward, and they differ by a rounding",
+    "forced": "the token was put there, not decoded",
+    "choice": "a real difference",
+}
+
+
+def pair(a: list[Token], b: list[Token], lanes: tuple[int, int]) -> dict:
+    """How two texts compare; `lanes` are their numbers from 1.
+
+    `{lanes, same, position}`: `same` equal tokens, then a difference at `position` (1 is the first token;
+    None: no difference as far as both have come); and where they differ `{nodes, tokens, p, ranks, margin,
+    kind, why}`. `margin` is the difference of the two tokens' log-probabilities under the target, in nats,
+    None if it was not recorded; `kind` is one of KINDS.
+    """
+    same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x.token != y.token), None)
+    if same is None:
+        return {"lanes": list(lanes), "same": min(len(a), len(b)), "position": None}
+    here = (a[same], b[same])
+    kind = kind_of(*here)
+    return {
+        "lanes": list(lanes),
+        "same": same,
+        "position": same + 1,
+        "nodes": [t.node for t in here],
+        "tokens": [t.text for t in here],
+        "p": [chance(t) for t in here],
+        "ranks": [t.rank for t in here],
+        "margin": margin(*here),
+        "kind": kind,
+        "why": why(kind, here, lanes),
+    }
+
+
+def margin(x: Token, y: Token) -> float | None:
+    """By how much the tokens' log-probabilities differ, in one lane's own numbers if it recorded both."""
+    for own, other in ((x, y), (y, x)):
+        seen = own.offered(other.token)
+        if seen is not None and own.logprob is not None:
+            return abs(own.logprob - seen)
+    if x.logprob is None or y.logprob is None:
+        return None
+    return abs(x.logprob - y.logprob)
+
+
+def kind_of(x: Token, y: Token) -> str:
+    """One of KINDS.
+
+    Up to here both lanes have the same text, so the target's distribution is the same for both but for the
+    rounding of different forwards: if both took its likeliest token, only a tie or numerics can part them.
+    """
+    if x.forced or y.forced:
+        return "forced"
+    by = margin(x, y)
+    if x.rank != 1 or y.rank != 1 or by is None or by > NUMERICS:
+        return "choice"
+    tied = any(a.offered(a.token) == a.offered(b.token) for a, b in ((x, y), (y, x)))
+    return "tie" if tied else "numerics"
+
+
+def why(kind: str, here: tuple[Token, Token], lanes: tuple[int, int]) -> str:
+    """The kind in words; of a real difference, which lane did not take the likeliest token."""
+    others = [
+        f"lane {lane} took " + (f"number {t.rank} of the likeliest" if t.rank else "an unlikely token")
+        for t, lane in zip(here, lanes, strict=True)
+        if t.top and t.rank != 1
+    ]
+    return KINDS[kind] + (": " + ", ".join(others) if kind == "choice" and others else "")
+
+
+def chance(token: Token) -> float | None:
+    """Its probability under the target."""
+    return None if token.logprob is None else math.exp(min(0.0, token.logprob))
+
+
+def overall(pairs: list[dict], texts: dict[int, list[Token]]) -> dict | None:
+    """The first difference among all lanes, None if there is none: `{position, same, groups}`.
+
+    `texts`: lane number -> its tokens. `groups` say which `lanes` took which `token` there, with their
+    `nodes` and `p` under the target.
+    """
+    parted = [p["position"] for p in pairs if p["position"] is not None]
+    if not parted:
+        return None
+    same = min(parted) - 1
+    groups: dict[int, dict] = {}
+    for lane, text in texts.items():
+        if len(text) > same:
+            here = text[same]
+            made = {"token": here.text, "lanes": [], "nodes": [], "p": chance(here)}
+            group = groups.setdefault(here.token, made)
+            group["lanes"].append(lane)
+            group["nodes"].append(here.node)
+    return {"position": same + 1, "same": same, "groups": list(groups.values())}
+
+
+def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> str:
+    """What the lanes' texts have in common, in one sentence. `ended`: all have; `found`: see `overall`."""
+    written = [lane for lane, text in texts.items() if text]
+    if len(texts) < 2:
+        return "One lane: add another one to compare."
+    if len(written) < 2:
+        return "Nothing to compare yet: fewer than two lanes have tokens that are final."
+    if found is None:
+        shortest = min(len(texts[lane]) for lane in written)
+        longer = [lane for lane in written if len(texts[lane]) > shortest]
+        more = f"; {named(longer)} {'go' if len(longer) > 1 else 'goes'} on after them" if longer else ""
+        so_far = "" if ended else " so far"
+        return f"{named(written).capitalize()} write {the_same(shortest)}{so_far}{more}."
+    takes = []
+    for group in found["groups"]:
+        verb = "" if takes else " take" if len(group["lanes"]) > 1 else " takes"
+        p = "" if group["p"] is None else f" (p {probability(group['p'])})"
+        takes.append(f"{named(group['lanes'])}{verb} {group['token']}{p}")
+    lanes = named(sorted(lane for group in found["groups"] for lane in group["lanes"])).capitalize()
+    if not found["same"]:
+        return f"{lanes} differ from the first token on: {', '.join(takes)}."
+    verb = "begin with" if found["same"] == 1 else "write"
+    return f"{lanes} {verb} {the_same(found['same'])}; at position {found['position']} {', '.join(takes)}."
+
+
+def relation(found: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
+    """How the second lane of a pair stands to the first: `{to, equal, position, said, badge}`.
+
+    `equal`: True if both have ended with the same tokens, False if they differ, None while it is open.
+    """
+    to, same = found["lanes"][0], tokens(found["same"])
+    made = {"to": to, "equal": None, "position": found["position"], "badge": ""}
+    if found["position"] is not None:
+        by = "" if found["margin"] is None else f", margin {margin_text(found['margin'])}"
+        kind = "" if found["kind"] == "choice" else f" ({found['kind']})"
+        at = f"at token {found['position']}{by}{kind}"
+        said = f"first difference from lane {to} {at}"
+        return {**made, "equal": False, "said": said, "badge": f"≠ lane {to} {at}"}
+    if not found["same"]:
+        return {**made, "said": f"nothing yet to compare with lane {to}"}
+    if not all(ended):
+        said = f"equal to lane {to} in {same} so far"
+        return {**made, "said": said, "badge": f"= lane {to} so far"}
+    if lengths[0] != lengths[1]:
+        said = f"equal to lane {to} in {same}, then one of them ends"
+        return {**made, "equal": False, "said": said, "badge": f"= lane {to} in {same}"}
+    said = f"equal to lane {to} for all {same}"
+    return {**made, "equal": True, "said": said, "badge": f"= lane {to}, {same}"}
+
+
+def margin_text(nats: float) -> str:
+    """`.02`, `1.40`, `3e-07`."""
+    if nats == 0:
+        return "0"
+    return f"{nats:.2f}".removeprefix("0") if nats >= 0.01 else f"{nats:.0e}"
+
+
+def tokens(count: int) -> str:
+    """`1 token`, `12 tokens`."""
+    return f"{count} token" + ("s" if count != 1 else "")
+
+
+def the_same(count: int) -> str:
+    """`the same token`, `the same 12 tokens`."""
+    return "the same token" if count == 1 else f"the same {tokens(count)}"
+
+
+def named(lanes: list[int]) -> str:
+    """`lane 2`, `lanes 1 and 3`, `lanes 1, 2 and 4`."""
+    if len(lanes) == 1:
+        return f"lane {lanes[0]}"
+    return "lanes " + ", ".join(map(str, lanes[:-1])) + f" and {lanes[-1]}"

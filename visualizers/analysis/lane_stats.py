@@ -1,0 +1,213 @@
+"""Lane facts: what a comparison needs to know of one lane, folded from its trace.
+
+Knows events, nothing of strategies, other lanes or pictures. All numbers are measured (recorded in the trace)
+or derived from such by the formula in the docstring that names them.
+"""
+
+import math
+from dataclasses import dataclass
+
+from decoders.trace.costs import Costs
+from decoders.trace.trace import Trace
+from visualizers.analysis.token_classes import CLASSES, token_class
+from visualizers.scene.marks import visible
+
+
+@dataclass
+class Token:
+    """One committed token. `top`: the target's offer there, [token, log-probability], likeliest first."""
+
+    node: int
+    token: int
+    text: str
+    logprob: float | None  # natural, under the target before any processor
+    entropy: float | None  # nats, of the target's distribution there
+    top: list[list[float]]
+    forced: bool
+
+    @property
+    def rank(self) -> int | None:
+        """1 is the likeliest; equally likely tokens share the better rank; None if it is not in `top`."""
+        own = self.offered(self.token)
+        return None if own is None else 1 + sum(logprob > own for _, logprob in self.top)
+
+    def offered(self, token: int) -> float | None:
+        """The log-probability of `token` as recorded at this place, None if it is not in `top`."""
+        return next((logprob for t, logprob in self.top if t == token), None)
+
+
+OPEN, PRUNED = "no verdict", "pruned"
+ACCEPTED, REJECTED = "accepted", "rejected"
+BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways of never being reached
+
+
+@dataclass
+class Drafted:
+    """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
+    first that is tried), its class, and its fate: one of the words above. `chance`: what the drafter itself
+    gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the product
+    of the chances from its round's first token down to it.
+    """
+
+    depth: int
+    rank: int
+    name: str
+    parent: int
+    fate: str = OPEN
+    chance: float | None = None
+    foretold: float | None = None
+    path: float | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it passed its test."""
+        return self.fate == ACCEPTED
+
+
+@dataclass
+class Round:
+    """One step that drafted: what it drafted, which of that was tested, in order, and what became of the
+    target's own token, "resampled" or "bonus" (None: there is none).
+    """
+
+    drafted: list[Drafted]
+    tests: list[Drafted]
+    own: str | None = None
+
+
+class LaneFacts:
+    """The first `count` steps of a trace (all, if None): tokens, rounds, costs and totals step by step."""
+
+    def __init__(self, trace: Trace, count: int | None = None):
+        self.trace = trace
+        self.costs = Costs()
+        self.tokens: list[Token] = []
+        self.rounds: list[Round] = []  # of the steps that drafted
+        self.given = 0  # tokens that the lane did not decode but began with
+        self._nodes = {i: (i - 1, token) for i, token in enumerate(trace.prompt)}  # node -> (parent, token)
+        self._position = {len(trace.prompt) - 1: 0}  # node -> tokens from the prompt's end to it
+        self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
+        self._drafts: dict[int, Drafted] = {}  # by node
+        self._forced: set[int] = set()
+        self._best = 0  # length of the text up to the best candidate
+        self.totals = [self._total()]  # before the first step, and after each
+        for step in trace.steps[:count]:
+            self._read(step)
+
+    @property
+    def ended(self) -> str | None:
+        """Why the lane ended, if all its steps are counted."""
+        return self.trace.ended if len(self.totals) == 1 + len(self.trace.steps) else None
+
+    def _read(self, step) -> None:
+        made, commits = Round([], []), []
+        self.costs.add(step)
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self._propose(event, made)
+                case "Distribution" if event.view == "target" and event.level is None:
+                    self._offers[event.node] = event
+                case "Verdict" if event.status == "forced":
+                    self._forced.add(event.node)
+                case "Verdict" if event.status in ("resampled", "bonus"):
+                    made.own = event.status
+                case "Verdict" if event.node in self._drafts:
+                    self._judge(self._drafts[event.node], event.status, made)
+                case "Score" if "acceptance" in event.parts and event.node in self._drafts:
+                    self._drafts[event.node].foretold = event.parts["acceptance"]
+                case "Score" if event.rank == 1:
+                    self._best = self._position.get(event.node, self._best)
+                case "Commit":
+                    commits += list(zip(event.nodes, event.logprobs, strict=True))
+        self.tokens += [self._token(node, logprob) for node, logprob in commits]
+        if made.drafted:
+            self.rounds.append(made)
+        self.totals.append(self._total())
+        if self.given and self.given == len(self.tokens):
+            self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins behind it
+
+    def _propose(self, event, made: Round) -> None:
+        self._nodes[event.node] = (event.parent, event.token)
+        self._position[event.node] = self._position.get(event.parent, 0) + 1
+        self.given += event.given
+        if event.node not in self.costs.drafted_nodes:
+            return
+        tip = self.tokens[-1].node if self.tokens else None  # it may have been a draft itself, a round ago
+        above = self._drafts.get(event.parent) if event.parent != tip else None
+        name = token_class(self.trace.vocabulary.get(event.token, b""))
+        drafted = Drafted(above.depth + 1 if above else 1, event.slot + 1, name, event.parent)
+        drafted.chance = None if event.logprob is None else math.exp(min(0.0, event.logprob))
+        before = above.path if above else 1.0
+        drafted.path = None if None in (drafted.chance, before) else before * drafted.chance
+        self._drafts[event.node] = drafted
+        made.drafted.append(drafted)
+
+    def _judge(self, drafted: Drafted, status: str, made: Round) -> None:
+        """Its fate, from the status of its verdict."""
+        if status in (ACCEPTED, REJECTED):
+            drafted.fate = status
+            made.tests.append(drafted)
+        elif status == "never reached":
+            above = self._drafts.get(drafted.parent) if drafted.depth > 1 else None
+            drafted.fate = BESIDE if above is None or above.accepted else BEHIND
+        elif status == PRUNED:
+            drafted.fate = PRUNED
+
+    def _token(self, node: int, logprob: float | None) -> Token:
+        parent, token = self._nodes[node]
+        offer, forced = self._offers.get(parent), node in self._forced
+        text = visible(self.trace.vocabulary.get(token, b"?"))
+        return Token(
+            node, token, text, logprob, offer.entropy if offer else None, offer.top if offer else [], forced
+        )
+
+    def _total(self) -> dict:
+        """Running totals. `reached`: length of the final text or, where longer, of the best candidate's;
+        `positions`: tokens that both models evaluated, drafted and verified.
+        """
+        costs, committed = self.costs, len(self.tokens)
+        return {
+            "committed": committed,
+            "reached": max(committed, self._best),
+            "logprob": costs.logprob,
+            "forwards": costs.target_forwards,
+            "seconds": costs.seconds,
+            "target_tokens": costs.target_tokens,
+            "positions": costs.target_tokens + costs.draft_tokens,
+        }
+
+
+def by_depth(rounds: list[Round]) -> tuple[list[dict], float | None]:
+    """Acceptance by draft depth, and alpha (None if nothing was tested).
+
+    At depth k: `rounds` that drafted so deep, `tried`: those that tested a token there, `reached`: those that
+    accepted one. `share` = reached / rounds, measured. `theory` = alpha^k, derived: what would be if every
+    acceptance had the same chance alpha = all reached / all tried.
+    """
+    found: dict[int, dict] = {}
+    for made in rounds:
+        for depth in {drafted.depth for drafted in made.drafted}:
+            row = found.setdefault(depth, {"depth": depth, "rounds": 0, "tried": 0, "reached": 0})
+            here = [test.accepted for test in made.tests if test.depth == depth]
+            row["rounds"] += 1
+            row["tried"] += bool(here)
+            row["reached"] += any(here)
+    rows = [found[depth] for depth in sorted(found)]
+    tried = sum(row["tried"] for row in rows)
+    alpha = sum(row["reached"] for row in rows) / tried if tried else None
+    for row in rows:
+        row["share"] = row["reached"] / row["rounds"]
+        row["theory"] = None if alpha is None else alpha ** row["depth"]
+    return rows, alpha
+
+
+def by_class(rounds: list[Round]) -> list[dict]:
+    """Acceptance by class of the drafted token: `tested`, `accepted` and their quotient `share`, measured."""
+    rows = []
+    for name in CLASSES:
+        here = [test.accepted for made in rounds for test in made.tests if test.name == name]
+        if here:
+            share = sum(here) / len(here)
+            rows.append({"name": name, "tested": len(here), "accepted": sum(here), "share": share})
+    return rows

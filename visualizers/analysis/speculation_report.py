@@ -1,0 +1,246 @@
+"""The microscope: where the drafts of one speculative lane were accepted, and where they were wasted.
+
+Folds a trace, live or loaded; knows events, nothing of strategies, models or how anything is drawn. Names and
+formulas are those of vLLM's speculative metrics. Every number is measured, or derived by the formula beside
+it.
+"""
+
+from collections import Counter
+
+from decoders.models.catalog import DRAFT_ROLES
+from decoders.speculative.theory import expected_tokens
+from decoders.trace.events import Propose
+from decoders.trace.openai_import import UNTOLD
+from decoders.trace.trace import Trace
+from visualizers.analysis.calibration import reliability
+from visualizers.analysis.lane_stats import (
+    ACCEPTED,
+    BEHIND,
+    BESIDE,
+    OPEN,
+    PRUNED,
+    REJECTED,
+    LaneFacts,
+    Round,
+    by_class,
+    by_depth,
+)
+
+RECENT = 8  # rounds of the running mean
+FATES = {
+    ACCEPTED: "accepted: in the text",
+    REJECTED: "tested and rejected",
+    BEHIND: "never reached: behind a token that was rejected",
+    BESIDE: "never reached: a sibling was accepted first",
+    PRUNED: "taken out again before the target saw it",
+    OPEN: "no verdict recorded",
+}
+# Name -> (words, formula), with k the place in the draft, counted from 0.
+NAMES = {
+    "num_drafts": ("rounds that drafted", "counted"),
+    "num_draft_tokens": ("drafted tokens", "counted"),
+    "num_accepted_tokens": ("drafted tokens that were accepted", "counted"),
+    "draft_acceptance_rate": (
+        "share of them that was accepted",
+        "num_accepted_tokens / num_draft_tokens",
+    ),
+    "mean_acceptance_length": ("tokens gained by a round", "1 + num_accepted_tokens / num_drafts"),
+    "num_accepted_tokens_per_pos": ("rounds that accepted place k", "counted, from k = 0 on"),
+    "acceptance_rate_per_pos": ("share of the rounds", "num_accepted_tokens_per_pos[k] / num_drafts"),
+    "acceptance_histogram": ("rounds that accepted j tokens", "counted, from j = 0 on"),
+}
+
+
+def microscope(trace: Trace, count: int | None = None) -> dict:
+    """All that the microscope shows of the first `count` steps of a lane (all, if None).
+
+    title, sentence   what the lane is; what there is to see, in words
+    metrics     [{name, words, formula, value}] with vLLM's names; empty if nothing was drafted, as all below
+    depths      [{depth, rounds, drafted, tested, accepted, of_rounds, of_tested}]; depth 1 is vLLM's place 0
+    ranks       [{depth, cells: [{rank, tested, accepted, share} or None]}]: by rank among siblings
+    classes     by class of the token: see `lane_stats.by_class`; empty if it is not told what was rejected
+    rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
+    histogram   rounds by number of accepted tokens, from 0 on
+    expected    see `expected`
+    reliability [{short, name, error, bins}]: see `reliability`; empty if nothing foretold acceptance
+    fates       [{fate, says, count, share}] of all drafted tokens
+    drafting    {draft, target}: seconds of their forwards, measured
+    """
+    facts = LaneFacts(trace, count)
+    rounds = facts.rounds
+    found = {"title": trace.title, "sentence": sentence(rounds), "metrics": []}
+    if not rounds:
+        return found
+    return found | {
+        "metrics": metrics(rounds),
+        "depths": depths(rounds),
+        "ranks": ranks(rounds),
+        "classes": [] if untold(trace) else by_class(rounds),
+        "rounds": over_time(rounds),
+        "histogram": histogram(rounds),
+        "expected": expected(rounds),
+        "reliability": [] if untold(trace) else reliability(rounds),
+        "fates": fates(rounds),
+        "drafting": drafting(trace, count),
+    }
+
+
+def untold(trace: Trace) -> bool:
+    """Whether the lane was imported without the tokens that were rejected: shares by token would mislead."""
+    return any(event.source == UNTOLD for step in trace.steps for event in step.of(Propose))
+
+
+def accepted(made: Round) -> int:
+    """How many of a round's drafted tokens were accepted."""
+    return sum(drafted.accepted for drafted in made.drafted)
+
+
+def sentence(rounds: list[Round]) -> str:
+    """What was drafted, and what came of it."""
+    drafted = sum(len(made.drafted) for made in rounds)
+    if not drafted:
+        return "This lane has drafted nothing so far."
+    passed = sum(accepted(made) for made in rounds)
+    several = "round" if len(rounds) == 1 else "rounds"
+    length = 1 + passed / len(rounds)
+    return (
+        f"{len(rounds)} {several} drafted {drafted} tokens and {passed} were accepted: "
+        f"{length:.2f} tokens a round, the target's own included."
+    )
+
+
+def metrics(rounds: list[Round]) -> list[dict]:
+    """vLLM's speculative metrics of these rounds, each with its formula."""
+    drafts, drafted = len(rounds), sum(len(made.drafted) for made in rounds)
+    passed = sum(accepted(made) for made in rounds)
+    levels = [row["accepted"] for row in depths(rounds)]
+    values = {
+        "num_drafts": drafts,
+        "num_draft_tokens": drafted,
+        "num_accepted_tokens": passed,
+        "draft_acceptance_rate": passed / drafted,
+        "mean_acceptance_length": 1 + passed / drafts,
+        "num_accepted_tokens_per_pos": levels,
+        "acceptance_rate_per_pos": [level / drafts for level in levels],
+        "acceptance_histogram": histogram(rounds),
+    }
+    return [
+        {"name": name, "words": words, "formula": formula, "value": values[name]}
+        for name, (words, formula) in NAMES.items()
+    ]
+
+
+def depths(rounds: list[Round]) -> list[dict]:
+    """Acceptance by depth. `of_rounds`: accepted / all rounds, as vLLM has it; `of_tested`: accepted /
+    tested, None if nothing was tested there.
+    """
+    rows = []
+    for row in by_depth(rounds)[0]:
+        here = [drafted for made in rounds for drafted in made.drafted if drafted.depth == row["depth"]]
+        tested = sum(drafted.fate in (ACCEPTED, REJECTED) for drafted in here)
+        passed = sum(drafted.accepted for drafted in here)
+        rows.append({
+            "depth": row["depth"], "rounds": row["rounds"], "drafted": len(here), "tested": tested,
+            "accepted": passed, "of_rounds": passed / len(rounds),
+            "of_tested": passed / tested if tested else None,
+        })  # fmt: skip
+    return rows
+
+
+def ranks(rounds: list[Round]) -> list[dict]:
+    """Acceptance by depth and by rank among siblings, of those tested; None where none was."""
+    tested, passed = Counter(), Counter()
+    every = [drafted for made in rounds for drafted in made.drafted]
+    for drafted in every:
+        place = (drafted.depth, drafted.rank)
+        tested[place] += drafted.fate in (ACCEPTED, REJECTED)
+        passed[place] += drafted.accepted
+    widest = max(drafted.rank for drafted in every)
+
+    def cell(depth: int, rank: int) -> dict | None:
+        n, k = tested[depth, rank], passed[depth, rank]
+        return {"rank": rank, "tested": n, "accepted": k, "share": k / n} if n else None
+
+    return [
+        {"depth": depth, "cells": [cell(depth, rank) for rank in range(1, widest + 1)]}
+        for depth in sorted({drafted.depth for drafted in every})
+    ]
+
+
+def over_time(rounds: list[Round]) -> list[dict]:
+    """Round by round what became of the drafted tokens and of the target's own one, and the mean acceptance
+    length of late.
+    """
+    counts = [accepted(made) for made in rounds]
+    rows = []
+    for i, made in enumerate(rounds):
+        late = counts[max(0, i + 1 - RECENT) : i + 1]
+        refused = sum(drafted.fate == REJECTED for drafted in made.drafted)
+        rows.append({
+            "drafted": len(made.drafted), "accepted": counts[i], "rejected": refused, "own": made.own,
+            "recent": 1 + sum(late) / len(late),
+        })  # fmt: skip
+    return rows
+
+
+def histogram(rounds: list[Round]) -> list[int]:
+    """Entry j counts the rounds that accepted j tokens."""
+    counts = Counter(accepted(made) for made in rounds)
+    return [counts[j] for j in range(max(counts) + 1)]
+
+
+def expected(rounds: list[Round]) -> dict:
+    """Tokens gained by a round: `{alpha, expected, realised, by_draft, says}`; alpha and expected are None if
+    none was tested.
+
+    alpha: levels accepted / levels tested, measured. expected: the mean over rounds of
+    (1 - alpha^(d + 1)) / (1 - alpha), d being how deep a round drafted: what would be if every acceptance had
+    the chance alpha, whatever came before. realised: 1 + accepted / rounds. by_draft: see `by_draft`.
+    """
+    realised = 1 + sum(accepted(made) for made in rounds) / len(rounds)
+    alpha = by_depth(rounds)[1]
+    if alpha is None:
+        says = "Nothing was tested yet."
+        return {"alpha": None, "expected": None, "realised": realised, "by_draft": None, "says": says}
+    deep = [max(drafted.depth for drafted in made.drafted) for made in rounds]
+    wanted = sum(expected_tokens(alpha, depth) for depth in deep) / len(rounds)
+    if abs(realised - wanted) < 0.05:
+        says = "as if each acceptance had the same chance, whatever came before"
+    elif realised > wanted:
+        says = "more than that: a token after an accepted one passes more often than others, or rounds differ"
+    else:
+        says = "less than that: deep tokens pass more seldom than those at the front"
+    return {
+        "alpha": alpha, "expected": wanted, "realised": realised, "by_draft": by_draft(rounds), "says": says
+    }  # fmt: skip
+
+
+def by_draft(rounds: list[Round]) -> float | None:
+    """Tokens gained by a round if the draft is right about its own tokens: 1 and the sum over what the target
+    is asked of the draft's probability of the path, as OPT-Tree (Wang et al. 2024) chooses its trees. None
+    where a probability is not known.
+    """
+    paths = [drafted.path for made in rounds for drafted in made.drafted if drafted.fate != PRUNED]
+    return None if None in paths else 1 + sum(paths) / len(rounds)
+
+
+def fates(rounds: list[Round]) -> list[dict]:
+    """What became of the drafted tokens, those fates alone that occur."""
+    counts = Counter(drafted.fate for made in rounds for drafted in made.drafted)
+    total = counts.total()
+    return [
+        {"fate": fate, "says": says, "count": counts[fate], "share": counts[fate] / total}
+        for fate, says in FATES.items()
+        if counts[fate]
+    ]
+
+
+def drafting(trace: Trace, count: int | None) -> dict:
+    """Seconds that forwards of the draft and of the target took, lenses left out."""
+    seconds = Counter()
+    for step in trace.steps[:count]:
+        for event in step.events:
+            if type(event).__name__ == "Forward" and event.kind != "lens":
+                drafts = event.model in DRAFT_ROLES or event.kind == "draft"
+                seconds["draft" if drafts else "target"] += event.seconds
+    return {"draft": seconds["draft"], "target": seconds["target"]}

@@ -1,0 +1,1 @@
+"""Scenes: marks, the registry of views, and what views share. Knows events, no strategy."""

@@ -1,0 +1,35 @@
+"""Finds every module of visualizers/views and builds a view by name. Knows no view: a new file is found."""
+
+import importlib
+import pkgutil
+
+from visualizers import views
+from visualizers.scene.marks import VIEWS, Header
+
+
+def names() -> list[str]:
+    """The names of all views, in alphabetical order."""
+    for module in pkgutil.walk_packages(views.__path__, "visualizers.views."):
+        importlib.import_module(module.name)
+    return sorted(VIEWS)
+
+
+def titles() -> dict[str, str]:
+    """Name -> the title that people see."""
+    return {name: VIEWS[name].title for name in names()}
+
+
+def build(name: str, header: Header):
+    """A fresh view: `.head()` and `.feed(step) -> ops`. Raises ValueError with one sentence if there is no
+    such view.
+    """
+    if name not in names():
+        raise ValueError(f"There is no view named {name!r}; choose one of: {', '.join(sorted(VIEWS))}.")
+    return VIEWS[name](header)
+
+
+def deltas(name: str, header: Header, steps) -> tuple[dict, list[dict]]:
+    """(head, deltas) of a whole trace: what the player's `reset` and `feed` take."""
+    built = build(name, header)
+    head = built.head()
+    return head, [{"step": step.index, "ops": built.feed(step)} for step in steps]

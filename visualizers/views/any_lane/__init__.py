@@ -1,0 +1,1 @@
+"""Views of any lane, whatever its strategy."""

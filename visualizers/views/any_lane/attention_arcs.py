@@ -1,0 +1,182 @@
+"""Dependencies: which earlier tokens the newest token was predicted from, as arcs over the line of tokens.
+
+A fold over Propose, Commit and Depend(kind="attention"). Attention is where the model looked, not proof of
+why; the heading says so and gives the share that is shown. Knows no strategy and never looks ahead: when
+the focus moves on, the old focus keeps its two strongest arcs in grey and hides the others, so a step
+costs a constant number of ops.
+"""
+
+from visualizers.scene.marks import Header, Op, view, visible
+
+STRONGEST = 6  # arcs of the token in focus
+KEPT = 2  # arcs that stay, thin and grey, when the focus moves on
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+
+
+@view("dependencies", "Dependencies")
+class Dependencies:
+    """Tokens on a line (the prompt ends at 0, new ones start at 1), arcs above, the focus's shares below."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.prompt = len(header.prompt)
+        self.columns = {node: node - self.prompt + 1 for node in range(self.prompt)}  # node -> column
+        self.tokens = dict(enumerate(header.prompt))
+        self.looks: dict[int, list[tuple[float, int]]] = {}  # target node -> (weight, source node)
+        self.column = 0
+        self.focus: int | None = None
+        self.drawn: list[tuple[float, int]] = []  # the focus's (weight, source) on show
+
+    def head(self) -> dict:
+        """Title, question and layout of the view."""
+        return {
+            "title": self.title,
+            "question": "Which earlier tokens was this one predicted from?",
+            "first": 1 - self.prompt,
+            "column": 44,
+            "left": 8,
+            "right": 8,
+            "overview": "piled",
+            "ops": panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
+            "legend": [
+                ["cell:prompt", "□", "soft", "prompt"],
+                ["cell:outline", "□", "ink", "generated"],
+                ["cell:filled", "■", "ink", "in focus"],
+                ["arc", "⌒", "soft", "attention: where it looked, not why"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: new tokens, and the move of the focus to the newest of them."""
+        ops: list[Op] = []
+        committed: list[int] = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.tokens[event.node] = event.token
+                case "Depend" if event.kind == "attention":
+                    self.looks.setdefault(event.target, []).append((event.weight, event.source))
+                case "Commit":
+                    committed += event.nodes
+        for node in committed:
+            self.column += 1
+            self.columns[node] = self.column
+        strongest = {node: self._strongest(node) for node in committed}
+        ops += [self._token(node, "chosen", "outline", strongest[node]) for node in committed]
+        if committed:
+            ops += self._leave()
+            for node in committed[:-1]:
+                ops += self._arcs(node, strongest[node][:KEPT], strong=False)
+            ops += self._enter(committed[-1], strongest[committed[-1]])
+        return ops
+
+    def _token(self, node: int, state: str, fill: str, looks: tuple | list = ()) -> Op:
+        """The cell of a token; `looks` are its (weight, source) pairs, named in the hover."""
+        shown = self._shown(node)
+        hover = [f"{shown}: prompt" if state == "prompt" else f"{shown}: token {self.columns[node]}"]
+        if looks:
+            hover.append(
+                "looked at " + " · ".join(f"{self._shown(n)} {percent(weight)}" for weight, n in looks)
+            )
+        place = {"panel": "line", "x": self.columns[node], "y": 0, "w": 0.96, "h": 1}
+        look = {"state": state, "fill": fill, "text": shown, "hover": hover}
+        return {"id": f"t{node}", "kind": "cell", "node": node, **place, **look}
+
+    def _strongest(self, node: int) -> list[tuple[float, int]]:
+        """(weight, source) of `node`'s strongest sources on the line, strongest first; forgets the rest."""
+        looks = [look for look in self.looks.pop(node, []) if look[1] in self.columns]
+        return sorted(looks, key=lambda look: (-look[0], look[1]))[:STRONGEST]
+
+    def _enter(self, node: int, looks: list[tuple[float, int]]) -> list[Op]:
+        """Puts the focus on `node`: filled cell, arcs, tinted sources with their share, the heading."""
+        self.focus, self.drawn = node, looks
+        ops = [{"id": f"t{node}", "set": {"fill": "filled"}}, *self._arcs(node, self.drawn, strong=True)]
+        for weight, source in self.drawn:
+            ops.append({"id": f"t{source}", "set": {"state": "chosen", "fill": "tint"}})
+            place = {
+                "panel": "line",
+                "x": self.columns[source],
+                "y": 0.95,
+                "priority": 2,
+                "weight": round(weight, 4),
+            }
+            look = {"role": "ink", "size": 11, "align": "center"}
+            ops.append({"id": f"w{node}-{source}", "kind": "label", "text": percent(weight), **place, **look})
+        ops.append({"id": "heading", "set": {"lead": self._shown(node), **heading(self.drawn)}})
+        ops.append({"front": [self.columns[node], 0]})
+        if looks:
+            weight, source = looks[0]
+            said = f"{self._shown(node)} looked most at {self._shown(source)}, "
+            ops.append({"say": f"{said}{percent(weight)} of its attention."})
+        return ops
+
+    def _leave(self) -> list[Op]:
+        """Takes the focus off its token: two arcs stay in grey, all else of it is hidden."""
+        if self.focus is None:
+            return []
+        ops = [{"id": f"t{self.focus}", "set": {"fill": "outline"}}]
+        for rank, (_, source) in enumerate(self.drawn):
+            ops.append(
+                {"id": f"a{self.focus}-{source}", "set": {"strong": False} if rank < KEPT else {"gone": True}}
+            )
+            ops.append({"id": f"w{self.focus}-{source}", "set": {"gone": True}})
+            given = source < self.prompt
+            ops.append({"id": f"t{source}", "set": {"state": "prompt"} if given else {"fill": "outline"}})
+        return ops
+
+    def _arcs(self, node: int, looks: list[tuple[float, int]], strong: bool) -> list[Op]:
+        """One arc per (weight, source); its height comes from its span: long arcs pass over short ones."""
+        x1, ops = self.columns[node], []
+        for weight, source in looks:
+            x0 = self.columns[source]
+            words = f"{self._named(source)} → {self._named(node)}: {percent(weight)} of its attention"
+            place = {"panel": "arcs", "x0": x0, "x1": x1, "y": 0, "height": height(x1 - x0)}
+            look = {
+                "weight": round(weight, 4),
+                "strong": strong,
+                "hover": [words, "mean over layers and heads: where it looked, not why"],
+                "to": {"node": node},
+            }
+            ops.append({"id": f"a{node}-{source}", "kind": "arc", **place, **look})
+        return ops
+
+    def _named(self, node: int) -> str:
+        """`␣dog (token 5)`: a token and where it stands."""
+        return f"{self._shown(node)} ({'prompt' if node < self.prompt else f'token {self.columns[node]}'})"
+
+    def _shown(self, node: int) -> str:
+        return visible(self.header.vocabulary.get(self.tokens[node], b"?"))
+
+
+def panels() -> list[Op]:
+    """From top to bottom: heading, arcs, the line of tokens with shares below. y0 is a panel's top."""
+    return [
+        {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 38},
+        {"id": "arcs", "kind": "panel", "y0": 1, "y1": 0, "share": 1},
+        {"id": "line", "kind": "panel", "y0": -0.6, "y1": 1.3, "px": 50},
+    ]
+
+
+def heading(drawn: list[tuple[float, int]]) -> dict:
+    """What follows the token's name: what the weight is, the share shown, a warning; a form for phones."""
+    if not drawn:
+        words = ": no attention was recorded for this token."
+        return {"heading": words, "short": words}
+    share, count = percent(sum(weight for weight, _ in drawn)), len(drawn)
+    strongest = f"{NUMBERS[count]} strongest" if count > 1 else "the strongest source"
+    return {
+        "heading": f" was predicted from: mean attention over layers and heads, {strongest} "
+        f"({share} of the attention)\ngrey: the two strongest of every other generated token. "
+        "Attention is where it looked, not proof of why.",
+        "short": f" was predicted from: mean attention, {strongest} ({share} of it)",
+    }
+
+
+def height(span: int) -> float:
+    """Height of an arc over `span` columns, 0 to 1: grows ever more slowly and never reaches the top."""
+    return round(span / (span + 5), 4)
+
+
+def percent(share: float) -> str:
+    """`13 %`; one decimal below one percent."""
+    return f"{100 * share:.0f} %" if share >= 0.01 else f"{100 * share:.1f} %"

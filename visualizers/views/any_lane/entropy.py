@@ -1,0 +1,202 @@
+"""Entropy trace: how unsure the model was at each token, what it chose, and where the text could have forked.
+
+A fold over Distribution, Propose and Commit. Knows no strategy: one column per committed token, drawn from
+the target's raw distribution at the token's parent, however many steps earlier that was recorded. It never
+looks ahead.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Op, cells, fit, probability, view, visible
+
+FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
+FORK_SECOND = 0.15  # ... and its second token has more than this probability
+TOP = 5  # tokens stacked in the lower panel
+FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
+NO_BREAK = "\u00a0"
+QUESTION = (
+    "Where was the model unsure, where did it choose something unlikely, where could the text have forked?"
+)
+
+
+@view("entropy", "Entropy")
+class Entropy:
+    """Columns are committed tokens; upper panel in bits, lower panel the five likeliest, the rest white."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
+        self.given: dict[int, str] = {}  # node that the lane began with -> "copied" or "person"
+        self.offers: dict[
+            int, tuple[list, float]
+        ] = {}  # node -> (its likeliest [token, logprob] pairs, bits)
+        self.column = 0  # committed tokens so far; the next one stands in column + 1
+        self.ceiling = 6  # top of the bits panel; only ever grows, in steps of 2
+        self.fork_bits = header.parameters.get("fork_entropy", FORK_BITS)
+        self.fork_second = header.parameters.get("fork_second", FORK_SECOND)
+
+    def head(self) -> dict:
+        """Title, question and layout of the view."""
+        fork = f"fork: > {self.fork_bits:g} bits, second > {probability(self.fork_second)}"
+        return {
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 34,
+            "right": 8,
+            "overview": "amount",
+            "ops": panels(),
+            "legend": [
+                ["step", "▂▃", "soft", "entropy (bits)"],
+                ["symbol:dot", "●", "ink", "chosen = top, at −log₂ p"],
+                ["symbol:diamond", "◇", "ink", "chosen, not top"],
+                ["symbol:triangle", "▼", "live", fork],
+                ["bar", "■", "soft", "top 5"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was committed."""
+        ops: list[Op] = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.tokens[event.node] = (event.parent, event.token)
+                    if event.given:
+                        self.given[event.node] = event.source
+                case "Distribution" if event.view == "target" and event.level is None:
+                    self.offers[event.node] = (event.top[:TOP], event.entropy / math.log(2))
+                case "Commit":
+                    for node, logprob in zip(event.nodes, event.logprobs, strict=True):
+                        ops += self._column(node, logprob)
+        said = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
+        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
+
+    def _column(self, node: int, logprob: float | None) -> list[Op]:
+        """Everything that stands in the column of one committed token."""
+        self.column += 1
+        parent, token = self.tokens[node]
+        top, bits = self.offers.get(parent, ([], None))
+        x, key, likeliest = self.column, f"c{self.column}", not top or top[0][0] == token
+        surprisal = None if logprob is None else max(0.0, -logprob / math.log(2))
+        said = {"hover": self._hover(token, surprisal, top, bits), "node": node}
+        ops = self._grow(max(bits or 0.0, surprisal or 0.0))
+        if bits is not None:
+            ops.append(mark(f"{key}-step", "step", panel="bits", x=x, y=round(bits, 4), node=node))
+            ops += self._bars(key, x, top, node)
+            if bits > self.fork_bits and len(top) > 1 and math.exp(top[1][1]) > self.fork_second:
+                ops += self._fork(key, x, top, bits, token)
+        look = {"glyph": "dot" if likeliest else "diamond", "role": "ink", **said}
+        if surprisal is not None:
+            y, end = round(surprisal, 4), round(bits or 0.0, 4)
+            ops.append(mark(f"{key}-stem", "stem", panel="bits", x=x, y0=y, y1=end))
+            ops.append(mark(f"{key}-chosen", "symbol", panel="bits", x=x, y=y, **look))
+        if top:
+            y = round(share_height(token, top), 4)
+            ops.append(mark(f"{key}-share", "symbol", panel="mass", x=x, y=y, **look))
+        look = {"state": "chosen", "fill": "tint" if likeliest else "outline"}
+        if node in self.given:
+            copied = self.given[node] == "copied"
+            look = {"state": "prompt", "fill": "tint"} if copied else FORCED
+            said["hover"] = [
+                said["hover"][0] + (": copied from another lane" if copied else ": put there by a person")
+            ]
+        look |= {"text": self._shown(token), **said}
+        return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
+
+    def _bars(self, key: str, x: int, top: list, node: int) -> list[Op]:
+        """The stacked likeliest tokens of one column; `top`: [token, log-probability], likeliest first."""
+        ops, low = [], 0.0
+        for rank, (token, logprob) in enumerate(top):
+            high = low + math.exp(logprob)
+            place = {"panel": "mass", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
+            said = f"{self._shown(token)}: p {probability(high - low)}, number {rank + 1} of the likeliest"
+            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[said]))
+            low = high
+        return ops
+
+    def _grow(self, bits: float) -> list[Op]:
+        """A change of the bits panel when `bits` no longer fits under its ceiling."""
+        if bits <= self.ceiling:
+            return []
+        self.ceiling = 2 * math.ceil(bits / 2)
+        return [{"id": "bits", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}}]
+
+    def _fork(self, key: str, x: int, top: list, bits: float, token: int) -> list[Op]:
+        """The amber column with ▼, and above it the two likeliest tokens that were not taken."""
+        others = [(fit(self._shown(t), 60, 11), probability(math.exp(lp))) for t, lp in top if t != token][:2]
+        widest = max(cells(shown) for shown, _ in others)
+        ops = [
+            mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
+            for panel in ("bits", "mass", "tokens")
+        ]
+        ops.append(mark(f"{key}-fork", "symbol", panel="forks", x=x, y=0.3, glyph="triangle", role="amber"))
+        look = {
+            "face": "mono",
+            "role": "ink",
+            "size": 11,
+            "align": "center",
+            "priority": 3,
+            "weight": round(bits, 3),
+        }
+        for line, (shown, p) in enumerate(others):
+            # Both lines are equally wide, so that a collision drops both or none; the higher entropy stays.
+            text = NO_BREAK + shown + NO_BREAK * (widest - cells(shown) + 1) + p + NO_BREAK
+            ops.append(
+                mark(
+                    f"{key}-other{line}", "label", panel="forks", x=x, y=2.1 - 0.95 * line, text=text, **look
+                )
+            )
+        return ops
+
+    def _hover(self, token: int, surprisal: float | None, top: list, bits: float | None) -> list[str]:
+        """Two lines: the chosen token with its numbers, and what else was on offer."""
+        first = self._shown(token)
+        if surprisal is not None:
+            first += f": p {probability(2**-surprisal)}, {surprisal:.2f} bits"
+        if bits is not None:
+            first += f"; entropy {bits:.2f} bits" + (", a surprise" if (surprisal or 0) > bits else "")
+        rank = next((i for i, (t, _) in enumerate(top, 1) if t == token), None)
+        if top and rank is None:
+            first += f"; not among the {len(top)} likeliest"
+        elif rank is not None and rank > 1:
+            first += f"; number {rank} of the likeliest"
+        others = " · ".join(f"{self._shown(t)} {probability(math.exp(lp))}" for t, lp in top if t != token)
+        return [first, f"instead of {others}"] if others else [first]
+
+    def _shown(self, token: int) -> str:
+        return visible(self.header.vocabulary.get(token, b"?"))
+
+
+def mark(key: str, kind: str, **fields) -> Op:
+    """The birth of a mark."""
+    return {"id": key, "kind": kind, **fields}
+
+
+def panels() -> list[Op]:
+    """From top to bottom: what could have come, bits, probability mass, the tokens. y0 is a panel's top."""
+    shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
+    return [
+        mark("forks", "panel", y0=2.8, y1=0, px=42),
+        mark("bits", "panel", y0=6, y1=0, share=0.62, ticks=ticks(6)),
+        mark("mass", "panel", y0=1.1, y1=0, share=0.38, ticks=shares),
+        mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
+    ]
+
+
+def ticks(ceiling: int) -> list:
+    """[value, text] pairs at even bits, at most five of them."""
+    every = 2 * math.ceil(ceiling / 8)
+    return [[value, str(value)] for value in range(0, ceiling + 1, every)]
+
+
+def share_height(token: int, top: list) -> float:
+    """Where the chosen token's mark stands in the stack: the middle of its piece, or of the white rest."""
+    low = 0.0
+    for candidate, logprob in top:
+        high = low + math.exp(logprob)
+        if candidate == token:
+            return (low + high) / 2
+        low = high
+    return (low + 1) / 2

@@ -1,0 +1,298 @@
+"""Sampler: what each processor left of the model's distribution, and where the random number fell.
+
+A fold over Distribution, Propose, Score and Commit. Each step shows the place of its newest token: columns
+are the processors in the order in which they ran, rows are tokens in the order of the model, one scale for
+all. Knows no strategy. Marks stand in panels of their own step, which go with the next step.
+"""
+
+import math
+
+from visualizers.analysis import distribution_stages
+from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
+
+ACROSS = 60  # columns of the picture; a stage takes an equal share of them
+LEFT = 0.5  # where the first column begins
+BAR, SHORT = 0.44, 0.38  # share of a stage that the longest bar takes, of few and of many stages
+ROWS = 8  # tokens; the rest is one more row
+FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
+GUTTER = 84  # pixels for the tokens' names
+DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
+
+
+@view("sampler", "Sampler")
+class Sampler:
+    """Columns: processors; rows: tokens; below: the draw on the running sum of the last column."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.offers: dict[int, distribution_stages.Offers] = {}  # node -> what was on offer after it
+        self.proposed: dict[int, float | None] = {}
+        self.draws: dict[int, object] = {}  # node -> its draw
+        self.shown = 0  # steps drawn so far
+
+    def head(self) -> dict:
+        """Title, question, layout and legend; every step brings its own panels."""
+        return {
+            "title": self.title,
+            "question": "What did each processor remove, and on what did the random number fall?",
+            "first": 1, "columns": ACROSS, "column": 4, "column_narrow": 3, "left": GUTTER, "right": 6,
+            "axis": None,
+            "legend": [
+                ["cell:amount", "▬", "soft", "probability"],
+                ["cell:filled", "▬", "ink", "the token that was taken"],
+                ["cell:dotted", "▭", "rejected", "removed here"],
+                ["symbol:amber", "▼", "live", "the random number u"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """Hides the step before and draws the newest token of this one."""
+        for event in step.events:
+            match type(event).__name__:
+                case "Distribution":
+                    self.offers.setdefault(event.node, {})[event.view, event.level] = event
+                case "Propose":
+                    self.proposed[event.node] = event.logprob
+                case "Score" if event.name == "draw":
+                    self.draws[event.node] = event
+        self.nodes.read(step)
+        committed = {
+            node: logprob
+            for event in step.events
+            if type(event).__name__ == "Commit"
+            for node, logprob in zip(event.nodes, event.logprobs, strict=True)
+        }
+        known = [n for n in committed if ("target", None) in self.offers.get(self.nodes.parent[n], {})]
+        if not known:
+            return []
+        hidden = [
+            {"id": f"{name}{self.shown}", "set": {"gone": True}}
+            for name in ("titles", "rows", "draw")
+            if self.shown
+        ]
+        self.shown += 1
+        picture = Picture(self, known[-1], committed[known[-1]])
+        for node in committed:  # nothing asks for an earlier place again
+            self.offers.pop(self.nodes.parent[node], None)
+        return [*hidden, *picture.ops(), {"front": [1, 0]}, {"say": picture.sentence()}]
+
+
+class Picture:
+    """One place: its stages, the tokens that are shown of them, and the marks."""
+
+    def __init__(self, sampler: Sampler, node: int, logprob: float | None):
+        self.node, self.number, self.nodes = node, sampler.shown, sampler.nodes
+        self.token = self.nodes.token[node]
+        self.draw = sampler.draws.get(node)
+        recorded = [
+            offer
+            for offer in distribution_stages.in_order(sampler.offers[self.nodes.parent[node]])
+            if offer.view not in ("draft", "unwanted")  # neither is what a processor works on
+        ]
+        each = any(offer.level is not None for offer in recorded)
+        self.titles = [
+            distribution_stages.title(offer, sampler.header.parameters, each) for offer in recorded
+        ]
+        self.tables = [{int(t): math.exp(lp) for t, lp in offer.top} for offer in recorded]
+        if logprob is not None:
+            self.tables[0].setdefault(self.token, math.exp(logprob))
+        last = sampler.proposed.get(node)
+        if last is not None and len(recorded) > 1:
+            self.tables[-1].setdefault(self.token, math.exp(last))
+        pairs = list(zip(recorded, recorded[1:], strict=False))
+        self.removed, self.gone = [0.0], [set()]
+        for before, after in pairs:
+            cuts = after.view == "processed"  # what is weighed from several views keeps no order
+            self.removed.append(distribution_stages.removed(before, after) if cuts else 0.0)
+            gone = {
+                int(t) for t, _ in before.top if cuts and distribution_stages.is_gone(int(t), before, after)
+            }
+            self.gone.append(gone)
+        self.recorded = recorded
+        first = [token for table in self.tables for token in table]
+        order = [*dict.fromkeys(first)]
+        self.order = order[:ROWS] if self.token in order[:ROWS] else [*order[: ROWS - 1], self.token]
+        self.columns = self._fitting()
+        self.made = 0  # marks so far
+
+    def _fitting(self) -> list[int]:
+        """The stages that are drawn: all, or the model's and the newest of those that changed something."""
+        columns = list(range(len(self.recorded)))
+        if len(columns) <= MANY:
+            return columns
+        same = [i for i in columns[1:-1] if self.tables[i] == self.tables[i - 1]]
+        columns = [i for i in columns if i not in same]
+        return [columns[0], *columns[1:][-(MANY - 1) :]]
+
+    # ---- marks -------------------------------------------------------------------------------
+    def ops(self) -> list[Op]:
+        """All marks of the place, panels first."""
+        n, rows = self.number, len(self.order)
+        panels = [
+            {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": 46},
+            {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1},
+            {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 42, "px": 42},
+        ]
+        chosen = self.order.index(self.token)
+        band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
+        marks = [self._mark("rows", "band", **band), *self._names(rows)]
+        wide, most = ACROSS / len(self.columns), max(max(table.values()) for table in self.tables)
+        scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / most
+        for place, i in enumerate(self.columns):
+            x = LEFT + wide * place
+            marks += self._title(x, wide, i)
+            for y, token in enumerate(self.order):
+                marks += self._cell(x, scale, y, token, i)
+            marks += self._rest(x, scale, rows, i)
+        return [*panels, *marks, *self._draw()]
+
+    def _mark(self, panel: str, kind: str, **fields) -> Op:
+        self.made += 1
+        return {"id": f"{self.number}.{self.made}", "kind": kind, "panel": f"{panel}{self.number}", **fields}
+
+    def _label(self, panel: str, x: float, y: float, text: str, **fields) -> Op:
+        return self._mark(panel, "label", x=round(x, 3), y=y, text=text, **{"align": "left", **fields})
+
+    def _names(self, rows: int) -> list[Op]:
+        """Beside the rows: the tokens, faint if they are removed in the end."""
+        lost = set().union(*self.gone)
+        found = []
+        for y, token in enumerate(self.order):
+            look = {"role": "soft" if token in lost else "ink", "bold": token == self.token, "face": "mono"}
+            text = fit(self._text(token), GUTTER - 12, 11)
+            found.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, **look))
+        others = self._mark("rows", "label", side="left", x=1, y=rows, text="all others", role="soft")
+        return [*found, others]
+
+    def _title(self, x: float, wide: float, i: int) -> list[Op]:
+        bits = self.recorded[i].entropy / math.log(2)
+        mass = f", removed {percent(self.removed[i])}" if self.removed[i] != 0.0 else ""
+        said = [self.titles[i], f"entropy {bits:.2f} bits{mass}"]
+        look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": said}
+        marks = [self._label("titles", x, 9, self.titles[i], **look)]
+        if self.removed[i] != 0.0:
+            # two spaces part lines on a phone, where the first is the title's; elsewhere it stands beside it
+            words = f"  removed  {percent(self.removed[i])}"
+            look = {"align": "right", "role": "rejected", "stack": True, "priority": 2}
+            marks.append(self._label("titles", x + 0.94 * wide, 9, words, **look))
+        return marks
+
+    def _cell(self, x: float, scale: float, y: int, token: int, i: int) -> list[Op]:
+        """One token after one stage: its bar and number, an outline where it is removed, nothing after."""
+        p, here = self.tables[i].get(token), token == self.token
+        if p is not None:
+            look = {"state": "chosen", "fill": "filled"} if here else {"fill": "amount", "weight": 0.9}
+            said = f"{self._text(token)}: p {probability(p)}, {self.titles[i]}"
+            number = {
+                "role": "ink" if here else "soft",
+                "bold": here,
+                "priority": 1 if here else 3,
+                "size": 10,
+            }
+            bar = self._bar(x, y, p * scale, hover=[said], node=self.node, **look)
+            return [bar, self._label("rows", x + p * scale + 0.4, y, percent(p), weight=p, **number)]
+        if any(token in gone for gone in self.gone[:i]):
+            return []
+        if token not in self.gone[i]:
+            return [self._label("rows", x + 0.4, y, "·", role="soft")]
+        before = self.tables[i - 1].get(token, 0.0)
+        said = [f"{self._text(token)}: removed by {self.titles[i]}", f"p {probability(before)} before"]
+        width = max(before * scale, 0.5)
+        bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=said, node=self.node)
+        return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected", size=10)]
+
+    def _bar(self, x: float, y: int, width: float, **fields) -> Op:
+        width = round(max(width, 0.15), 3)
+        return self._mark("rows", "cell", x=round(x + width / 2, 3), y=y, w=width, h=0.66, **fields)
+
+    def _rest(self, x: float, scale: float, y: int, i: int) -> list[Op]:
+        """What is not listed, so that all is accounted for."""
+        left = max(0.0, 1.0 - math.fsum(self.tables[i].get(token, 0.0) for token in self.order))
+        if left < 5e-6:
+            return []
+        width, among = min(left * scale, scale * max(self.tables[i].values())), self.recorded[i].among
+        more = (
+            f"{among - sum(t in self.tables[i] for t in self.order):,} more tokens" if among else "the rest"
+        )
+        bar = self._bar(x, y, width, fill="outline", state="unreached", hover=[f"{more}: {percent(left)}"])
+        return [
+            bar,
+            self._label("rows", x + width + 0.4, y, percent(left), role="soft", weight=left, size=10),
+        ]
+
+    # ---- the draw ----------------------------------------------------------------------------
+    def _draw(self) -> list[Op]:
+        """The random number on the running sum of the last stage, tokens in the vocabulary's order."""
+        text = self._text(self.token)
+        if self.draw is None:
+            words = "nothing was drawn: " + text + " was taken for its score" + self._undrawn()
+            return [self._label("draw", LEFT, 9, words, role="soft", priority=1)]
+        u, low, high = (self.draw.total, *(self.draw.parts.get(name) for name in ("low", "high")))
+        between = "" if low is None else f", {digits(low)} to {digits(high)}"
+        words = f"the draw: u = {digits(u)} falls on {text}{between}{self._undrawn()}"
+        marks = [self._label("draw", LEFT, 9, words, role="ink", priority=1)]
+        pieces = self._pieces(low, high)
+        if math.fsum(end - start for _, start, end in pieces) < 1 - 1e-6:
+            marks.append(self._piece(0.0, 1.0, None))  # where the others lie is not recorded
+        marks += [self._piece(start, end, token) for token, start, end in pieces]
+        at = {"x": round(LEFT + ACROSS * u, 3), "y": DRAW_TOP - 3, "size": 12}
+        return [*marks, self._mark("draw", "symbol", glyph="triangle", role="amber", **at)]
+
+    def _undrawn(self) -> str:
+        """The stages that have no column, by name."""
+        left = [title for i, title in enumerate(self.titles) if i not in self.columns]
+        return " · without a column: " + ", ".join(left) if left else ""
+
+    def _pieces(self, low: float | None, high: float | None) -> list[tuple[int, float, float]]:
+        """(token, from, to) of all tokens if all are recorded, else of the one that was taken."""
+        last, table = self.recorded[-1], self.tables[-1]
+        if last.among is not None and last.among <= len(last.top):
+            found, start = [], 0.0
+            for token in sorted(table):
+                found.append((token, start, start + table[token]))
+                start += table[token]
+            return found
+        return [] if low is None else [(self.token, low, high)]
+
+    def _piece(self, start: float, end: float, token: int | None) -> Op:
+        wide, here = ACROSS * (end - start), token == self.token
+        place = {"x": round(LEFT + ACROSS * start + wide / 2, 3), "y": (DRAW_TOP + DRAW_BOTTOM) / 2}
+        look = {"w": round(wide, 3), "h": DRAW_BOTTOM - DRAW_TOP, "state": "chosen"}
+        if token is None:
+            return self._mark("draw", "cell", **place, **look | {"state": "unreached"}, fill="tint")
+        said = {"text": self._text(token), "hover": [f"{self._text(token)}: {percent(end - start)}"]}
+        return self._mark("draw", "cell", **place, **look, fill="filled" if here else "tint", **said)
+
+    # ---- words -------------------------------------------------------------------------------
+    def _text(self, token: int) -> str:
+        return self.nodes.word(token)
+
+    def sentence(self) -> str:
+        """The place in words, for those who hear the page."""
+        first, last = (table.get(self.token) for table in (self.tables[0], self.tables[-1]))
+        said = [f"{self._text(self.token)}: {percent(first)} in the model"]
+        if len(self.tables) > 1:
+            said.append(f"{percent(last)} after the processors")
+        for title, mass in zip(self.titles, self.removed, strict=True):
+            if mass != 0.0:
+                said.append(f"{title} removed {percent(mass)}")
+        if self.draw is not None:
+            said.append(f"u {digits(self.draw.total)}")
+        return ", ".join(said) + "."
+
+
+def percent(p: float | None) -> str:
+    """`23 %`, `6.7 %`, `.04 %`; `?` if unknown."""
+    if p is None:
+        return "?"
+    share = 100 * p
+    if share >= 9.95:
+        return f"{share:.0f} %"
+    if share < 0.005:
+        return "< .01 %" if share else "0 %"
+    return digits(share, 1 if share >= 0.0995 else 2) + " %"
+
+
+def digits(value: float, places: int = 4) -> str:
+    """`.6312`."""
+    return f"{value:.{places}f}".removeprefix("0") if value < 1 else f"{value:.{places}f}"

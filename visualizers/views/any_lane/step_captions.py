@@ -1,0 +1,118 @@
+"""Every step of any lane as one sentence with its numbers: what was chosen, against what, and what was lost.
+
+A fold over Propose, Verdict, Score, Cell, Distribution and Commit. For those who hear the page, and for all
+who would rather read. Knows no strategy by name.
+"""
+
+import math
+
+from decoders.trace.costs import UNTESTED
+from visualizers.scene.marks import Nodes, probability, visible
+
+NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
+NAMED = 4  # tokens that a sentence names before it counts
+
+
+class Sentences:
+    """`feed(step)` says the step; `nodes` must have been given the step's Propose events before."""
+
+    def __init__(self, nodes: Nodes):
+        self.nodes = nodes
+        self.offers: dict[int, tuple[list, float]] = {}  # node -> likeliest tokens after it, entropy in nats
+
+    def feed(self, step) -> str:
+        """One sentence, or two where the strategy left a note of its own."""
+        found: dict[str, list] = {}
+        for event in step.events:
+            if type(event).__name__ != "Cell" or event.level is None:  # of the lane's own text alone
+                found.setdefault(type(event).__name__, []).append(event)
+        for event in found.get("Distribution", []):
+            if event.view == "target" and event.level is None:
+                self.offers[event.node] = (event.top, event.entropy)
+        drafted = [e for e in found.get("Propose", []) if e.source not in NOT_DRAFTED]
+        if found.get("Cell") and all(event.source == "guess" for event in drafted):
+            said = iteration(step.index, found["Cell"], self.token)
+        elif drafted and found.get("Verdict"):
+            committed = [node for event in found.get("Commit", []) for node in event.nodes]
+            said = drafting(step.index + 1, drafted, found["Verdict"], committed, self.nodes.text)
+        elif any(event.rank == 1 for event in found.get("Score", [])):
+            said = self.beams(step.index + 1, found)
+        else:
+            said = self.tokens(step.index + 1, found.get("Commit", []))
+        return " ".join([said, *(event.text for event in found.get("Note", []))])
+
+    def token(self, token: int) -> str:
+        """A token id as it is shown."""
+        return visible(self.nodes.header.vocabulary.get(token, b"?"))
+
+    def tokens(self, number: int, commits: list) -> str:
+        """A step that commits tokens one by one: each with p, what was likelier or next, and the entropy."""
+        said = [
+            self.choice(n, p) for event in commits for n, p in zip(event.nodes, event.logprobs, strict=True)
+        ]
+        if not said:
+            return f"Step {number}: nothing is final yet."
+        return f"Step {number}: {listed(said, '; ')}."
+
+    def choice(self, node: int, logprob: float | None) -> str:
+        said = self.nodes.text(node)
+        if logprob is None:
+            return said
+        said += f", p {probability(math.exp(min(0.0, logprob)))}"
+        top, entropy = self.offers.get(self.nodes.parent.get(node, -1), ([], None))
+        others = [(t, p) for t, p in top if t != self.nodes.token.get(node)]
+        if others:
+            token, best = others[0]
+            how = "next was" if best <= logprob else "likelier was"
+            said += f", {how} {self.token(token)}, p {probability(math.exp(min(0.0, best)))}"
+        return said if entropy is None else said + f", entropy {entropy / math.log(2):.2f} bits"
+
+    def beams(self, number: int, found: dict[str, list]) -> str:
+        """A step of ranked hypotheses: who leads with what, and how many fell out."""
+        best = next(event for event in found["Score"] if event.rank == 1)
+        score = f"{best.name.replace('_', ' ')} {best.total:.2f}".replace("-", "−")
+        leads = f"Step {number}: …{self.ending(best.node)} leads with {score}"
+        ranked = len({event.node for event in found["Score"] if event.rank is not None})
+        statuses = [event.status for event in found.get("Verdict", [])]
+        counts = [
+            (ranked, "live"),
+            (statuses.count("pruned"), "pruned"),
+            (statuses.count("finished"), "finished"),
+        ]
+        return leads + "".join(f", {n} {what}" for n, what in counts if n) + "."
+
+    def ending(self, node: int) -> str:
+        """The last tokens before and with a node."""
+        return "".join(self.nodes.text(n) for n in self.nodes.path(node)[-NAMED:])
+
+
+def drafting(number: int, drafted: list, verdicts: list, commits: list[int], text) -> str:
+    """A round of drafting and checking: how many were accepted, what was rejected, what came instead."""
+    judged = {event.node: event for event in verdicts}
+    accepted = sum(1 for e in drafted if e.node in judged and judged[e.node].status == "accepted")
+    said = f"Round {number}: {accepted} of {len(drafted)} drafted tokens accepted"
+    lost = next((v for v in judged.values() if v.status == "rejected"), None)
+    if lost is not None:
+        said += f", {text(lost.node)} rejected"
+        if lost.p is not None and lost.q is not None:
+            how = "below" if lost.p < lost.q else "against"
+            said += f", p {probability(lost.p)} {how} q {probability(lost.q)}"
+    last = judged.get(commits[-1]) if commits else None
+    if last is not None and last.status in ("resampled", "bonus"):
+        said += f", {text(last.node)} drawn {'instead' if last.status == 'resampled' else 'on top'}"
+    return said + "."
+
+
+def iteration(number: int, cells: list, token) -> str:
+    """An iteration over positions: which settled, and how many others changed or stayed."""
+    settled = [token(cell.token) for cell in cells if cell.state == "settled"]
+    counts = [(sum(c.state == state for c in cells), state) for state in ("changed", "kept", "guess")]
+    said = f"{len(settled)} settled" + (f" ({listed(settled, ', ')})" if settled else "")
+    others = "".join(f", {n} {'guessed' if state == 'guess' else state}" for n, state in counts if n)
+    return (f"Iteration {number}: " if number else "First guess: ") + said + others + "."
+
+
+def listed(words: list[str], between: str) -> str:
+    """The first few words, and how many more there are."""
+    more = [f"and {len(words) - NAMED} more"] if len(words) > NAMED else []
+    return between.join([*words[:NAMED], *more])

@@ -1,0 +1,168 @@
+"""Text: what a lane has written, one chip a token, with where each token came from and how sure it was.
+
+A fold over Propose, Verdict, Distribution, Score, Commit and Depend(kind "copy" or "match"): what a step's
+draft was copied from is marked while that step is shown. Chips are never moved: a rejected token stands
+before the token that replaced it, and the tail that is not final yet (the best beam) is hidden and written
+anew where it changes.
+"""
+
+import math
+
+from visualizers.analysis.distribution_stages import tolerated
+from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.views.any_lane.step_captions import Sentences
+
+SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
+
+
+@view("text", "Text")
+class Text:
+    """Chips in order: the prompt, what is committed, the live tail."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.sentences = Sentences(self.nodes)
+        self.source: dict[int, str] = {}
+        self.logprob: dict[int, float | None] = {}
+        self.entropy: dict[int, float] = {}  # of the target's distribution after a node
+        self.verdicts: dict[int, object] = {}
+        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
+        self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
+        self.tail: list[int] = []  # nodes with a live chip
+        self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
+        self.marked: list[str] = []  # ids of the chips that the last step copied from
+        self.made = 0
+        self.best: int | None = None
+
+    def head(self) -> dict:
+        """Title, question and the prompt's chips."""
+        nodes = self.nodes
+        ops = [
+            {
+                "id": f"p{i}",
+                "kind": "chip",
+                "state": "prompt",
+                "node": i,
+                "text": nodes.text(i),
+                "position": nodes.column[i],
+            }
+            for i in range(len(self.header.prompt))
+        ]
+        return {
+            "title": self.title,
+            "question": "What is the text, and where does each piece come from?",
+            "ops": ops,
+        }
+
+    def feed(self, step) -> list[Op]:
+        """New chips, chips that are now final, the live tail where it changed, and the step as a sentence."""
+        commits, ranked, spans, marks = [], None, {}, {}
+        self.tolerated |= tolerated(step, self.header.parameters)
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    self.source[event.node], self.logprob[event.node] = event.source, event.logprob
+                case "Verdict":
+                    self.verdicts[event.node] = event
+                    if event.status == "rejected" and self.source.get(event.node) != "guess":
+                        self.rejected.setdefault(self.nodes.parent.get(event.node, -1), []).append(event.node)
+                case "Distribution" if event.view == "target" and event.level is None:
+                    self.entropy[event.node] = event.entropy
+                case "Score" if event.name == "watermark":
+                    marks[event.node] = event.level
+                case "Score" if event.rank == 1:
+                    ranked = event.node
+                case "Commit":
+                    commits += list(zip(event.nodes, event.logprobs, strict=False))
+                case "Depend" if event.kind == "match":
+                    spans |= dict.fromkeys((event.source, event.target), "matched")
+                case "Depend" if event.kind == "copy":
+                    spans[event.source] = "copied"
+        ops = [*self._mark(spans), *self._commit(commits)]
+        ops += [{"id": self.chips[n], "set": {"span": mark}} for n, mark in marks.items() if n in self.chips]
+        return [*ops, *self._retail(ranked), {"say": self.sentences.feed(step)}]
+
+    def _mark(self, spans: dict[int, str]) -> list[Op]:
+        """Marks the chips of these nodes as "copied" or "matched", and those of the step before no more."""
+        ops = [{"id": chip, "set": {"span": None}} for chip in self.marked]
+        chips = {n: f"p{n}" if n < len(self.header.prompt) else self.chips.get(n) for n in spans}
+        self.marked = [chip for chip in chips.values() if chip]
+        return ops + [{"id": chips[n], "set": {"span": span}} for n, span in spans.items() if chips[n]]
+
+    def _commit(self, commits) -> list[Op]:
+        ops = []
+        for node, logprob in commits:
+            if logprob is not None:
+                self.logprob[node] = logprob
+            replaced = (
+                [] if self.tail else self.rejected.pop(self.nodes.parent.get(node, -1), [])[:SHOWN_REJECTED]
+            )
+            if self.tail and self.tail[0] == node:
+                self.tail.pop(0)
+                ops.append(
+                    {"id": self.chips[node], "set": {"state": self._state(node), **self._numbers(node)}}
+                )
+                continue
+            ops += self._hide(self.tail)
+            self.tail = []
+            ops += [self._chip(n, "rejected") for n in replaced] + [self._chip(node, self._state(node))]
+        return ops
+
+    def _retail(self, ranked: int | None) -> list[Op]:
+        """The best beam's tokens that are not final yet; only the part that differs from before is written
+        anew.
+        """
+        if ranked is None and not self.tail:
+            return []
+        self.best = ranked if ranked is not None else self.best
+        tail = [n for n in self.nodes.path(self.best) if n not in self.chips or n in self.tail]
+        status = getattr(self.verdicts.get(self.best), "status", None)
+        if status == "pruned":
+            tail = []
+        same = 0
+        while same < min(len(tail), len(self.tail)) and tail[same] == self.tail[same]:
+            same += 1
+        ops = self._hide(self.tail[same:]) + [self._chip(n, "live") for n in tail[same:]]
+        self.tail = tail
+        return ops
+
+    def _hide(self, nodes: list[int]) -> list[Op]:
+        return [{"id": self.chips.pop(n), "set": {"gone": True}} for n in nodes]
+
+    def _state(self, node: int) -> str:
+        verdict = self.verdicts.get(node)
+        if self.source.get(node) == "copied":
+            return "prompt"  # given, not decoded
+        if node in self.tolerated:
+            return "tolerated"
+        return (
+            "chosen"
+            if verdict is None or verdict.status in ("finished", "pruned")
+            else STATES[verdict.status]
+        )
+
+    def _numbers(self, node: int) -> dict:
+        numbers = {}
+        logprob, entropy = self.logprob.get(node), self.entropy.get(self.nodes.parent.get(node, -1))
+        if logprob is not None:
+            numbers["logprob"] = round(logprob, 4)
+        if entropy is not None:
+            numbers["entropy"] = round(entropy, 4)
+        return numbers
+
+    def _chip(self, node: int, state: str) -> Op:
+        self.made += 1
+        self.chips[node] = f"c{self.made}"
+        return {
+            "id": f"c{self.made}", "kind": "chip", "node": node, "state": state,
+            "text": self.nodes.text(node),
+            "position": self.nodes.column.get(node, 0), "source": self.source.get(node, "target"),
+            "hover": self._hover(node, state), **self._numbers(node),
+        }  # fmt: skip
+
+    def _hover(self, node: int, state: str) -> list[str]:
+        logprob, verdict = self.logprob.get(node), self.verdicts.get(node)
+        p = math.exp(min(0.0, logprob)) if logprob is not None else None
+        lines = [f"{self.nodes.text(node)}  p {probability(p)}, {state}"]
+        return lines + ([verdict.reason] if verdict is not None and verdict.reason else [])

@@ -1,0 +1,152 @@
+"""Threshold: a number that a method watches against its limit, and what it did while it was above or below.
+
+A fold over Score (those whose parts hold a `limit`; `level` names what was done then, one row each), Propose,
+Forward and Commit. Knows no strategy: one column per committed token. Where a model first has to read what
+another one wrote, the columns that it reads in that forward are hatched in its row.
+"""
+
+import math
+from collections import Counter
+
+from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.views.any_lane.entropy import mark, ticks
+
+ROWS = 2  # rows for what was done
+QUESTION = "When was the number above its limit, and what was done then?"
+
+
+@view("threshold", "Threshold")
+class Threshold:
+    """Above, the number and its limit; below, the tokens, each in the row of what was done for it."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.rows: dict[str, int] = {}  # level -> row, in the order in which they came
+        self.reached: dict[str, int] = {}  # level -> the last column that is drawn in its row
+        self.written: Counter[str] = Counter()
+        self.column = self.changes = self.caught_up = 0
+        self.now: str | None = None  # the level of the newest token
+        self.ceiling = 4  # of the panel; only ever grows, in steps of 2
+        self.before: tuple[int, float] | None = None  # column and number of the token before
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title, "question": QUESTION,
+            "first": 1, "column": 42, "left": 92, "left_narrow": 66, "right": 8, "overview": "amount",
+            "ops": [
+                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("number", "panel", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
+                mark("rows", "panel", y0=-0.1, y1=ROWS + 0.1, px=34 * ROWS),
+            ],
+            "legend": [
+                ["step", "▂▃", "soft", "at this token"],
+                ["path:ink", "━", "ink", "the number that decides"],
+                ["path:live", "╌", "live", "its limit"],
+                ["band:amber", "▒", "live", "above the limit"],
+                ["cell:hatched", "▨", "soft", "reads what the other wrote"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was committed."""
+        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts}
+        given = {e.node for e in step.events if type(e).__name__ == "Propose" and e.given}
+        ops: list[Op] = []
+        for event in step.events:
+            if type(event).__name__ == "Forward" and event.kind == "prefill" and self.column:
+                ops += self._catch_up(event.model, event.tokens)
+        _, _, commits = self.nodes.read(step)
+        said = []
+        for node in commits:
+            self.column += 1
+            if node in scores:
+                ops += self._watched(node, scores[node])
+                said.append(f"{self.nodes.text(node)}: {words(scores[node])}")
+            else:
+                look = {"state": "prompt" if node in given else "chosen", "fill": "tint"}
+                ops.append(self._cell(node, 0, look, []))
+        if not said:
+            return ops
+        lead, rest, short = self._heading()
+        return [
+            *ops,
+            {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}},
+            {"say": ". ".join(said) + "."},
+        ]
+
+    def _watched(self, node: int, score) -> list[Op]:
+        """The column of a token with a number: the number, its limit, and the token in its row."""
+        x, limit, total = self.column, score.parts["limit"], score.total
+        own = next((v for name, v in score.parts.items() if name != "limit"), total)
+        ops = self._grow(max(own, total))
+        level = score.level or ""
+        if level not in self.rows:
+            ops.append(self._row(level))
+        if self.now is not None and level != self.now:
+            self.changes += 1
+        self.now = level
+        self.written[level] += 1
+        self.reached[level] = x
+        place = {"panel": "number", "kind": "path"}
+        ends = [[x - 0.5, limit], [x + 0.5, limit]]
+        ops.append(mark(f"s{x}", "step", panel="number", x=x, y=round(own, 4), node=node))
+        ops.append({**place, "id": f"l{x}", "points": ends, "role": "live", "width": 1.4, "dash": "dash"})
+        if self.before is not None:
+            points = [[self.before[0], round(self.before[1], 4)], [x, round(total, 4)]]
+            ops.append({**place, "id": f"m{x}", "points": points, "role": "ink", "width": 1.8})
+        self.before = (x, total)
+        hover = [f"{self.nodes.text(node)}: {words(score)}"]
+        dot = {"glyph": "dot", "role": "ink", "hover": hover, "node": node}
+        ops.append(mark(f"d{x}", "symbol", panel="number", x=x, y=round(total, 4), **dot))
+        if total > limit:
+            ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
+        look = {"state": "chosen", "fill": "tint" if self.rows[level] else "outline"}
+        return [*ops, self._cell(node, min(self.rows[level], ROWS - 1), look, hover)]
+
+    def _cell(self, node: int, row: int, look: dict, hover: list[str]) -> Op:
+        said = {"text": self.nodes.text(node), "hover": hover, "node": node}
+        place = {"panel": "rows", "x": self.column, "y": row + 0.5, "w": 0.96, "h": 0.86}
+        return mark(f"t{self.column}", "cell", **place, **look, **said)
+
+    def _row(self, level: str) -> Op:
+        """A row of its own for what is done for the first time."""
+        row = self.rows[level] = len(self.rows)
+        return mark(f"r{row}", "row", panel="rows", y0=row, y1=row + 1, text=level, rule=False)
+
+    def _catch_up(self, level: str, tokens: int) -> list[Op]:
+        """A hatched box over the columns that a model reads before it writes."""
+        first = max(self.column - tokens, self.reached.get(level, 0)) + 1
+        wide = self.column - first + 1
+        if wide < 1:
+            return []
+        self.caught_up += tokens
+        ops = [] if level in self.rows else [self._row(level)]
+        self.reached[level] = self.column
+        place = {"panel": "rows", "x": first + (wide - 1) / 2, "y": self.rows[level] + 0.5, "w": wide - 0.04}
+        look = {"h": 0.5, "state": "unreached", "fill": "hatched"}
+        hover = [f"{level} reads {tokens} tokens in one forward"]
+        return [*ops, mark(f"c{self.column}-{level}", "cell", **place, **look, hover=hover)]
+
+    def _grow(self, number: float) -> list[Op]:
+        """A change of the upper panel when a number no longer fits under its ceiling."""
+        if number <= self.ceiling:
+            return []
+        self.ceiling = 2 * math.ceil(number / 2)
+        return [{"id": "number", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}}]
+
+    def _heading(self) -> tuple[str, str, str]:
+        """The bold words, the rest, and a short form of the rest."""
+        shares = [f"{level} {100 * n / self.written.total():.0f} %" for level, n in self.written.items()]
+        lead = ", ".join(shares)
+        changes = f"{self.changes} change" + ("" if self.changes == 1 else "s")
+        read = f", {self.caught_up} tokens read to catch up" if self.caught_up else ""
+        return lead, f" of {self.written.total()} tokens; {changes}{read}.", f"; {changes}{read}."
+
+
+def words(score) -> str:
+    """`target; rolling entropy 1.20, limit 1.50`."""
+    limit, name = score.parts["limit"], score.name
+    said = f"{score.level}; {name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")
+    own = [f"{part} {value:.2f}" for part, value in score.parts.items() if part != "limit"]
+    return ", ".join([said, *own])

@@ -1,0 +1,1 @@
+"""Views of lanes that write one token at a time."""

@@ -1,0 +1,178 @@
+"""Contrast: what two views of each place offered, what came of weighing them, and what a token gained by it.
+
+A fold over Distribution (views target, unwanted, combined), Score, Propose and Commit. Knows no strategy: one
+column per committed token, drawn from what was recorded at the token's parent. It never looks ahead.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Op, fit, probability, view, visible
+from visualizers.views.any_lane.entropy import mark, share_height
+
+FLOOR = -3  # bits at the foot of the panel of gains
+TOP = 5  # tokens stacked in each of the panels
+VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # view of an event -> panel
+SCORE = "contrast"  # the score whose parts are the views' log-probabilities of the token that was taken
+QUESTION = "What did the second view offer, what came of weighing the two, and which tokens gained by it?"
+
+
+@view("contrast", "Contrast")
+class ContrastView:
+    """Columns are committed tokens; above, what the token gained in bits, below it a stack for each view."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.tokens: dict[int, tuple[int, int]] = {}  # node -> (parent, token)
+        self.given: set[int] = set()  # nodes that the lane began with
+        self.offers: dict[int, dict[str, tuple]] = {}  # node -> view -> (likeliest pairs, bits, title)
+        self.gains: dict[int, float] = {}  # node -> log2 of what the wanted view gave by what the other gave
+        self.column = 0
+        self.ceiling = 4  # of the gains; only ever grows, in steps of 2
+
+    def head(self) -> dict:
+        """Title, question and layout of the view."""
+        return {
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "gap": 3,
+            "left": 76,
+            "right": 8,
+            "overview": "piled",
+            "ops": panels(),
+            "legend": [
+                ["bar", "■", "soft", "top 5 of a view; above: bits gained"],
+                ["symbol:dot", "●", "ink", "chosen = top of this view"],
+                ["symbol:diamond", "◇", "ink", "chosen, not top of this view"],
+                ["symbol:triangle", "▼", "live", "the model alone takes another token"],
+            ],
+        }
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was committed."""
+        ops: list[Op] = []
+        committed: list[int] = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.tokens[event.node] = (event.parent, event.token)
+                    if event.given:
+                        self.given.add(event.node)
+                case "Distribution" if event.view == "unwanted" or (
+                    event.view in VIEWS and event.level is None
+                ):
+                    here = self.offers.setdefault(event.node, {})
+                    here[event.view] = (event.top[:TOP], event.entropy / math.log(2), event.level)
+                case "Score" if event.name == SCORE:
+                    others = [value for name, value in event.parts.items() if name != "wanted"]
+                    self.gains[event.node] = (event.parts["wanted"] - others[0]) / math.log(2)
+                case "Commit":
+                    committed += event.nodes
+        for node in committed:
+            ops += self._column(node)
+        said = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
+        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
+
+    def _column(self, node: int) -> list[Op]:
+        """Everything that stands in the column of one committed token."""
+        self.column += 1
+        parent, token = self.tokens[node]
+        offers, x, key = self.offers.get(parent, {}), self.column, f"c{self.column}"
+        ops: list[Op] = []
+        for name, panel in VIEWS.items():
+            if name in offers:
+                ops += self._stack(f"{key}-{panel}", x, panel, offers[name], token, node)
+        ops += self._gain(key, x, node)
+        model = offers["target"][0][0][0] if "target" in offers else token
+        if "combined" in offers and model != token:
+            ops += self._changed(key, x, model, math.exp(offers["target"][0][0][1]))
+        look = {"state": "chosen", "fill": "tint" if model == token else "outline"}
+        if node in self.given:
+            look = {"state": "prompt", "fill": "tint"}
+        hover = self._hover(token, node, offers)
+        place = {"panel": "tokens", "x": x, "y": 0, "w": 0.96, "h": 1}
+        return [
+            *ops,
+            mark(f"{key}-token", "cell", **place, **look, text=self._shown(token), hover=hover, node=node),
+        ]
+
+    def _stack(self, key: str, x: int, panel: str, offer: tuple, token: int, node: int) -> list[Op]:
+        """The likeliest tokens of one view, stacked, and where the chosen one stands among them."""
+        top, bits, title = offer
+        name = title or panel
+        ops, low = [], 0.0
+        for rank, (candidate, logprob) in enumerate(top):
+            high = low + math.exp(logprob)
+            place = {"panel": panel, "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
+            said = f"{self._shown(candidate)}: p {probability(high - low)}, number {rank + 1} {name}"
+            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[said]))
+            low = high
+        glyph = "dot" if top and top[0][0] == token else "diamond"
+        y = round(share_height(token, top), 4)
+        said = [f"{name}: entropy {bits:.2f} bits"]
+        look = {"glyph": glyph, "role": "ink", "hover": said, "node": node}
+        return [*ops, mark(f"{key}-share", "symbol", panel=panel, x=x, y=y, **look)]
+
+    def _gain(self, key: str, x: int, node: int) -> list[Op]:
+        """A bar from 0 to the bits that the wanted view gives the token more than the other does."""
+        gain = self.gains.get(node)
+        if gain is None:
+            return []
+        ops: list[Op] = []
+        if gain > self.ceiling:
+            self.ceiling = 2 * math.ceil(gain / 2)
+            ops.append({"id": "gain", "set": {"y0": self.ceiling, "ticks": scale(self.ceiling)}})
+        low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # what is lost beyond the panel is said only
+        less = "more" if gain >= 0 else "less"
+        said = [f"the wanted view gives it {abs(gain):.2f} bits {less} than the other"]
+        place = {"panel": "gain", "x": x, "w": 0.5, "y0": low, "y1": high}
+        return [*ops, mark(f"{key}-gain", "bar", **place, rank=1, node=node, hover=said)]
+
+    def _changed(self, key: str, x: int, model: int, p: float) -> list[Op]:
+        """The amber column with ▼, and above it the token that the model alone finds likeliest."""
+        ops = [
+            mark(f"{key}-band-{panel}", "band", panel=panel, x0=x - 0.47, x1=x + 0.47, role="amber")
+            for panel in ("gain", *VIEWS.values(), "tokens")
+        ]
+        ops.append(
+            mark(f"{key}-changed", "symbol", panel="other", x=x, y=0.3, glyph="triangle", role="amber")
+        )
+        look = {"face": "mono", "role": "ink", "size": 11, "align": "center", "priority": 3}
+        text = f"{fit(self._shown(model), 60, 11)} {probability(p)}"
+        return [*ops, mark(f"{key}-model", "label", panel="other", x=x, y=1.2, text=text, **look)]
+
+    def _hover(self, token: int, node: int, offers: dict) -> list[str]:
+        """Two lines: the token with what it gained, and what each view finds likeliest."""
+        first = self._shown(token)
+        if node in self.gains:
+            gain = self.gains[node]
+            first += f": gained {'+' if gain >= 0 else '−'}{abs(gain):.2f} bits"
+        likeliest = [
+            f"{offers[name][2] or panel} {self._shown(offers[name][0][0][0])} "
+            f"{probability(math.exp(offers[name][0][0][1]))}"
+            for name, panel in VIEWS.items()
+            if offers.get(name, ([],))[0]
+        ]
+        return [first, "likeliest: " + " · ".join(likeliest)] if likeliest else [first]
+
+    def _shown(self, token: int) -> str:
+        return visible(self.header.vocabulary.get(token, b"?"))
+
+
+def panels() -> list[Op]:
+    """From top to bottom: the model's own choice, bits gained, the three views, the tokens."""
+    return [
+        mark("other", "panel", y0=1.9, y1=0, px=28),
+        mark("gain", "panel", y0=4, y1=FLOOR, share=0.28, ticks=scale(4)),
+        *(
+            mark(panel, "panel", y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
+            for panel in VIEWS.values()
+        ),
+        mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
+    ]
+
+
+def scale(ceiling: int) -> list:
+    """[value, text] pairs of the gains, in bits."""
+    return [[FLOOR, f"−{-FLOOR}"], [0, "0 bits"], [ceiling, f"+{ceiling}"]]

@@ -1,0 +1,149 @@
+"""Experts: where each layer of a mixture of experts sent the tokens of the text, in two routings at a time.
+
+A fold over Score ("strong experts" and "weak experts" of a node, a layer each in `level`; "divergence" of the
+two views behind it), Propose and Commit. A column is a committed token: its experts are those that read the
+token before it, and so made its row. Knows no strategy, and never looks ahead.
+"""
+
+import math
+from collections import Counter
+
+from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.views.any_lane.entropy import mark
+
+STRONG, WEAK, APART = "strong experts", "weak experts", "divergence"  # names of the scores that are read
+WIDE = 0.92  # of a column, which a layer's experts share
+HIGH = {STRONG: (0.27, 0.42), WEAK: (0.73, 0.32)}  # middle and height of a routing's cells in a layer's row
+CEILING = 2  # bits at the top of the upper panel, at first
+
+
+@view("experts", "Experts")
+class Experts:
+    """x: committed tokens from 1, and the share of all so far at 0, in each its experts; y: layers."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.column = 0
+        self.seen: dict[int, list] = {}  # node -> scores that tell of experts
+        self.apart: dict[int, float] = {}  # node -> bits between the two views behind it
+        self.used: dict[int, Counter] = {}  # layer -> expert -> tokens that the strong routing sent there
+        self.experts = 0  # in a layer
+        self.ceiling = CEILING
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title,
+            "question": "To which experts did each layer send the tokens, and how much did it matter?",
+            "ops": [
+                mark("apart", "panel", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
+                mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
+                mark("grid", "panel", y0=-0.1, y1=6, share=1, grow=True),
+            ],
+            "first": 0, "row": 18, "column": 44, "wide": 50, "left": 52, "right": 8,
+            "overview": "piled", "clip": True,
+            "legend": [
+                ["cell:chosen", "■", "chosen", "read by this expert"],
+                ["cell:live", "▣", "live", "by this one in the weak view"],
+                ["cell:amount", "▪", "soft", "share of all tokens so far"],
+                ["bar", "▂", "soft", "KL of strong and weak (bits)"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """A column for each token that was committed."""
+        for event in step.events:
+            if type(event).__name__ == "Score" and event.name in (STRONG, WEAK):
+                self.seen.setdefault(event.node, []).append(event)
+            elif type(event).__name__ == "Score" and event.name == APART:
+                self.apart[event.node] = event.total / math.log(2)
+        _, _, committed = self.nodes.read(step)
+        ops: list[Op] = []
+        for node in committed:
+            ops += self._column(node)
+        said = [op["hover"][0] for op in ops if op.get("id", "").startswith("t")]
+        return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(said) + "."}] if said else ops
+
+    def _column(self, node: int) -> list[Op]:
+        """Everything that stands above one another for one committed token."""
+        self.column += 1
+        parent, x = self.nodes.parent[node], self.column
+        scores, bits = self.seen.get(parent, []), self.apart.get(parent)
+        ops = [] if self.experts or not scores else self._layers(scores)
+        hover = [self.nodes.text(node) + ("" if bits is None else f": the views are {bits:.2f} bits apart")]
+        if scores:
+            hover.append(f"read by these experts: {self.nodes.text(parent)}")
+        if bits is not None:
+            ops += self._apart(x, node, bits, hover)
+        if scores:
+            place = {"panel": "grid", "x": x, "y": len(self.used) / 2, "w": WIDE + 0.04, "h": len(self.used)}
+            ops.append(mark(f"b{x}", "cell", **place, state="prompt", fill="tint", node=node, hover=hover))
+        for score in scores:
+            ops += self._cells(score, x, node)
+        if any(score.name == STRONG for score in scores):
+            ops += self._shares()
+        look = {"state": "chosen", "fill": "tint", "text": self.nodes.text(node), "hover": hover}
+        return [*ops, mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, node=node, **look)]
+
+    def _layers(self, scores: list) -> list[Op]:
+        """The rows of all layers, and a cell for each expert in which its share of the tokens will stand."""
+        self.experts = round(scores[0].parts["of"])
+        ops: list[Op] = []
+        for layer in dict.fromkeys(layer_of(score) for score in scores):
+            self.used[layer] = Counter()
+            place = {"panel": "grid", "y0": layer - 1, "y1": layer, "short": str(layer)}
+            ops.append(mark(f"r{layer}", "row", **place, text=f"layer {layer}"))
+            for expert in range(1, self.experts + 1):
+                look = {"state": "prompt", "fill": "amount", "weight": 0.0, "hover": [f"expert {expert}"]}
+                place = self._place(layer, expert, 0) | {"y": layer - 0.5, "h": 0.8}
+                ops.append(mark(f"u{layer}.{expert}", "cell", **place, **look))
+        return ops
+
+    def _place(self, layer: int, expert: int, x: int, routing: str = STRONG) -> dict:
+        """Where an expert stands in a column."""
+        (middle, high), wide = HIGH[routing], WIDE / self.experts
+        across = round(x - WIDE / 2 + (expert - 0.5) * wide, 4)
+        return {"panel": "grid", "x": across, "w": round(0.86 * wide, 4), "y": layer - 1 + middle, "h": high}
+
+    def _apart(self, x: int, node: int, bits: float, hover: list[str]) -> list[Op]:
+        ops: list[Op] = []
+        if bits > self.ceiling:
+            self.ceiling = 2 * math.ceil(bits / 2)
+            ops.append({"id": "apart", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}})
+        place = {"panel": "apart", "x": x, "y0": 0, "y1": round(bits, 4), "w": 0.5}
+        return [*ops, mark(f"k{x}", "bar", **place, rank=1, node=node, hover=hover)]
+
+    def _cells(self, score, x: int, node: int) -> list[Op]:
+        """The experts of one layer in one of the two routings, the weak one's below."""
+        layer, strong, ops = layer_of(score), score.name == STRONG, []
+        chosen = {name: weight for name, weight in score.parts.items() if name != "of"}
+        for name, weight in chosen.items():
+            expert = int(name.split()[-1])
+            said = f"layer {layer}, {name}: weight {weight:.2f} in the {'strong' if strong else 'weak'} view"
+            look = {"state": "chosen" if strong else "live", "fill": "filled"}
+            place = self._place(layer, expert, x, score.name)
+            key = f"{'s' if strong else 'w'}{x}.{layer}.{expert}"
+            ops.append(mark(key, "cell", **place, **look, node=node, hover=[said]))
+            if strong:
+                self.used[layer][expert] += 1
+        return ops
+
+    def _shares(self) -> list[Op]:
+        """How much of the text so far each expert has read, as a grey."""
+        ops: list[Op] = []
+        for layer, counts in self.used.items():
+            for expert in range(1, self.experts + 1):
+                share = counts[expert] / self.column
+                said = f"layer {layer}, expert {expert}: read {100 * share:.0f} % of the tokens so far"
+                ops.append({"id": f"u{layer}.{expert}", "set": {"weight": round(share, 4), "hover": [said]}})
+        return ops
+
+
+def layer_of(score) -> int:
+    """Which layer a score tells of, from 1."""
+    return int(score.level.split()[-1])
+
+
+def ticks(ceiling: int) -> list:
+    """[value, text] pairs of the upper panel."""
+    return [[0, "0 bits"], [ceiling, str(ceiling)]]

@@ -1,0 +1,172 @@
+"""Belief: how sure a reader becomes, token by token, of a sign that a text hides; letter after letter.
+
+A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the sign that is meant;
+on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says what
+was sent and what is read) and Commit. Bits are those of the beliefs: a letter
+brings the entropy of its first one, and what is left of it is the entropy of the newest. Knows no strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, probability, view
+
+CELL, STEPS = 0.9, 4  # height of a cell in rows; least bits that the scale shows
+
+
+@view("belief", "Belief")
+class Belief:
+    """x: tokens; above the bits, below a row for each sign."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.most = len(header.parameters.get("weights", "letter"))  # signs that there may be
+        self.rows: dict[str, int] = {}  # sign -> its row
+        self.column, self.first = 0, 1  # tokens so far; the first of the newest letter's
+        self.ended, self.right = 0, 0  # letters read; those of them that were sent
+        self.belief: dict[str, float] = {}
+        self.meant: str | None = None
+        self.budget, self.settled = 0.0, 0.0  # bits of all letters; the same without what was left unread
+        self.ceiling = STEPS
+        self.before = (0, 0.0, 0.0)  # column, budget and bits read of the token before
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        panels = [
+            {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+            {"id": "bits", "kind": "panel", "y0": self.ceiling, "y1": 0, "share": 0.3,
+             "ticks": ticks(self.ceiling)},
+            {"id": "text", "kind": "panel", "y0": -0.1, "y1": 2.1, "px": 44},
+            {"id": "signs", "kind": "panel", "y0": -0.6, "y1": self.most - 0.4, "share": 0.7},
+        ]  # fmt: skip
+        rows = [
+            {"id": f"r{name}", "kind": "row", "panel": "text", "y0": y, "y1": y + 1, "text": name,
+             "rule": False}
+            for y, name in enumerate(("tokens", "letters"))
+        ]  # fmt: skip
+        return {
+            "title": self.title,
+            "question": "How sure is a reader of the hidden letter after each token?",
+            "ops": [*panels, *rows], "first": 1, "column": 42, "left": 70, "left_narrow": 54,
+            "right": 8, "overview": "amount",
+            "legend": [
+                ["path:live", "╌", "live", "bits of the letters that were begun"],
+                ["path:ink", "━", "ink", "bits read of them"],
+                ["cell:amount", "▪", "soft", "belief in a sign"],
+                ["cell:live", "▣", "live", "the sign that is meant"],
+                ["cell:accepted", "■", "accepted", "letter read as it was sent"],
+                ["cell:rejected", "✕", "rejected", "letter read wrong"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a letter that begins, a token with the belief after it, a letter that ends."""
+        beliefs = [e for e in step.events if type(e).__name__ == "Score" and e.name == "belief"]
+        _, _, commits = self.nodes.read(step)
+        ops: list[Op] = []
+        for event in beliefs:
+            ops += self._token(event) if event.node in commits else self._begin(event)
+        told = {e.node for e in beliefs}
+        for node in commits:
+            if node not in told:
+                self.column += 1
+                ops.append(self._word(node, []))
+        for event in step.events:
+            if type(event).__name__ == "Score" and event.name == "letter":
+                ops += self._end(event)
+        if not ops:
+            return []
+        heading = {"lead": f"{self.right} of {self.ended} letters read right", "heading": f", {self._bits()}"}
+        ops.append({"id": "said", "set": heading | {"short": f", {self._bits()}"}})
+        return [*ops, {"front": [self.column, 0]}, {"say": self._say(step)}]
+
+    def _begin(self, event) -> list[Op]:
+        """A new letter: what was left open of the one before stays unread."""
+        brought = bits(event.parts.values())
+        self.settled, self.first = self.read + brought, self.column + 1
+        self.budget += brought
+        self.belief, self.meant = dict(event.parts), event.level
+        ops: list[Op] = []
+        for sign in event.parts:
+            if sign not in self.rows:
+                row = self.rows[sign] = len(self.rows)
+                place = {"panel": "signs", "y0": row - 0.5, "y1": row + 0.5, "rule": False}
+                ops.append({"id": f"sign{row}", "kind": "row", **place, "text": sign})
+        return ops
+
+    @property
+    def read(self) -> float:
+        """Bits read of all letters."""
+        return self.settled - bits(self.belief.values())
+
+    def _token(self, event) -> list[Op]:
+        """The column of a token."""
+        self.column += 1
+        x, node = self.column, event.node
+        was, self.belief, self.meant = self.belief, dict(event.parts), event.level
+        hover = [
+            f"{self.nodes.text(node)}: {event.level} is meant, belief {probability(event.total)}",
+            f"{self._bits()}",
+        ]
+        ops = self._line()
+        ops.append(self._word(node, hover))
+        for sign, belief in event.parts.items():
+            ops.append(self._cell(x, sign, belief, was.get(sign, 0.0), node))
+        return ops
+
+    def _end(self, event) -> list[Op]:
+        """A letter's box under its tokens: what was sent, and what is read."""
+        right = event.parts["right"] == 1.0
+        self.ended, self.right = self.ended + 1, self.right + right
+        place = {"panel": "text", "x": (self.first + self.column) / 2, "y": 1.5, "h": 0.86}
+        look = {"state": "accepted" if right else "rejected", "fill": "tint", "text": event.level}
+        hover = [f"sent → read: {event.level}, with belief {probability(event.total)}"]
+        wide = self.column - self.first + 0.96
+        return [{"id": f"l{self.ended}", "kind": "cell", **place, "w": wide, **look, "hover": hover}]
+
+    def _line(self) -> list[Op]:
+        """The bits as they stand, joined to those of the token before."""
+        ops: list[Op] = []
+        if self.budget > self.ceiling:
+            self.ceiling = 2 ** math.ceil(math.log2(self.budget))
+            ops.append({"id": "bits", "set": {"y0": self.ceiling, "ticks": ticks(self.ceiling)}})
+        x, now = self.column, (self.column, self.budget, self.read)
+        x0, budget, read = self.before
+        place = {"kind": "path", "panel": "bits"}
+        stair = [[x0 + 0.5, round(budget, 4)], [x0 + 0.5, round(now[1], 4)], [x + 0.5, round(now[1], 4)]]
+        ops.append({"id": f"b{x}", **place, "points": stair, "role": "live", "width": 1.4, "dash": "dash"})
+        points = [[x0 + 0.5, round(read, 4)], [x + 0.5, round(now[2], 4)]]
+        ops.append({"id": f"i{x}", **place, "points": points, "role": "ink", "width": 1.8})
+        self.before = now
+        return ops
+
+    def _word(self, node: int, hover: list[str]) -> Op:
+        place = {"panel": "text", "x": self.column, "y": 0.5, "w": 0.96, "h": 0.86}
+        look = {"state": "chosen", "fill": "tint", "text": self.nodes.text(node), "node": node}
+        return {"id": f"t{self.column}", "kind": "cell", **place, **look, "hover": hover}
+
+    def _cell(self, x: int, sign: str, belief: float, was: float, node: int) -> Op:
+        place = {"panel": "signs", "x": x, "y": self.rows[sign], "w": 0.96, "h": CELL}
+        meant = sign == self.meant
+        look = {"state": "live" if meant else "prompt", "fill": "tint" if meant else "amount"}
+        said = {"hover": [f"belief in {sign}: {probability(was)}, then {probability(belief)}"], "node": node}
+        text = {"text": probability(belief) if belief >= 0.005 else ""}
+        return {"id": f"s{x}.{sign}", "kind": "cell", **place, **look, "weight": round(0.5 * belief, 4),
+                **text, **said}  # fmt: skip
+
+    def _bits(self) -> str:
+        return f"{self.read:.1f} of {self.budget:.1f} bits read after {self.column} tokens"
+
+    def _say(self, step) -> str:
+        likeliest = max(self.belief, key=self.belief.__getitem__, default="?")
+        belief = self.belief.get(likeliest, 0.0)
+        return f"Step {step.index + 1}: sign {likeliest} has belief {belief:.2f}; {self._bits()}."
+
+
+def bits(law) -> float:
+    """The entropy of some probabilities, in bits."""
+    return -sum(p * math.log2(p) for p in law if p > 0.0)
+
+
+def ticks(ceiling: float) -> list[list]:
+    """The labels of the scale."""
+    return [[0, "0"], [ceiling, f"{ceiling:g} bits"]]

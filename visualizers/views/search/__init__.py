@@ -1,0 +1,1 @@
+"""Views of lanes that weigh several texts."""

@@ -1,0 +1,351 @@
+"""Beam tree: which continuations are alive, where they parted, what was thrown away, who leads by how much.
+
+A fold over Propose, Verdict, Score and Commit; it serves any strategy that keeps several continuations, and
+plain sampling as well. A node's place is fixed at birth by stable slots (`tree_rows.py`); only states change
+later. Knows no strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.scene.tree_rows import Slots
+
+FAR = 10**6  # beyond any column
+LABELLED = 8  # with more limbs only the spine and the front are labelled
+DEAD_AT_BIRTH = ("pruned", "rejected", "never reached", "merged")
+
+
+@view("beam_tree", "Beam tree")
+class BeamTree:
+    """x counts generated tokens from 1 (0: the end of the prompt), y is one of `num_beams` rows."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        parameters = header.parameters
+        self.rows = max(
+            int(parameters.get(k) or 1) for k in ("num_beams", "num_return_sequences", "population")
+        )
+        self.slots = Slots(self.rows, self.nodes.root, int(parameters.get("num_beam_groups") or 1))
+        self.group: dict[int, int] = {self.nodes.root: 0}  # placed node -> its group
+        self.levels: list[str] = []  # names of the groups, in the order in which they were first heard of
+        self.live: set[int] = {self.nodes.root}
+        self.alive: set[int] = set()  # the live limbs with all their nodes
+        self.spine: set[int] = set()
+        self.children: dict[int, list[int]] = {}  # placed children only
+        # placed node -> (state, ended here, agreed by all, on the spine), as last sent
+        self.looks: dict[int, tuple] = {}
+        self.unsure: set[int] = set()  # nodes of this step whose look may have changed
+        self.weight: dict[int, float] = {}
+        self.finished: set[int] = set()
+        self.judged: dict[int, str] = {}
+        self.committed: dict[int, None] = {}  # in order
+        self.farthest = 0
+        self.front: list[int] = []  # nodes that carry a note
+        self.best: int | None = None
+        self.guides = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and the root, which is the end of the prompt."""
+        root = self.nodes.root
+        mark = {
+            "id": f"n{root}", "kind": "node", "node": root, "x": 0, "y": self.slots.row[root],
+            "state": "prompt",
+            "text": self.nodes.text(root), "priority": 3, "hover": ["end of the prompt"],
+        }  # fmt: skip
+        expected = self.header.parameters.get("max_new_tokens")
+        several = self.rows > 1
+        bands = [
+            {"id": f"group{g}", "kind": "band", "role": "panel", "x0": -0.4, "x1": FAR, "y0": rows[0] - 0.5,
+             "y1": rows[-1] + 0.5}
+            for g, rows in enumerate(self.slots.groups) if len(self.slots.groups) > 1
+        ]  # fmt: skip
+        return {
+            "title": self.title,
+            "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
+            "ops": [*bands, mark], "first": 0, "fold": True, "rows": self.slots.height, "overview": "rows",
+            "note_title": "rank, Σ log p, p" if several else "Σ log p, p",
+            "row": 44 if self.rows <= LABELLED else 22,
+            "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
+            "right": 116 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
+            **({"columns": int(expected) + 1} if expected else {}),
+            "legend": [
+                ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],
+                ["node:live", "○", "live", "live"],
+                ["node:pruned", "✕", "pruned", "pruned"],
+                ["node:finished", "■", "finished", "finished, with its score"],
+                ["tick", "\\\\", "pruned", "dropped at once"],
+                ["tick:rejected", "\\\\", "rejected", "ended by a constraint"],
+                ["node:forced", "⚑", "forced", "put there by a person"],
+                ["band:panel", "▬", "line", "a group"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: new limbs and ticks, finished hypotheses, changed states, notes at the
+        front.
+        """
+        born, scores, verdicts, commits = self._sort(step)
+        ops: list[Op] = []
+        dropped = {
+            n.node
+            for n in born
+            if verdicts.get(n.node, (None,))[0] in DEAD_AT_BIRTH and not self._kept(n, step)
+        }
+        survivors = [
+            e for e in born if e.node not in dropped and verdicts.get(e.node, (None,))[0] != "finished"
+        ]
+        self._leave(born, verdicts)
+        ops += self._place(survivors, born, scores, verdicts)
+        ops += self._end(
+            [e for e in born if verdicts.get(e.node, (None,))[0] == "finished"], born, scores, verdicts
+        )
+        ops += self._ticks([e for e in born if e.node in dropped], born, verdicts)
+        self.unsure.update([*commits, *verdicts])
+        self.committed.update(dict.fromkeys(commits))
+        ops += self._restate(scores)
+        ops += self._notes(scores)
+        ops += self._guide(commits)
+        ops += self._say(step, born, dropped)
+        if born:
+            ops.append({"front": [self.farthest, self.slots.height - 1]})
+        return ops
+
+    # ---- what the step says ------------------------------------------------------------------
+    def _sort(self, step):
+        born, scores, verdicts, commits = [], {}, {}, []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    born.append(event)
+                case "Score":
+                    scores.setdefault(event.node, []).append(event)
+                case "Verdict":
+                    verdicts[event.node] = (event.status, event.reason)
+                    self.judged[event.node] = event.status
+                case "Commit":
+                    commits += event.nodes
+        return born, scores, verdicts, commits
+
+    @staticmethod
+    def _kept(event, step) -> bool:
+        """A candidate of this step that others of this step hang on was part of a limb, however soon it
+        died.
+        """
+        return any(type(e).__name__ == "Propose" and e.parent == event.node for e in step.events)
+
+    def _leave(self, born, verdicts) -> None:
+        """Limbs that ended in this step give their rows back before new ones are placed."""
+        for node, (status, _) in verdicts.items():
+            if (
+                status in STATES
+                and status not in ("accepted", "resampled", "bonus", "forced")
+                and node in self.live
+            ):
+                self.live.discard(node)
+        for parent in {e.parent for e in born}:
+            self.live.discard(parent)
+
+    # ---- births ------------------------------------------------------------------------------
+    def _place(self, survivors, born, scores, verdicts) -> list[Op]:
+        """Survivors go to rows, level by level (a step may add a chain), best first."""
+        ops = []
+        for event in survivors:  # as they were proposed, so that the first group comes first
+            self.group[event.node] = self._group(event, scores)
+        for column in sorted({self.nodes.column[e.node] for e in survivors}):
+            level = [e for e in survivors if self.nodes.column[e.node] == column]
+            level.sort(key=lambda e: self._order(e, scores))
+            taken = {self.slots.row[n] for n in self.live}
+            for group in sorted({self.group[e.node] for e in level}):
+                mine = [e for e in level if self.group[e.node] == group]
+                placed = self.slots.place([(e.node, e.parent) for e in mine], taken, group)
+                for event in mine:
+                    self.live.discard(event.parent)
+                    self.live.add(event.node)
+                    ops += self._birth(event, placed[event.node], born, scores, verdicts)
+        return ops
+
+    def _group(self, event, scores) -> int:
+        """The group that ranks a node, else its parent's."""
+        level = next((s.level for s in scores.get(event.node, []) if s.level), None)
+        if level is None:
+            return self.group.get(event.parent, 0)
+        if level not in self.levels:
+            self.levels.append(level)
+        return self.levels.index(level)
+
+    def _order(self, event, scores) -> tuple:
+        rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
+        return (
+            rank if rank is not None else math.inf,
+            -self.nodes.total.get(event.node, -math.inf),
+            event.slot,
+        )
+
+    def _birth(self, event, row: float, born, scores, verdicts) -> list[Op]:
+        node, parent, nodes = event.node, event.parent, self.nodes
+        self.slots.row[node] = row
+        self.children.setdefault(parent, []).append(node)
+        self.farthest = max(self.farthest, nodes.column[node])
+        self.unsure.update((node, parent))
+        weight = round(math.exp(min(0.0, event.logprob)), 4) if event.logprob is not None else 0.5
+        self.weight[node] = weight
+        state = "finished" if verdicts.get(node, (None,))[0] == "finished" else "live"
+        self.looks[node] = (state, False, False, False)
+        mark = {
+            "id": f"n{node}", "kind": "node", "node": node, "parent": f"n{parent}", "x": nodes.column[node],
+            "y": row,
+            "state": state, "weight": weight, "text": nodes.text(node), "quiet": self.rows > LABELLED,
+            "hover": self._hover(event, born, scores, verdicts),
+        }  # fmt: skip
+        above = self.slots.row.get(parent, row)
+        edge = {
+            "id": f"e{node}", "kind": "edge", "x0": nodes.column[node] - 1, "y0": above,
+            "x1": nodes.column[node], "y1": row,
+            "state": state, "weight": weight,
+        }  # fmt: skip
+        if self.rows > LABELLED and abs(above - row) > 2:
+            edge["stub"] = True
+        return [edge, mark]
+
+    def _end(self, ended, born, scores, verdicts) -> list[Op]:
+        """Finished hypotheses hang half a row below their parent, with their score."""
+        ops = []
+        for event in ended:
+            self.finished.add(event.node)
+            below = self.slots.row.get(event.parent, 0) + 0.5
+            edge, mark = self._birth(event, below, born, scores, verdicts)
+            total = next((s.total for s in scores.get(event.node, [])), None)
+            if total is not None:
+                mark |= {"note": f"{total:.2f}".replace("-", "−"), "note_priority": 8}
+            mark["quiet"] = True  # its token is shown when it wins
+            ops += [edge, mark]
+        return ops
+
+    def _ticks(self, dropped, born, verdicts) -> list[Op]:
+        ops = []
+        for parent in dict.fromkeys(e.parent for e in dropped):
+            for index, event in enumerate(
+                sorted((e for e in dropped if e.parent == parent), key=lambda e: e.slot)
+            ):
+                ops.append({
+                    "id": f"n{event.node}", "kind": "tick", "node": event.node, "parent": f"n{parent}",
+                    "index": index,
+                    "x": self.nodes.column.get(parent, 0), "y": self.slots.row.get(parent, 0),
+                    "state": STATES.get(verdicts[event.node][0], "pruned"),
+                    "hover": self._hover(event, born, {}, verdicts),
+                })  # fmt: skip
+        return ops
+
+    def _hover(self, event, born, scores, verdicts) -> list[str]:
+        nodes = self.nodes
+        said = [f"{nodes.text(event.node)}  p {probability(_p(event))}"]
+        if event.node in nodes.total:
+            said.append(f"sum {nodes.total[event.node]:.2f}".replace("-", "−"))
+        status, reason = verdicts.get(event.node, (None, None))
+        rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
+        if rank is not None:
+            kept = sum(any(s.rank is not None for s in given) for given in scores.values())
+            said.append(f"rank {rank} of the {kept} kept" if self.rows > 1 else "chosen")
+        elif status:
+            said.append(f"{status}: {reason}" if reason else status)
+        others = [e for e in born if e.parent == event.parent and e.node != event.node]
+        others.sort(key=lambda e: -(e.logprob if e.logprob is not None else -math.inf))
+        words = [
+            f"{nodes.text(e.node)} {probability(_p(e))} {verdicts.get(e.node, ('kept',))[0]}"
+            for e in others[:4]
+        ]
+        more = f" and {len(others) - 4} more" if len(others) > 4 else ""
+        return [", ".join(said)] + (["same parent: " + ", ".join(words) + more] if words else [])
+
+    # ---- states ------------------------------------------------------------------------------
+    def _restate(self, scores) -> list[Op]:
+        """Colours follow from who lives, who leads and what is committed; only changes are sent."""
+        ranked = [n for n, given in scores.items() for s in given if s.rank == 1 and n in self.looks]
+        if ranked:
+            self.best = ranked[-1]
+        elif self.best not in self.live:
+            self.best = max(
+                self.live & self.looks.keys(), key=lambda n: self.nodes.total.get(n, -math.inf), default=None
+            )
+        if len(self.live) == 1 and self.rows == 1:
+            self.best = next(iter(self.live))
+        agreed = self.committed
+        if agreed and not self.live:
+            self.best = next(reversed(agreed))
+        spine = agreed.keys() | set(self.nodes.path(self.best) if self.best is not None else [])
+        alive = set()
+        for node in self.live:
+            while node in self.looks and node not in alive:
+                alive.add(node)
+                node = self.nodes.parent[node]
+        unsure = self.unsure | (spine ^ self.spine) | (alive ^ self.alive)
+        self.spine, self.alive, self.unsure = spine, alive, set()
+        ops: list[Op] = []
+        for node in sorted(unsure & self.looks.keys()):
+            before = self.looks[node]
+            state = "chosen" if node in spine else "live" if node in alive else "pruned"
+            if node in self.finished:
+                state = "finished"
+            elif state != "pruned" and self.judged.get(node) == "forced":
+                state = "forced"
+            look = (state, state == "pruned" and node not in self.children, node in agreed, node in spine)
+            if look == before:
+                continue
+            self.looks[node] = look
+            quiet = {"quiet": self._quiet(look)} if self._quiet(look) != self._quiet(before) else {}
+            ops.append({"id": f"n{node}", "set": {"state": state, "ended": look[1], **quiet}})
+            ops.append(
+                {"id": f"e{node}", "set": {"state": "chosen" if node in spine else state, "agreed": look[2]}}
+            )
+        return ops
+
+    def _quiet(self, look: tuple) -> bool:
+        return (self.rows > LABELLED or look[0] == "finished") and not look[3]
+
+    def _notes(self, scores) -> list[Op]:
+        """At the front of every live limb: rank, sum of log-probabilities, p of its last token."""
+        ops = [
+            {"id": f"n{n}", "set": {"note": None, "front": False}} for n in self.front if n not in self.live
+        ]
+        self.front = [n for n in sorted(self.live) if n in self.looks]
+        for node in self.front:
+            given = next((s for s in scores.get(node, []) if s.rank is not None), None)
+            total = given.total if given and given.name == "sum_logprob" else self.nodes.total.get(node)
+            words = [f"#{given.rank}"] if given and self.rows > 1 else []
+            words += [f"{total:.1f}".replace("-", "−")] if total is not None else ["?"]
+            more = {"note_more": f"{100 * self.weight[node]:.0f} %"}
+            ops.append({"id": f"n{node}", "set": {"note": "  ".join(words), "front": True, **more}})
+        return ops
+
+    def _say(self, step, born, dropped) -> list[Op]:
+        """The step in one sentence, with the words of the cards."""
+        if not born or self.best is None:
+            return []
+        said = f"Step {step.index + 1}: {self.nodes.text(self.best)} leads"
+        if self.rows == 1:
+            said = f"Step {step.index + 1}: {self.nodes.text(self.best)} chosen"
+        if self.best in self.nodes.total:
+            said += f", sum {self.nodes.total[self.best]:.2f}".replace("-", "−")
+        live = len(self.live & self.looks.keys())
+        counts = [
+            (live if self.rows > 1 else 0, "live"),
+            (len(self.finished), "finished"),
+            (len(dropped), "dropped at once"),
+        ]
+        return [{"say": said + "".join(f", {n} {what}" for n, what in counts if n) + "."}]
+
+    def _guide(self, commits) -> list[Op]:
+        """The dotted line up to which all beams agree, while there are several."""
+        if not commits or self.rows == 1:
+            return []
+        ops = [{"id": f"agree{self.guides}", "set": {"gone": True}}] if self.guides else []
+        if not (self.live & self.looks.keys()) - set(self.committed):
+            return ops  # it has ended: everything is committed
+        self.guides += 1
+        x = self.nodes.column.get(commits[-1], 0)
+        return ops + [{"id": f"agree{self.guides}", "kind": "guide", "x": x, "text": "◂ all beams agree"}]
+
+
+def _p(event) -> float | None:
+    return math.exp(min(0.0, event.logprob)) if event.logprob is not None else None

@@ -1,0 +1,153 @@
+"""Branches: what was seen ahead of each candidate where a method stopped to look, and which one it took.
+
+A fold over Propose (source "lookahead"), Score and Commit: a table for each step that looked ahead, a row for
+each ranked candidate. Where a score has the parts `logprob` and `value`, both stand before their total, else
+the mean of the log-probabilities. Knows no strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+
+HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
+SEEN = 7  # rows of a long table that are in sight at once, where a lane is low
+# Columns of a table: name, where it begins, how many it takes; with a mean, and with a value.
+TOKEN = (0.5, 4)
+MEANS = {"seen ahead": (4.5, 10), "mean": (14.5, 3)}
+VALUES = {"seen ahead": (4.5, 5.2), "log p": (9.7, 2.6), "value": (12.3, 2.6), "total": (14.9, 2.6)}
+
+
+@view("branches", "Branches")
+class Branches:
+    """x: candidate, what follows it, its value; y: pauses, and in each its candidates."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.y = 0.0
+        self.tokens = self.pauses = self.rescued = 0
+        self.looked = False  # whether anything was continued so far
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title,
+            "question": "Where did it stop to look ahead, what did it see, and what did it take?",
+            "first": 1, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
+            "left": 8, "right": 8, "axis": None, "overview": "piled",
+            "ops": [
+                {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36,
+                 "lead": "No pause", "heading": " so far.", "short": " so far."},
+                {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+            ],
+            "legend": [
+                ["cell:chosen", "■", "chosen", "taken"],
+                ["cell:pruned", "▢", "pruned", "not taken, or only looked at"],
+                ["cell:amount", "▪", "soft", "stronger grey: likelier or better"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """One table, if this step looked ahead."""
+        born, _, commits = self.nodes.read(step)
+        self.tokens += len(commits)
+        ahead: dict[int, tuple[int, str]] = {}  # node -> (candidate, the words seen ahead of it so far)
+        for event in born:
+            if event.source == "lookahead":
+                home, words = ahead.get(event.parent, (event.parent, ""))
+                ahead[event.node] = (home, words + self.nodes.text(event.node))
+        scores = {e.node: e for e in step.events if type(e).__name__ == "Score" and e.rank is not None}
+        candidates = [event.node for event in born if event.node in scores]
+        valued = any("value" in scores[node].parts for node in candidates)
+        if not candidates or not (ahead or valued):
+            return []
+        self.pauses += 1
+        self.rescued += candidates[0] not in commits
+        nothing = "(ends here)" if ahead else "(not continued)"
+        words = dict(ahead.values())  # candidate -> the longest, which comes last
+        top = self.y + HEADING
+        columns = VALUES if valued else MEANS
+        ops = self._heading(candidates[0], columns)
+        best = max(scores[node].total for node in candidates)
+        for row, node in enumerate(candidates):
+            cells = numbers(scores[node], best) if valued else mean_of(scores[node])
+            ops += self._row(scores[node], words.get(node, nothing), cells, columns, node in commits, row)
+        taken = next((row + 1 for row, node in enumerate(candidates) if node in commits), 0)
+        front = min(top + len(candidates) + GAP, top + max(SEEN - 1, taken))
+        self.y = top + len(candidates) + GAP
+        lead, rest = f"{self.pauses} of {self.tokens} tokens", "not the likeliest token was taken"
+        times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
+        self.looked |= bool(ahead)
+        how, brief = (
+            ("after a look ahead", "after a look") if self.looked else ("by their values", "by value")
+        )
+        said = {
+            "lead": lead,
+            "heading": f" {how}; {times} {rest}.",
+            "short": f" {brief}; {times} not the likeliest.",
+        }
+        return [
+            *ops,
+            {"id": "said", "set": said},
+            {"front": [1, front]},
+            {"say": f"{lead}{said['heading']}"},
+        ]
+
+    def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
+        """The names of the columns, and where a window that scrolls may begin."""
+        ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, self.y + HEADING)]
+        for text, (x, wide) in {f"token {self.nodes.column[first]}": TOKEN, **columns}.items():
+            place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}
+            look = {"text": text, "role": "ink" if x == TOKEN[0] else "soft", "priority": 0}
+            ops.append({"id": f"h{self.pauses}.{x}", "kind": "label", "panel": "tables", **place, **look})
+        return ops
+
+    def _row(
+        self, score, seen: str, cells: dict[str, tuple[str, float]], columns: dict, taken: bool, row: int
+    ) -> list[Op]:
+        """A candidate: the token, what follows it, and its numbers: column -> what it says, how dark."""
+        node, said, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
+        hover = [f"{said}: {hovered(score)}" + (", the likeliest" if row == 0 else ""), seen]
+        look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
+        ops = [
+            self._cell(f"n{node}", TOKEN, y, said, hover) | look | {"node": node},
+            self._cell(f"a{node}", columns["seen ahead"], y, seen, hover)
+            | {"state": "pruned", "fill": "tint"},
+        ]
+        for name, (text, amount) in cells.items():
+            cell = self._cell(f"{name[0]}{node}", columns[name], y, text, hover)
+            shade = {
+                "state": "prompt",
+                "fill": "amount",
+                "weight": round(amount / 2, 4),
+            }  # words stay readable
+            ops.append(cell | shade)
+        return ops
+
+    def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
+        x, wide = place
+        where = {"panel": "tables", "x": x + wide / 2, "y": round(y, 3), "w": wide - 0.08, "h": CELL}
+        return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
+
+
+def hovered(score) -> str:
+    """The numbers of a candidate in words."""
+    if "value" not in score.parts:
+        return f"mean log p {score.total:.2f}, rank {score.rank}".replace("-", "−")
+    parts = f"log p {score.parts['logprob']:.2f}, value {score.parts['value']:.3f}"
+    return f"{parts}, total {score.total:.2f}, rank {score.rank}".replace("-", "−")
+
+
+def mean_of(score) -> dict[str, tuple[str, float]]:
+    """The mean log-probability of a candidate and what follows it, as a probability."""
+    value = math.exp(min(0.0, score.total))
+    return {"mean": (f"{value:.2f}".removeprefix("0"), value)}
+
+
+def numbers(score, best: float) -> dict[str, tuple[str, float]]:
+    """log p, value and total of a candidate; `best`: the largest total of all."""
+    logprob, value = score.parts["logprob"], score.parts["value"]
+    return {
+        "log p": (f"{logprob:.2f}".replace("-", "−"), math.exp(min(0.0, logprob))),
+        "value": (f"{value:.2f}", min(1.0, max(0.0, value))),
+        "total": (f"{score.total:.2f}".replace("-", "−"), math.exp(score.total - best)),
+    }

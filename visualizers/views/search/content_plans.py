@@ -1,0 +1,200 @@
+"""Plans: the units of the prompt, the search over plans of them, and the summary that each plan became.
+
+A fold over Score ("unit": a clause of the prompt, its parts are its `first` and `last` token; "plan": a plan
+so far, its level names its units; "adherence" and "reranker" of a summary, the level names its plan), Propose
+and Commit. Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.views.any_lane.entropy import mark
+
+LINE = 14  # tokens of a line, if no sentence ends before
+ENDS = (".", "!", "?")
+APART = 0.24  # rows between plans in one place
+QUESTION = "Which clauses did each plan choose, and what became of it?"
+
+
+def minus(value: float, places: int = 2) -> str:
+    """A number with a minus sign."""
+    return f"{value:.{places}f}".replace("-", "−")
+
+
+@view("plans", "Content plans")
+class Plans:
+    """Above, a row a unit: x counts units of a plan. Below, a block a summary: x counts tokens of a line."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.units: list[str] = []
+        self.paths: dict[str, tuple[float, float]] = {}  # level of a plan -> where its last unit is drawn
+        self.there: dict[tuple[int, int], int] = {}  # column and unit -> plans drawn there
+        self.state: dict[str, str] = {}
+        self.whole: dict[str, float] = {}  # plan -> log-probability
+        self.last: set[str] = set()  # whole plans that are kept
+        self.adherence: dict[str, float] = {}
+        self.told: list[str] = []  # plans whose summaries are drawn, the best first
+        self.lines = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title, "question": QUESTION,
+            "first": 0, "column": 46, "wide": 62, "left": 190, "left_narrow": 96, "right": 112,
+            "right_narrow": 56, "row": 24, "axis": "units of a plan, tokens of a line", "overview": "piled",
+            "patched": True, "clip": True,
+            "ops": [
+                mark("said", "panel", y0=0, y1=1, px=20, px_narrow=36),
+                mark("units", "panel", y0=-0.7, y1=1, share=0.5, grow=True),
+            ],
+            "legend": [
+                ["node:live", "○", "live", "goes on"],
+                ["node:finished", "■", "finished", "a whole plan, with its log p"],
+                ["node:pruned", "✕", "pruned", "given up"],
+                ["node:chosen", "●", "chosen", "the plan of the output"],
+                ["cell:chosen", "■", "chosen", "the output"],
+                ["cell:live", "▣", "live", "another plan's summary"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: units, plans, or the summaries."""
+        self.nodes.read(step)
+        ops: list[Op] = []
+        plans = []
+        for event in step.events:
+            if type(event).__name__ != "Score":
+                continue
+            match event.name:
+                case "unit":
+                    ops += self._unit(event)
+                case "plan":
+                    plans.append(event)
+                case "adherence":
+                    self.adherence[event.level] = event.total
+                case "reranker":
+                    ops += self._summary(event)
+        ops += self._plans(plans) if plans else self._over(step)
+        if not (said := self._said(step)):
+            return ops
+        lead, rest = said
+        ops.append({"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}})
+        return [*ops, {"say": f"Step {step.index + 1}: {lead}{rest}"}]
+
+    # ---- plans
+
+    def _unit(self, event) -> list[Op]:
+        """A row with the words of a unit; its salience behind it."""
+        first, last = (int(event.parts[end]) for end in ("first", "last"))
+        bytes_of = self.nodes.header.vocabulary
+        words = b"".join(bytes_of.get(self.nodes.token[n], b"?") for n in range(first, last + 1))
+        text, at = words.decode("utf-8", "replace").strip(), len(self.units)
+        self.units.append(text)
+        place = {"panel": "units", "y0": at - 0.5, "y1": at + 0.5, "rule": False}
+        return [
+            mark(f"u{at}", "row", **place, text=f"{at + 1}  {text}", short=f"{at + 1} {text}",
+                 right=f"{100 * event.total:.0f} %", right_short=f"{100 * event.total:.0f} %"),
+        ]  # fmt: skip
+
+    def _plans(self, found: list) -> list[Op]:
+        """Plans that got a unit more, and who of all goes on."""
+        ops: list[Op] = []
+        for event in found:
+            if event.level not in self.paths:
+                ops += self._grown(event)
+            if event.parts["whole"]:
+                self.whole[event.level] = event.total
+        self.last = {e.level for e in found if e.parts["whole"]}
+        return ops + self._going_on({e.level for e in found})
+
+    def _over(self, step) -> list[Op]:
+        """The search over plans is over when words are written: what is not whole is given up."""
+        writes = any(type(event).__name__ == "Propose" for event in step.events)
+        return self._going_on(self.last) if writes and not self.told else []
+
+    def _going_on(self, kept: set[str]) -> list[Op]:
+        """Whole plans, beginnings of plans that are kept, and all others, which are not."""
+        alive = {level for one in kept for level in prefixes(one)}
+        ops = []
+        for level in self.paths:
+            state = "finished" if level in self.last else "live" if level in alive else "pruned"
+            ops += self._look(level, state)
+        return ops
+
+    def _grown(self, event) -> list[Op]:
+        """A plan's newest unit, in the row of this unit, and the way to it."""
+        level, units = event.level, event.level.split()
+        x, row = len(units), int(units[-1]) - 1
+        many = self.there[x, row] = self.there.get((x, row), -1) + 1
+        y = row + APART * ((many + 1) // 2) * (1 if many % 2 else -1)
+        self.paths[level], self.state[level] = (x, y), "live"
+        hover = [f"plan {level}: log p {minus(event.total)}", *(self.units[int(u) - 1] for u in units[-1:])]
+        place = {"panel": "units", "x": x, "y": round(y, 3)}
+        ops = [
+            mark(f"p{level}", "node", **place, state="live", weight=0.5, quiet=True, hover=hover),
+        ]
+        if (before := level.rpartition(" ")[0]) in self.paths:
+            x0, y0 = self.paths[before]
+            line = {"panel": "units", "x0": x0, "y0": round(y0, 3), "x1": x, "y1": round(y, 3)}
+            ops.insert(0, mark(f"e{level}", "edge", **line, state="live", weight=0.4))
+        return [*ops, {"front": [x, row]}]
+
+    def _look(self, level: str, state: str) -> list[Op]:
+        """A new state of a plan; whole ones that are kept have their log p beside them."""
+        if self.state[level] == state:
+            return []
+        self.state[level] = state
+        note = minus(self.whole[level]) if level in self.last else None
+        ops = [{"id": f"p{level}", "set": {"state": state, "note": note, "note_priority": 4}}]
+        if " " in level:
+            ops.append({"id": f"e{level}", "set": {"state": state if state != "finished" else "live"}})
+        return ops
+
+    # ---- summaries
+
+    def _summary(self, event) -> list[Op]:
+        """The summary of a plan, line by line, with its scores."""
+        level, best = event.level, event.rank == 1
+        ops = [op for one in prefixes(level) for op in self._look(one, "chosen")] if best else []
+        y = len(self.units) + 0.4 + self.lines + 0.6 * len(self.told)
+        self.told.append(level)
+        lines = self._lines(event.node)
+        self.lines += len(lines)
+        row = {"panel": "units", "y0": y - 0.5, "y1": y + len(lines) - 0.5, "label_y": y, "rule": True}
+        score = f"{minus(event.total)}"
+        right = {"right": f"{score}  F1 {self.adherence.get(level, 0.0):.2f}", "right_short": score}
+        name = {"text": f"plan {level}", **({"bold": "output"} if best else {})}
+        ops.append(mark(f"s{level}", "row", **row, **name, **right))
+        for down, line in enumerate(lines):
+            for x, node in enumerate(line, 1):
+                look = {"state": "chosen" if best else "live", "fill": "filled" if best else "tint"}
+                place = {"panel": "units", "x": x, "y": y + down, "w": 0.96, "h": 0.82, "node": node}
+                ops.append(mark(f"t{node}", "cell", **place, **look, text=self.nodes.text(node)))
+        return ops
+
+    def _lines(self, node: int) -> list[list[int]]:
+        """A summary's tokens, a sentence a line."""
+        lines: list[list[int]] = [[]]
+        for one in self.nodes.path(node):
+            ended = lines[-1] and self.nodes.text(lines[-1][-1]).endswith(ENDS)
+            if len(lines[-1]) == LINE or (ended and one != node):  # what ends a text needs no line
+                lines.append([])
+            lines[-1].append(one)
+        return lines
+
+    def _said(self, step) -> tuple[str, str] | None:
+        """What happened, in a few words and a rest."""
+        scores = [e for e in step.events if type(e).__name__ == "Score"]
+        if ranked := [e for e in scores if e.name == "reranker"]:
+            best = min(ranked, key=lambda e: e.rank)
+            return f"plan {best.level} is output", f": its summary has {minus(best.total)} a token."
+        if plans := [e for e in scores if e.name == "plan"]:
+            whole = sum(bool(e.parts["whole"]) for e in plans)
+            return f"{whole} whole plans", f", {len(plans) - whole} that go on; plan {plans[0].level} leads."
+        count = sum(node > self.nodes.root for node in self.nodes.column)
+        return (f"{len(self.whole)} plans", f": {count} tokens written under them.") if count else None
+
+
+def prefixes(level: str) -> list[str]:
+    """All beginnings of a plan, itself included."""
+    units = level.split()
+    return [" ".join(units[: count + 1]) for count in range(len(units))]

@@ -1,0 +1,129 @@
+"""Foresight: which next steps were sampled, what was seen ahead of each, and which of them went on.
+
+A fold over Propose, Verdict and Score ("step" for a step that was pruned, "foresight" for one that was
+weighed; its level is its cluster). Each step of the strategy is a table: a row a candidate, with its words,
+the words ahead of it, its cluster, and its numbers. Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+
+HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
+# Columns of a table: name, where it begins, how many it takes.
+STEP, AHEAD, CLUSTER, ADVANTAGE, CHANCE = (0.5, 6), (6.5, 6), (12.5, 1), (13.5, 2), (15.5, 2)
+SIGNED = "{:+.2f}"
+DARKEST = 0.5  # so that words on a grey stay readable
+
+
+@view("foresight", "Foresight")
+class Foresight:
+    """x: the columns of the tables; y: steps of the strategy, and in each its candidates."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.y, self.steps = 0.0, 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title,
+            "question": "Which steps were sampled, what was seen ahead of them, and which went on?",
+            "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
+            "first": 1, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
+            "left": 8, "right": 8, "axis": None, "overview": "piled",
+            "legend": [
+                ["cell:chosen", "■", "chosen", "a step that was drawn and goes on"],
+                ["cell:live", "▣", "live", "weighed, not drawn"],
+                ["cell:pruned", "▢", "pruned", "pruned before anybody looked ahead"],
+                ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, chance"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """One table: a heading, and a row for each candidate in the order in which they were sampled."""
+        born, scores, note, ahead = {}, {}, "", {}
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    born[event.node] = event
+                    if event.source == "lookahead":
+                        home = ahead.get(event.parent, (event.parent, ""))
+                        ahead[event.node] = (home[0], home[1] + self.nodes.text(event.node))
+                case "Score" if event.name in ("step", "foresight"):
+                    scores[event.node] = event
+                case "Note":
+                    note = event.text
+        if not scores:
+            return []
+        self.steps += 1
+        words = dict(ahead.values())  # step -> the longest that was seen ahead of it, which comes last
+        top = self.y + HEADER
+        order = sorted(scores, key=lambda n: (born[n].slot if n in born else -1, n))
+        ops = self._heading(note, top, len(order))
+        for row, node in enumerate(order):
+            ops += self._row(scores[node], self._words(node, born), words.get(node, ""), top + row + 0.5)
+        self.y = top + len(order) + GAP
+        weighed = [s for s in scores.values() if s.name == "foresight"]
+        drawn = sum(s.rank is not None for s in weighed)
+        say = (
+            f"Step {step.index + 1}: {len(scores)} candidates, {len(weighed)} weighed, {drawn} drawn. {note}"
+        )
+        return [*ops, {"front": [1, self.y]}, {"say": say.strip()}]
+
+    def _words(self, node: int, born: dict) -> str:
+        """What a step says; a text that had ended says nothing more."""
+        own = [n for n in self.nodes.path(node) if n in born and born[n].source != "lookahead"]
+        return "".join(self.nodes.text(n) for n in own) or "(has ended)"
+
+    def _heading(self, note: str, top: float, rows: int) -> list[Op]:
+        """The names of the columns, and where a window that scrolls may begin."""
+        ops: list[Op] = [scroll_row(self.steps, "tables", self.y, top)]
+        names = {
+            "step": (f"step {self.steps}", STEP), "ahead": ("seen ahead", AHEAD), "cluster": ("cl.", CLUSTER),
+            "gain": ("A", ADVANTAGE), "chance": ("drawn with", CHANCE),
+        }  # fmt: skip
+        for key, (text, (x, w)) in names.items():
+            place = {"x": x + 0.08, "y": self.y + HEADER / 2, "align": "left", "w": w}
+            look = {"text": text, "role": "ink" if key == "step" else "soft", "priority": 0, "hover": [note]}
+            ops.append({"id": f"h{self.steps}.{key}", "kind": "label", "panel": "tables", **place, **look})
+        return ops
+
+    def _row(self, score, said: str, ahead: str, y: float) -> list[Op]:
+        """A candidate: its words, what was seen, and its numbers."""
+        weighed, parts = score.name == "foresight", score.parts
+        state = "chosen" if score.rank is not None else "live" if weighed else "pruned"
+        name = f"n{score.node}.{self.steps}"
+        hover = [said, self._hover(score)]
+        look = {"state": state, "fill": "filled" if state == "chosen" else "tint"}
+        ops = [self._cell(name, STEP, y, said, hover) | look | {"node": score.node}]
+        if not weighed:
+            return ops
+        seen = self._cell(
+            name + "a", AHEAD, y, ahead or "(ends here)", [ahead or "the step ends the text", hover[1]]
+        )
+        ops.append(seen | {"state": "pruned", "fill": "tint"})
+        bars = [(CHANCE, score.total, f"{score.total:.2f}")]
+        gain = parts.get("advantage", 0.0)
+        bars.append((ADVANTAGE, 1 / (1 + 2.718281828 ** (-4 * gain)), SIGNED.format(gain).replace("-", "−")))
+        if score.level:
+            bars.append((CLUSTER, parts.get("share", 0.0), score.level.rsplit(" ", 1)[-1]))
+        for place, amount, text in bars:
+            cell = self._cell(f"{name}.{place[0]}", place, y, text, hover)
+            ops.append(cell | {"state": "prompt", "fill": "amount", "weight": round(DARKEST * amount, 4)})
+        return ops
+
+    def _cell(self, name: str, place: tuple[float, int], y: float, text: str, hover: list[str]) -> Op:
+        x, w = place
+        where = {"panel": "tables", "x": x + w / 2, "y": round(y, 3), "w": w - 0.08, "h": CELL}
+        return {"id": name, "kind": "cell", **where, "text": text, "hover": hover}
+
+    def _hover(self, score) -> str:
+        """The numbers of a candidate, in words."""
+        if score.name == "step":
+            return f"pruned: mean log p of the step {score.total:.2f}".replace("-", "−")
+        parts = score.parts
+        said = f"log p of the step {parts.get('step', 0.0):.2f}, ahead {parts.get('foresight', 0.0):.2f}"
+        if "share" in parts:
+            said += f"; {score.level} holds {parts['share']:.2f}"
+        said += f"; drawn with {score.total:.3f}"
+        return (said + (", drawn" if score.rank is not None else "")).replace("-", "−")

@@ -1,0 +1,150 @@
+"""Pieces: a text that is made of steps, or segments, each tried, valued, and kept or not.
+
+A fold over Propose, Score, Verdict and Commit. x is the token position, a piece is a run of tokens in one row
+that ends where it was given a score; what was tried in its place lies in other rows. Knows no strategy.
+"""
+
+from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+
+# name of a score -> its letter, the part that it is held against
+SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
+VALUE = 1  # columns behind a piece in which its score stands
+LOST = ("rejected", "pruned")
+
+
+@view("pieces", "Pieces")
+class Pieces:
+    """x counts generated tokens from 1, y rows from 0; a row is used again right of what stands in it."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.piece: dict[int, list[int]] = {}  # node -> its piece so far: one list for all of its nodes
+        self.row: dict[int, int] = {}  # node -> row
+        self.right: list[float] = []  # row -> the last column that is taken in it
+        self.closed: set[int] = {self.nodes.root}  # nodes behind which a new piece begins
+        self.state: dict[int, str] = {}
+
+    def head(self) -> dict:
+        """Title, question and layout."""
+        return {
+            "title": self.title,
+            "question": "Which pieces of text were tried, what were they worth, and which of them stayed?",
+            "first": 1, "column": 40, "column_narrow": 34, "wide": 46, "left": 8, "right": 8,
+            "row": 30, "axis": "token position", "overview": "piled", "patched": True,
+            "ops": [{"id": "pieces", "kind": "panel", "y0": -0.6, "y1": 1, "share": 1, "grow": True}],
+            "legend": [
+                ["cell:live", "▣", "live", "being written, or waiting"],
+                ["cell:prompt", "▢", "prompt", "gone on with"],
+                ["cell:chosen", "■", "chosen", "the text"],
+                ["cell:accepted", "■", "accepted", "accepted: the text"],
+                ["cell:rejected", "✕", "rejected", "rejected"],
+                ["cell:pruned", "✕", "pruned", "not taken"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: tokens that were written, scores, and what became of pieces."""
+        ops: list[Op] = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    ops += self._token(event.node, event.parent)
+                case "Score" if event.name in SCORES and event.node in self.piece:
+                    ops += self._value(event)
+                case "Verdict" if event.node in self.piece:
+                    ops += self._judge(event)
+                case "Commit":
+                    ops += self._commit(event.nodes)
+        return [*ops, {"say": self._said(step)}] if ops else []
+
+    def _token(self, node: int, parent: int) -> list[Op]:
+        """A token's cell: in its piece's row, or in the first row that is free for a new piece."""
+        ops, column = [], self.nodes.column[node]
+        new = parent in self.closed or parent not in self.piece
+        if new:
+            self.piece[node] = [node]
+            home = [self.row[parent]] if parent in self.row else []
+            free = (row for row in (*home, *range(len(self.right))) if self.right[row] < column)
+            self.row[node] = next(free, len(self.right))
+            if self.row[node] == len(self.right):
+                self.right.append(0)
+                ops.append(scroll_row(self.row[node], "pieces", self.row[node] - 0.5, self.row[node] + 0.5))
+            ops += self._open(node, parent)
+        else:
+            self.piece[node] = self.piece[parent]
+            self.piece[node].append(node)
+            self.row[node] = self.row[parent]
+        row = self.row[node]
+        self.right[row] = column
+        self.state[node] = "live"
+        ops.append(
+            {"id": f"n{node}", "kind": "cell", "panel": "pieces", "x": column, "y": row, "w": 0.96, "h": 0.72,
+             "state": "live", "fill": "tint", "text": self.nodes.text(node), "node": node}
+        )  # fmt: skip
+        return [*ops, {"front": [column, row + 0.4]}]
+
+    def _open(self, node: int, parent: int) -> list[Op]:
+        """The way to a new piece from the one before it, which is gone on with now."""
+        if parent not in self.piece:
+            return []
+        ops = self._look(self.piece[parent], "prompt") if self.state[parent] == "live" else []
+        if self.row[parent] == self.row[node]:
+            return ops
+        x, y0, y1 = self.nodes.column[node] - 0.5, self.row[parent], self.row[node]
+        mark = {"id": f"w{node}", "kind": "path", "panel": "pieces", "role": "line", "width": 1}
+        return [*ops, {**mark, "points": [[x, y0 + 0.36], [x, y1]]}]
+
+    def _value(self, event) -> list[Op]:
+        """The score behind the last token of a piece, which is closed with it."""
+        node, (letter, against) = event.node, SCORES[event.name]
+        self.closed.add(node)
+        self.right[self.row[node]] = self.nodes.column[node] + VALUE
+        value = abs(event.total) if event.name == "priority" else event.total
+        text = number(value)
+        hover = [f"{letter} {value:.3f}"]
+        hover += [f"{name.replace('_', ' ')} {part:.3f}" for name, part in event.parts.items()]
+        if against in event.parts:
+            text += ("≥" if value >= event.parts[against] else "<") + number(event.parts[against])
+        said = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
+        ops: list[Op] = [{"id": f"n{n}", "set": {"hover": said}} for n in self.piece[node]]
+        place = {"panel": "pieces", "x": self.nodes.column[node] + 0.54, "y": self.row[node]}
+        look = {"align": "left", "size": 11, "role": "soft", "priority": 3}
+        return [*ops, {"id": f"v{node}", "kind": "label", **place, "text": text, **look}]
+
+    def _judge(self, event) -> list[Op]:
+        """What became of a token; of a whole piece, if it is the last one of a piece that has a score."""
+        if event.status not in (*LOST, "accepted"):
+            return []
+        nodes = self.piece[event.node] if event.node in self.closed else [event.node]
+        return self._look(nodes, event.status)
+
+    def _commit(self, nodes: list[int]) -> list[Op]:
+        """The text: its cells are filled, and behind its last token a new piece begins."""
+        mine = [node for node in nodes if node in self.piece]
+        self.closed.update(nodes[-1:])
+        ops = []
+        for node in mine:
+            self.state[node] = "accepted" if self.state[node] == "accepted" else "chosen"
+            ops.append({"id": f"n{node}", "set": {"state": self.state[node], "fill": "filled"}})
+        last = mine[-1:]
+        return [*ops, *({"front": [self.nodes.column[n], self.row[n] + 0.4]} for n in last)]
+
+    def _look(self, nodes: list[int], state: str) -> list[Op]:
+        """A new state for these tokens; what was lost is an outline only."""
+        fill = "outline" if state in LOST else "tint"
+        self.state.update(dict.fromkeys(nodes, state))
+        return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]
+
+    def _said(self, step) -> str:
+        scored = [e for e in step.events if type(e).__name__ == "Score" and e.name in SCORES]
+        if not scored:
+            return f"Step {step.index + 1}: {len(self.piece)} tokens written in all."
+        last = scored[-1]
+        words = "".join(map(self.nodes.text, self.piece.get(last.node, ())))
+        return f"Step {step.index + 1}: {words!r} has {SCORES[last.name][0]} {abs(last.total):.2f}."
+
+
+def number(value: float) -> str:
+    """`.55`, `1`."""
+    return f"{value:.2f}".rstrip("0").rstrip(".").removeprefix("0") or "0"

@@ -1,0 +1,103 @@
+"""Span map: how likely each span of a passage is as the answer, by where it begins and how long it is.
+
+A fold over Propose, Score ("span", and "greedy" for the way that greedy decoding takes), Verdict and Commit.
+A row is a beginning, a cell the token that a span ends with, the stronger its grey the likelier. Beginnings
+that go on in different ways share their first cells; each other way has a row of its own. Knows no strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, probability, view
+
+FAINT = -30.0  # log p of a span that is as light as can be
+
+
+@view("span_map", "Span map")
+class SpanMap:
+    """x is the length of a span, y the place at which it begins, in the order of the passage."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.row: dict[int, int] = {}  # drawn node -> row
+        self.led: set[int] = set()  # nodes with a cell in their row after them
+        self.rows = 0
+        self.best: tuple[float, int] | None = None  # the best score so far and its node
+
+    def head(self) -> dict:
+        """Title, question and layout; rows come with the spans."""
+        return {
+            "title": self.title, "question": "Which span is the likeliest answer, and where does greedy go?",
+            "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
+            "first": 1, "row": 24, "column": 56, "wide": 70, "left": 92, "left_narrow": 64, "right": 8,
+            "axis": "tokens of the span", "overview": "piled",
+            "legend": [
+                ["cell:chosen", "■", "chosen", "the answer"],
+                ["cell:accepted", "▢", "accepted", "on the way that greedy takes"],
+                ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the likelier"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """New spans as cells, then the greedy way and the answer as states of theirs."""
+        ops: list[Op] = []
+        born, scores, greedy, commits, ended = [], {}, [], [], set()
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    born.append(event)
+                case "Score" if event.name == "span":
+                    scores[event.node] = event
+                case "Score" if event.name == "greedy":
+                    greedy.append(event.node)
+                case "Verdict" if event.status == "finished":
+                    ended.add(event.node)
+                case "Commit":
+                    commits += event.nodes
+        for event in born:
+            if event.node not in ended:  # the end of the answer has no cell
+                ops += self._cell(event.node, event.parent, scores.get(event.node))
+        for node in (n for n in greedy if n in self.row):
+            ops.append({"id": f"n{node}", "set": {"state": "accepted", "fill": "outline"}})
+        for node in (n for n in commits if n in self.row):
+            ops.append({"id": f"n{node}", "set": {"state": "chosen", "fill": "filled"}})
+        if self.row:
+            shown = self.row[commits[0]] if commits and commits[0] in self.row else self.rows - 1
+            ops.append({"front": [max(self.nodes.column[n] for n in self.row), shown + 2]})
+            ops.append({"say": self._said(step)})
+        return ops
+
+    def _cell(self, node: int, parent: int, score) -> list[Op]:
+        ops: list[Op] = []
+        first = self.nodes.path(node)[0]
+        taken = parent in self.led or parent not in self.row
+        self.led.add(parent)
+        if taken:  # another way has the row of what it follows
+            at, self.rows = self.rows, self.rows + 1
+            ops.append({"id": f"r{at}", "kind": "row", "panel": "spans", "y0": at - 0.5, "y1": at + 0.5,
+                        "text": self.nodes.text(first), "rule": False})  # fmt: skip
+        self.row[node] = row = at if taken else self.row[parent]
+        if score is not None and (self.best is None or score.total > self.best[0]):
+            self.best = (score.total, node)
+        weight = 0.0 if score is None else max(0.0, min(1.0, 1 - score.total / FAINT))
+        look = {"state": "prompt", "fill": "amount", "weight": round(weight, 3)}
+        place = {"x": self.nodes.column[node], "y": row, "w": 1, "h": 0.84}
+        words = {"text": self.nodes.text(node), "hover": self._hover(node, score)}
+        cell = {"id": f"n{node}", "kind": "cell", "panel": "spans", "node": node, **place, **look, **words}
+        return [*ops, cell]
+
+    def _text(self, node: int) -> str:
+        return "".join(self.nodes.text(n) for n in self.nodes.path(node))
+
+    def _hover(self, node: int, score) -> list[str]:
+        if score is None:
+            return [self._text(node), "impossible as an answer"]
+        span, end = score.parts.get("span", score.total), score.parts.get("end", 0.0)
+        p, q = (probability(math.exp(min(0.0, x))) for x in (span, end))
+        return [self._text(node), f"score {score.total:.2f}: span p {p}, end p {q}".replace("-", "−")]
+
+    def _said(self, step) -> str:
+        said = f"Step {step.index + 1}: {len(self.row):,} spans"
+        if self.best is not None:
+            said += f", best {self._text(self.best[1])} with {self.best[0]:.2f}".replace("-", "−")
+        return said + "."

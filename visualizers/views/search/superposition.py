@@ -1,0 +1,159 @@
+"""Superposition: the drafts that share every forward, how much each weighed in it, and what it offered.
+
+A fold over Propose, Verdict, Commit, Distribution (view "combined": the shared row) and Score ("share" of a
+draft in a mixture, "sum_logprob" with a rank: the drafts that live, "linearity": how like a mixture's states
+are to the drafts' own). Knows no strategy, and never looks ahead.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.views.any_lane.entropy import mark
+
+TOP = 5  # tokens stacked of the shared row
+SHARED, SHARE, SUM, LINEAR = "combined", "share", "sum_logprob", "linearity"
+FINISHED = "length_penalised"
+WIDE = 0.74  # a cell, of a column: lines run between them
+DARKEST = 0.6  # so that words on a grey stay readable
+
+
+@view("superposition", "Superposition")
+class Superposition:
+    """x counts generated tokens from 1; y: the drafts that live in a place by rank, then those that ended."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.row: dict[int, int] = {self.nodes.root: 0}  # node -> its row; the prompt's end stands before all
+        self.taken: dict[int, int] = {}  # column -> rows in use
+        self.total: dict[int, float] = {}
+        self.share: dict[int, float] = {}
+        self.shared: list = []  # of the forward of this step: likeliest [token, logprob] pairs
+        self.ended: set[int] = set()  # nodes with which a draft ended
+        self.drafts = int(header.parameters.get("num_beams") or 1)
+        self.measured = bool(header.parameters.get("linearity"))
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        panels = [
+            mark("shared", "panel", y0=1.12, y1=-0.06, px=64, ticks=[[0, "0"], [0.5, "shared"], [1, "1"]])
+        ]
+        if self.measured:
+            panels.append(mark("linear", "panel", y0=1, y1=0, px=40, ticks=[[0, "0"], [1, "cos 1"]]))
+        panels.append(mark("drafts", "panel", y0=-0.6, y1=self.drafts + 0.6, share=1, grow=True))
+        return {
+            "title": self.title,
+            "question": "Which drafts shared each forward, with what weight, and which went on?",
+            "ops": panels,
+            "first": 1, "row": 28, "column": 64, "wide": 78, "left": 52, "right": 8, "overview": "piled",
+            "clip": True,
+            "legend": [
+                ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
+                ["cell:finished", "■", "finished", "a draft that ended"],
+                ["edge:live", "─", "live", "goes on"],
+                ["edge:pruned", "─", "pruned", "given up later"],
+                ["edge:chosen", "━", "chosen", "the output"],
+                ["bar", "■", "soft", "top 5 of the shared row"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """What one forward offered, and the drafts behind it."""
+        self.shared, ended, ranked, ops = [], [], [], []
+        _, verdicts, committed = self.nodes.read(step)
+        for event in step.events:
+            match type(event).__name__:
+                case "Distribution" if event.view == SHARED:
+                    self.shared = event.top[:TOP]
+                    ops += self._shared(self.nodes.column[event.node] + 1)
+                case "Score" if event.name == SHARE:
+                    ops += self._weigh(event.node, event.total)
+                case "Score" if event.name == LINEAR:
+                    ops += self._linear(self.nodes.column[event.node] + 1, event)
+                case "Score" if event.name == SUM and event.rank is not None:
+                    ranked.append((event.rank, event.node, event.total))
+                case "Score" if event.name == FINISHED and event.node not in self.row:
+                    ended.append((event.node, event.total))
+        for _, node, total in sorted(ranked):
+            ops += self._draft(node, total)
+        for node, total in ended:
+            if node not in self.row:
+                ops += self._draft(node, total, ended=True)
+        gone = [node for node, verdict in verdicts.items() if verdict.status == "pruned"]
+        ops += [op for node in gone for op in self._look(node, "pruned")]
+        ops += [op for node in committed for op in self._look(node, "chosen")]
+        return [*ops, {"say": self._said(step, ranked, committed)}] if ops else []
+
+    def _shared(self, x: int) -> list[Op]:
+        """The likeliest tokens of the row that all drafts shared, stacked."""
+        ops, low = [], 0.0
+        for rank, (token, logprob) in enumerate(self.shared):
+            high = low + math.exp(logprob)
+            said = f"{self.nodes.word(token)}: p {probability(high - low)} in the row that all drafts share"
+            place = {"panel": "shared", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
+            ops.append(mark(f"s{x}-{rank}", "bar", **place, rank=rank, hover=[said]))
+            low = high
+        return ops
+
+    def _linear(self, x: int, score) -> list[Op]:
+        """The likeness of the mixture's last state to the mean of the drafts' own."""
+        cosines = [f"{name} {value:.3f}" for name, value in score.parts.items()]
+        place = {"panel": "linear", "x": x, "y": round(max(0.0, score.total), 4)}
+        few = cosines if len(cosines) < 4 else [cosines[0], cosines[len(cosines) // 2], cosines[-1]]
+        hover = ["likeness of the mixture's state to the mean of the drafts' own", ", ".join(few)]
+        return [
+            mark(f"l{x}", "step", **place),
+            mark(f"m{x}", "symbol", **place, glyph="dot", role="ink", hover=hover),
+        ]
+
+    def _draft(self, node: int, total: float, ended: bool = False) -> list[Op]:
+        """A cell for a draft's newest token, and the line to the draft that it goes on from."""
+        x, parent = self.nodes.column[node], self.nodes.parent[node]
+        y = self.row[node] = self.taken.get(x, 0)
+        self.taken[x], self.total[node] = y + 1, total
+        ops: list[Op] = []
+        if parent in self.row:
+            ends = {"x0": x - 1 + WIDE / 2, "y0": self.row[parent], "x1": x - WIDE / 2, "y1": y}
+            ops.append(mark(f"e{node}", "edge", panel="drafts", **ends, state="live", weight=0.5, node=node))
+        look = {"state": "live", "fill": "amount", "weight": 0.0}
+        if ended:
+            self.ended.add(node)
+            look = {"state": "finished", "fill": "tint"}
+        place = {"panel": "drafts", "x": x, "y": y, "w": WIDE, "h": 0.82}
+        said = {"text": self.nodes.text(node), "hover": self._hover(node, ended), "node": node}
+        return [*ops, mark(f"c{node}", "cell", **place, **look, **said)]
+
+    def _weigh(self, node: int, share: float) -> list[Op]:
+        """How much of the mixture a draft's last token was."""
+        if node not in self.row:
+            return []
+        self.share[node] = share
+        change = {"weight": round(DARKEST * share, 4), "hover": self._hover(node, False)}
+        return [{"id": f"c{node}", "set": change}]
+
+    def _look(self, node: int, state: str) -> list[Op]:
+        """A draft that was given up, or is the output, and the line to it."""
+        if node not in self.row:
+            return []
+        ops = [] if node in self.ended else [{"id": f"c{node}", "set": {"state": state}}]
+        if self.nodes.parent[node] in self.row:
+            weight = 1.0 if state == "chosen" else 0.5
+            ops.append({"id": f"e{node}", "set": {"state": state, "weight": weight}})
+        return ops
+
+    def _hover(self, node: int, ended: bool) -> list[str]:
+        """The draft's last words, and its numbers."""
+        path = self.nodes.path(node)
+        words = "".join(self.nodes.text(n) for n in path)
+        said = [f"score over length {self.total[node]:.3f}" if ended else f"score D {self.total[node]:.2f}"]
+        if node in self.share:
+            said.append(f"{self.share[node]:.2f} of the mixture")
+        return [words if len(words) <= 60 else "…" + words[-60:], ", ".join(said).replace("-", "−")]
+
+    def _said(self, step, ranked: list, committed: list[int]) -> str:
+        """The step in words."""
+        if committed:
+            words = "".join(self.nodes.text(node) for node in committed)
+            return f"Step {step.index + 1}: the output is …{words[-60:]}."
+        best = min(ranked, default=None)
+        leads = f", {self.nodes.text(best[1])} leads with {best[2]:.2f}" if best else ""
+        return f"Step {step.index + 1}: {len(ranked)} drafts live{leads}.".replace("-", "−")

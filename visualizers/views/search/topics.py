@@ -1,0 +1,197 @@
+"""Topics: under which topic each sentence of a text stands, and which topics were likely at its seam.
+
+A fold over Distribution (processed, of the level "topics": what was offered behind a sentence), Propose,
+Verdict, Score (rank 1: the best text so far) and Commit. Columns are tokens of the best text so far, which is
+written anew where another overtakes it; a topic is a row, a token lies in the row of its sentence. What is
+proposed behind a seam is a topic. Knows no strategy.
+"""
+
+import math
+
+from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.views.any_lane.entropy import mark
+
+LEVEL = "topics"
+TOLD = 3  # of the topics that were likely at a seam, so many are shown
+NOTHING = {
+    "lead": "The prompt's sentence",
+    "heading": " is written to its end before the first topic.",
+    "short": " has no topic.",
+}
+QUESTION = "Under which topic is each sentence, and which topics were likely where it began?"
+
+
+@view("beads", "Topics")
+class Beads:
+    """Above, a track through the rows of the topics; below, the tokens."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.offers: dict[int, dict[int, float]] = {}  # seam -> topic -> log-probability
+        self.topics: set[int] = set()  # tokens that are known to be topics
+        self.rows: dict[int, int] = {}  # topic -> its row, from the lowest up
+        self.forced: dict[int, str] = {}  # topic's node -> why it was put there
+        self.shown: list[int] = []  # the nodes of the columns
+        self.born: set[int] = set()  # nodes whose marks were made
+        self.final: set[int] = set()
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        return {
+            "title": self.title, "question": QUESTION,
+            "first": 1, "column": 42, "left": 52, "right": 8, "overview": "amount",
+            "ops": [
+                mark("said", "panel", panel="said", y0=0, y1=1, px=20, **NOTHING),
+                mark("track", "panel", y0=-0.6, y1=0.6, share=1),
+                mark("tokens", "panel", y0=-0.55, y1=0.55, px=30),
+            ],
+            "legend": [
+                ["cell:chosen", "■", "chosen", "under this topic"],
+                ["cell:live", "▣", "live", "the same, not final yet"],
+                ["cell:amount", "▪", "soft", "how likely a topic was"],
+                ["cell:forced", "⚑", "forced", "set by a plan"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: rows of new topics, and the best text as far as it has changed."""
+        best, commits, ops = None, [], []
+        for event in step.events:
+            match type(event).__name__:
+                case "Distribution" if event.level == LEVEL:
+                    self.offers[event.node] = dict(event.top)
+                    best = event.node
+                    ops += self._rows(sorted((topic for topic, _ in event.top[:TOLD]), reverse=True))
+                case "Propose":
+                    self.nodes.add(event)
+                    if event.parent in self.offers:
+                        self.topics.add(event.token)
+                        best = event.node
+                        ops += self._rows([event.token])
+                case "Verdict" if event.status == "forced":
+                    self.forced[event.node] = event.reason or "forced"
+                case "Score" if event.rank == 1:
+                    best = event.node
+                case "Commit":
+                    commits += event.nodes
+        final = [node for node in commits if node in self.born]
+        self.final.update(commits)
+        ops += self._write(max((best, *commits[-1:]), key=self._length) if commits else best)
+        ops += [op for node in final for op in self._settled(node)]
+        if not ops:
+            return []
+        heading = self._heading()
+        return [*ops, {"id": "said", "set": heading}, {"say": heading["lead"] + heading["heading"]}]
+
+    def _length(self, node: int | None) -> int:
+        return -1 if node is None else len(self.nodes.path(node))
+
+    def _rows(self, topics: list[int]) -> list[Op]:
+        """Rows for topics that come for the first time, above those that are there."""
+        ops: list[Op] = []
+        for topic in topics:
+            if topic not in self.rows:
+                at = self.rows[topic] = len(self.rows)
+                place = {"panel": "track", "y0": -at - 0.5, "y1": -at + 0.5, "rule": False}
+                ops.append(mark(f"r{at}", "row", **place, text=self._name(topic)))
+        return [*ops, {"id": "track", "set": {"y0": 0.4 - len(self.rows)}}] if ops else []
+
+    def _name(self, topic: int) -> str:
+        """`t2` for `<t2>`."""
+        return self.nodes.word(topic).strip("<>")
+
+    # ---- the text
+    def _write(self, node: int | None) -> list[Op]:
+        """The columns of the text that ends with this node; those of the text before it are hidden."""
+        if node is None:
+            return []
+        path = self.nodes.path(node)
+        same = next((i for i, pair in enumerate(zip(path, self.shown, strict=False)) if pair[0] != pair[1]),
+                    min(len(path), len(self.shown)))  # fmt: skip
+        ops: list[Op] = []
+        for old in self.shown[same:]:
+            ops += [{"id": key, "set": {"gone": True}} for key in self._keys(old)]
+        topic = next((n for n in reversed(path[:same]) if self._is_topic(n)), None)
+        for x, new in enumerate(path[same:], same + 1):
+            topic = new if self._is_topic(new) else topic
+            if new in self.born:
+                ops += [{"id": key, "set": {"gone": False}} for key in self._keys(new)]
+            else:
+                ops += self._column(new, x, topic)
+        self.shown = path
+        return ops
+
+    def _is_topic(self, node: int) -> bool:
+        return self.nodes.token[node] in self.topics
+
+    def _keys(self, node: int) -> list[str]:
+        """The ids of a column's marks."""
+        keys = [f"t{node}"] + ([f"b{node}"] if self._topic_of(node) is not None else [])
+        return keys + [f"o{node}-{topic}" for topic in self._others(node)]
+
+    def _topic_of(self, node: int) -> int | None:
+        """The nearest topic's node on the way to a node, itself included; None before the first."""
+        while node is not None and node > self.nodes.root:
+            if self._is_topic(node):
+                return node
+            node = self.nodes.parent[node]
+        return None
+
+    def _others(self, node: int) -> dict[int, float]:
+        """The likeliest topics that were offered where this one was put, without it."""
+        offers = self.offers.get(self.nodes.parent[node], {}) if self._is_topic(node) else {}
+        return {topic: p for topic, p in list(offers.items())[:TOLD] if topic != self.nodes.token[node]}
+
+    def _column(self, node: int, x: int, topic: int | None) -> list[Op]:
+        """A token, and where it lies on the track; at a seam also how likely each other topic was."""
+        self.born.add(node)
+        look = {"state": "chosen" if node in self.final else "live", "fill": "tint", "node": node}
+        if topic is None:
+            said = [f"{self.nodes.text(node)}: the prompt's sentence, without a topic"]
+            return [self._word(node, x, {**look, "hover": said})]
+        row = self.rows[self.nodes.token[topic]]
+        place, name = {"panel": "track", "x": x, "y": -row}, self._name(self.nodes.token[topic])
+        if node != topic:
+            look["hover"] = [f"{self.nodes.text(node)}: in a sentence under {name}"]
+            return [
+                self._word(node, x, look),
+                mark(f"b{node}", "cell", **place, w=1, h=0.34, **{**look, "fill": "filled"}),
+            ]
+        p = self.offers.get(self.nodes.parent[node], {}).get(self.nodes.token[node])
+        why = self.forced.get(node, "the likeliest topic behind the best text")
+        likely = "not among the likeliest" if p is None else f"p {probability(math.exp(p))}"
+        look["hover"] = [f"{name}: {likely} of all topics", why]
+        if node in self.forced:
+            look |= {"state": "forced", "fill": "outline", "glyph": "⚑"}
+        text = "" if p is None else probability(math.exp(p))
+        ops = [self._word(node, x, {**look, "glyph": ""}), mark(f"b{node}", "cell", **place, w=0.96, h=0.8,
+                                                               **look, text=text)]  # fmt: skip
+        for other, logprob in self._others(node).items():
+            p = math.exp(logprob)
+            place = {"panel": "track", "x": x, "y": -self.rows[other], "w": 0.96, "h": 0.8}
+            look = {"state": "prompt", "fill": "amount", "weight": round(0.5 * p, 4)}
+            said = [f"{self._name(other)}: p {probability(p)} of all topics"]
+            text = probability(p) if p >= 0.01 else ""
+            ops.append(mark(f"o{node}-{other}", "cell", **place, **look, text=text, hover=said, node=node))
+        return ops
+
+    def _word(self, node: int, x: int, look: dict) -> Op:
+        text = self._name(self.nodes.token[node]) if self._is_topic(node) else self.nodes.text(node)
+        return mark(f"t{node}", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look, text=text)
+
+    def _settled(self, node: int) -> list[Op]:
+        """A column whose token is output now."""
+        if node in self.forced:
+            return []
+        keys = [key for key in self._keys(node) if not key.startswith("o")]
+        return [{"id": key, "set": {"state": "chosen"}} for key in keys]
+
+    def _heading(self) -> dict:
+        """The topics of the best text, in order."""
+        found = [node for node in self.shown if self._is_topic(node)]
+        if not found:
+            return NOTHING
+        names = [self._name(self.nodes.token[node]) for node in found]
+        forced = sum(node in self.forced for node in found)
+        rest = f": {len(found)} topic" + ("" if len(found) == 1 else "s") + f", {forced} set by a plan."
+        return {"lead": " ".join(names[-12:]), "heading": rest, "short": rest}

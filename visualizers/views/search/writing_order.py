@@ -1,0 +1,116 @@
+"""Zones: which part of a text was written when, where the model became unsure, and where it jumped to.
+
+A fold over Propose (whose source names the zone), Score (a largest probability with its `limit`), Verdict,
+Commit and Note. x is the order of writing, a zone is a row, from the top in the order of the text. Knows no
+strategy.
+"""
+
+from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.views.any_lane.entropy import mark
+
+ZONES = ("prefix", "middle", "suffix", "left to right")
+SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
+QUESTION = "In which order were the parts of the text written, and where did the model jump to its end?"
+
+
+@view("zones", "Zones")
+class Zones:
+    """Above, the largest probability and its limit; below, the tokens in the row of their zone."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.column: dict[int, int] = {}  # node -> when it was written; 1 is the first
+        self.last: tuple[int, int] | None = None  # column and row of the newest token
+        self.jumps = self.forced = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        rows = [
+            mark(f"z{at}", "row", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(ZONES)
+        ]
+        return {
+            "title": self.title, "question": QUESTION,
+            "first": 1, "column": 42, "left": 96, "left_narrow": 80, "right": 8, "overview": "amount",
+            "axis": "order of writing",
+            "ops": [
+                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                mark("number", "panel", y0=1.05, y1=0, share=1, ticks=SHARES),
+                mark("rows", "panel", y0=-0.1, y1=len(ZONES) + 0.1, px=34 * len(ZONES)),
+                *rows,
+            ],
+            "legend": [
+                ["step", "▂▃", "soft", "largest probability"],
+                ["path:live", "╌", "live", "tau"],
+                ["band:amber", "▒", "live", "below tau"],
+                ["cell:chosen", "■", "chosen", "the text"],
+                ["cell:forced", "⚑", "forced", "forced"],
+                ["cell:pruned", "✕", "pruned", "not kept"],
+                ["path:link", "➝", "soft", "jump to another part"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """The ops of one step: a column for each token that was written, and what became of tokens."""
+        ops: list[Op] = []
+        for event in step.events:
+            match type(event).__name__:
+                case "Propose":
+                    self.nodes.add(event)
+                    if event.source in ZONES:
+                        ops += self._written(event.node, ZONES.index(event.source))
+                case "Score" if "limit" in event.parts and event.node in self.column:
+                    ops += self._sure(event)
+                case "Verdict" if event.node in self.column:
+                    ops += self._judged(event)
+                case "Commit":
+                    mine = [node for node in event.nodes if node in self.column]
+                    ops += [{"id": f"t{node}", "set": {"state": "chosen"}} for node in mine]
+        if not ops:
+            return []
+        lead = f"{len(self.column)} tokens written"
+        rest = f"; {self.jumps} jumps between parts, {self.forced} tokens forced."
+        said = [e.text for e in step.events if type(e).__name__ == "Note"]
+        return [
+            *ops,
+            {"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}},
+            {"say": " ".join([lead + rest, *said])},
+        ]
+
+    def _written(self, node: int, row: int) -> list[Op]:
+        """A token's cell; an arrow to it where it stands in another part than the one before."""
+        x = self.column[node] = len(self.column) + 1
+        place = {"panel": "rows", "x": x, "y": row + 0.5, "w": 0.96, "h": 0.86, "node": node}
+        look = {"state": "live", "fill": "tint", "text": self.nodes.text(node)}
+        ops = [mark(f"t{node}", "cell", **place, **look, hover=[f"{self.nodes.text(node)}: {ZONES[row]}"])]
+        if self.last is not None and self.last[1] != row:
+            self.jumps += 1
+            down = 0.1 if self.last[1] < row else 0.9
+            points = [[x - 0.5, self.last[1] + 0.5], [x - 0.5, row + down]]
+            ops.append(mark(f"j{x}", "path", panel="rows", points=points, role="link", width=1.6, head=True))
+        self.last = (x, row)
+        return [*ops, {"front": [x, row + 0.5]}]
+
+    def _sure(self, score) -> list[Op]:
+        """The largest probability of the row in which a token was chosen, against its limit."""
+        x, limit = self.column[score.node], score.parts["limit"]
+        said = f"largest probability {probability(score.total)}, tau {limit:g}"
+        ops = [
+            mark(f"s{x}", "step", panel="number", x=x, y=round(score.total, 4), node=score.node),
+            mark(f"l{x}", "path", panel="number", points=[[x - 0.5, limit], [x + 0.5, limit]], role="live",
+                 width=1.4, dash="dash"),
+            {"id": f"t{score.node}", "set": {"hover": [f"{self.nodes.text(score.node)}: {said}"]}},
+        ]  # fmt: skip
+        if score.total < limit:
+            ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
+        return ops
+
+    def _judged(self, verdict) -> list[Op]:
+        """What became of a token; one that took its place in the text is part of it."""
+        state = "chosen" if verdict.status in ("merged", "finished") else STATES[verdict.status]
+        changes = {"state": state, "fill": "outline" if state in ("pruned", "forced") else "tint"}
+        if state == "forced":
+            self.forced += 1
+            changes["glyph"] = "⚑"
+        if verdict.reason:
+            changes["hover"] = [self.nodes.text(verdict.node), verdict.reason]
+        return [{"id": f"t{verdict.node}", "set": changes}]

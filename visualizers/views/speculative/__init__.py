@@ -1,0 +1,1 @@
+"""Views of lanes that guess several tokens and test them."""

@@ -1,0 +1,171 @@
+"""Batch: several texts that share every forward, round by round, each at its own place.
+
+A fold over Cell events that name a text in their level, and over Forward and Score: a band of rows a round,
+one row a text. Left stands what the caches hold of it, to scale, then its guesses in columns and what became
+of them: the right edge of what is kept is ragged. Knows no strategy by name.
+"""
+
+from visualizers.scene.marks import STATES, Header, Op, probability, scroll_row, view, visible
+from visualizers.views.speculative.draft_rounds import GLYPHS, look
+
+HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
+LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn
+OWN = ("resampled", "bonus", "settled")
+PADDING, LENGTH, BUDGET = "padding", "draft length", "budget"  # names of the scores that are read
+
+
+@view("batch", "Batch")
+class Batch:
+    """x counts the tokens behind what a text had before the round; y: rounds, and in each the texts."""
+
+    def __init__(self, header: Header):
+        self.header = header
+        self.rounds = 0
+        self.y = 0.0  # top of the next round
+        self.written: dict[str, str] = {}  # text -> what it has got so far
+        self.tokens = self.forwards = 0  # of all texts, so far
+        self.held = self.slots = 0  # cache entries in use, and what a rectangle around them would have
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "extra_tokens")]
+        return {
+            "title": self.title,
+            "question": "How far did each text of the batch get in each round, and what did it wait for?",
+            "ops": [
+                {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 18, "heading": "."},
+                {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
+            ],
+            "first": -1, "row": 32, "column": 34, "column_narrow": 24, "wide": 42, "clip": True,
+            "left": 58, "left_narrow": 22,
+            "right": 62, "right_narrow": 34, "axis": "tokens of the round",
+            "columns": sum(int(s) for s in sizes if s) + 4, "overview": "piled",
+            "legend": [
+                ["cell:amount", "■", "soft", "text so far (a number: tokens)"],
+                ["cell:hatched", "▨", "soft", "padding"],
+                ["cell:accepted", "■", "accepted", "accepted"],
+                ["cell:rejected", "✕", "rejected", "rejected"],
+                ["cell:resampled", "◆", "resampled", "resampled by the target"],
+                ["cell:bonus", "★", "bonus", "bonus"],
+                ["cell:chosen", "■", "chosen", "decoded without a guess"],
+                ["cell:unreached", "◌", "unreached", "never reached"],
+                ["cell:pruned", "□", "pruned", "drafted, not submitted"],
+                ["path", "━", "ink", "how far the texts got"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """One round: its heading, a row for each text that took part, and the ragged edge."""
+        texts: dict[str, list] = {}
+        for event in step.events:
+            if type(event).__name__ == "Cell" and event.level is not None:
+                texts.setdefault(event.level, []).append(event)
+        if not texts:
+            return []
+        self.rounds += 1
+        scores = [event for event in step.events if type(event).__name__ == "Score"]
+        padding = {event.level: event for event in scores if event.name == PADDING}
+        longest = max(cells[0].position + (padding[name].total if name in padding else 0)
+                      for name, cells in texts.items())  # fmt: skip
+        top = self.y + HEADER
+        ops, edge, accepted, drafted = [], [], 0, 0
+        for row, (name, cells) in enumerate(texts.items()):
+            y, got = top + row, [cell for cell in cells if kept(cell)]
+            ops += [self._row(name, cells, got, y), *self._cache(name, cells, padding.get(name), longest, y)]
+            ops += [self._cell(name, index, cell, cells, y) for index, cell in enumerate(cells)]
+            edge += [[len(got) + 0.5, y], [len(got) + 0.5, y + 1]]
+            drafted += sum(cell.state not in OWN for cell in cells)
+            accepted += sum(cell.state == "accepted" for cell in cells)
+        self.y = top + len(texts) + GAP
+        edge = [[x, y - (1 - CELL) / 2] for x, y in edge]
+        look = {"kind": "path", "panel": "rounds", "role": "ink", "width": 2}
+        ops.append({"id": f"p{self.rounds}", **look, "points": edge})
+        said = self._said(scores, accepted, drafted)
+        ops += self._total(step, texts)
+        look = {"text": said, "align": "left", "role": "ink", "priority": 0}
+        at = {"panel": "rounds", "x": LEFT, "y": top - HEADER / 2}
+        ops.append({"id": f"h{self.rounds}", "kind": "label", **at, **look})
+        ops.append(scroll_row(self.rounds, "rounds", top - HEADER, top))
+        say = f"Round {self.rounds}: {accepted} of {drafted} guesses of {len(texts)} texts accepted."
+        return [*ops, {"front": [1, self.y - GAP]}, {"say": say}]
+
+    def _said(self, scores, accepted: int, drafted: int) -> str:
+        """The heading of a round."""
+        counts = {event.name: round(event.total) for event in scores}
+        said = [f"Round {self.rounds}", f"{accepted} of {drafted} accepted" if drafted else "no guesses"]
+        if LENGTH in counts:
+            said.append(f"draft length {counts[LENGTH]}")
+        if BUDGET in counts:
+            said.append(f"budget {counts[BUDGET]}")
+        return " · ".join(said)
+
+    def _total(self, step, texts) -> list[Op]:
+        """What all texts have by now, and for how many target forwards; what padding would add."""
+        self.forwards += sum(e.model == "target" and e.kind != "lens" for e in step.events
+                             if type(e).__name__ == "Forward")  # fmt: skip
+        ends = [cells[0].position + sum(kept(cell) for cell in cells) for cells in texts.values()]
+        self.tokens += sum(kept(cell) for cells in texts.values() for cell in cells)
+        self.held, self.slots = self.held + sum(ends), self.slots + max(ends) * len(ends)
+        rate = f"{self.tokens / max(1, self.forwards):.1f} a forward"
+        said = f"{self.tokens} tokens of all texts in {self.forwards} target forwards: {rate}."
+        if wasted := 100 * (self.slots - self.held) / self.slots:
+            said += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
+        return [
+            {"id": "said", "set": {"heading": said, "short": f"{self.tokens} tokens of all texts, {rate}"}}
+        ]
+
+    def _row(self, name: str, cells: list, got: list, y: float) -> Op:
+        """The text's name and what it has got, in the gutters."""
+        self.written[name] = self.written.get(name, "") + "".join(self._shown(cell) for cell in got)
+        return {
+            "id": f"r{self.rounds}.{name}", "kind": "row", "panel": "rounds", "y0": y, "y1": y + 1,
+            "rule": False, "text": name, "short": name.split()[-1],
+            "right": f"→ {cells[0].position + len(got)}", "right_bold": f"+{len(got)}",
+            "right_short": "", "label_y": y + CELL / 2,
+            "hover": [f"{name}: …{self.written[name][-60:]}"],
+        }  # fmt: skip
+
+    def _cache(self, name: str, cells: list, padding, longest: float, y: float) -> list[Op]:
+        """The text's tokens so far as a box that ends at its guesses, and the padding before it."""
+        held, pads = cells[0].position, round(padding.total) if padding else 0
+        unit = (EDGE - LEFT) / longest
+        wide, key = held * unit, f"{self.rounds}.{name}"
+        hover = [f"{name}: {held} tokens before this round"]
+        if padding and padding.parts.get("moved"):
+            hover.append(f"{round(padding.parts['moved'])} cache entries were moved to line up again")
+        box = {"kind": "cell", "panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
+        ops = [{"id": f"c{key}", **box, "x": round(EDGE - wide / 2, 3), "w": round(wide, 3),
+                "state": "prompt", "fill": "amount", "weight": 0.25,
+                "text": str(held), "hover": hover}]  # fmt: skip
+        if pads:
+            hover = [f"{name}: {pads} slots of padding, so that all texts of the batch end together"]
+            ops.append({"id": f"d{key}", **box, "x": round(EDGE - wide - pads * unit / 2, 3),
+                        "w": round(pads * unit, 3), "state": "unreached", "fill": "hatched",
+                        "text": str(pads), "hover": hover})  # fmt: skip
+        return ops
+
+    def _cell(self, name: str, index: int, cell, cells: list, y: float) -> Op:
+        """A guess, or the target's own token, which shares a place with the guess that it replaces."""
+        x, state = cell.position - cells[0].position + 1, STATES.get(cell.state, "chosen")
+        shared = sum(other.position == cell.position for other in cells) > 1
+        h = (CELL - 0.02) / 2 if shared else CELL
+        middle = y + (CELL - h / 2 if shared and cell.state not in OWN else h / 2)
+        place = {"panel": "rounds", "x": x, "y": round(middle, 3), "w": 0.98, "h": h}
+        glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
+        return {"id": f"g{self.rounds}.{name}.{index}", "kind": "cell", **place, **look(state), **glyph,
+                "text": self._shown(cell), "hover": self._hover(name, cell)}  # fmt: skip
+
+    def _hover(self, name: str, cell) -> list[str]:
+        said = f"{self._shown(cell)}  {cell.state if cell.state != 'settled' else 'decoded without a guess'}"
+        if cell.confidence is not None:
+            who = "p" if cell.state in OWN else "q"
+            said += f": {who} {probability(cell.confidence)}"
+        return [said, f"{name}, token {cell.position + 1}"]
+
+    def _shown(self, cell) -> str:
+        return visible(self.header.vocabulary.get(cell.token, b"?"))
+
+
+def kept(cell) -> bool:
+    """Whether the token is part of its text now."""
+    return cell.state in ("accepted", *OWN)

@@ -1,0 +1,244 @@
+"""Draft rounds: what the draft offered in each round, how far the target followed, and what it said instead.
+
+A fold over Propose, Verdict and Commit: rows are rounds, columns token positions, so that good rounds are
+long stairs. Chains and trees are one picture: verification only ever looks at children of the path, so the
+path and its tried siblings are the whole story and need no edges. Serves any strategy whose steps propose and
+judge; knows none by name.
+"""
+
+from visualizers.analysis.distribution_stages import tolerated
+from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, view, whence
+from visualizers.views.any_lane.step_captions import drafting
+
+CELL, SIBLING, RINGS = (
+    0.78,
+    0.72,
+    0.42,
+)  # heights in rows: path cells, tried siblings, the foot with the rings
+MOST_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
+GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑", "tolerated": "≈"}
+
+
+@view("draft_tree", "Draft rounds")
+class DraftTree:
+    """One band of rows a round; its height is known when it is verified, and it never moves."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.rounds = 0
+        self.drafted: set[int] = set()  # nodes that were guessed, not decoded by the target
+        self.tolerated: set[int] = set()  # accepted, though not what the target would have said
+        self.waiting: dict[int, object] = {}  # cells drawn before their verdict: node -> its Propose
+        self.y = 0.0  # top of the next round
+        self.start = 1  # first column of the round
+
+    def head(self) -> dict:
+        """Title, question, the two panels (committed text above, rounds below) and the legend."""
+        panels = [
+            {"id": "text", "kind": "panel", "y0": 0, "y1": 1, "px": 30, "rule": True},
+            {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
+        ]
+        expected = self.header.parameters.get("max_new_tokens")
+        sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "prompt_lookup_num_tokens")]
+        sizes += [len(self.header.parameters.get("widths") or "")]
+        depth = max([int(s) for s in sizes if s], default=5) + 1
+        return {
+            "title": self.title,
+            "question": "What did the draft offer, how far did the target follow, what did it say instead?",
+            "ops": panels, "first": 1, "row": 36, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
+            "right": 8,
+            "by_depth": min(12, max(3, depth)), "axis": "token position", "fold_rows": "stairs",
+            "overview": "piled",
+            **({"columns": int(expected) + 2} if expected else {}),
+            "legend": [
+                ["cell:accepted", "■", "accepted", "accepted"],
+                ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
+                ["cell:rejected", "✕", "rejected", "rejected"],
+                ["cell:resampled", "◆", "resampled", "resampled by the target"],
+                ["cell:bonus", "★", "bonus", "bonus"],
+                ["cell:chosen", "■", "chosen", "decoded without a draft"],
+                ["cell:unreached", "◌", "unreached", "drafted, never reached"],
+                ["node:unreached", "○", "unreached", "drafted, never reached (a number: how many)"],
+                ["cell:live", "○", "live", "not verified"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """One step is one round: its cells, its row, and the committed text above."""
+        born, verdicts, commits = self.nodes.read(step)
+        self.tolerated |= tolerated(step, self.header.parameters)
+        tried = [e.node for e in step.events if type(e).__name__ == "Verdict"]  # in the order of the tests
+        if not born and not commits:
+            return []
+        if any(e.given for e in born):  # what the lane begins with is no round
+            front = max(self.nodes.column[n] for n in commits)
+            said = f"Begins with {len(commits)} given tokens."
+            return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": said}]
+        self.rounds += 1
+        columns = [self.nodes.column.get(n, 0) for n in [*commits, *(e.node for e in born)]]
+        self.start = min(columns)
+        drafted = [e for e in born if e.source != "target"]
+        self.drafted |= {e.node for e in drafted}
+        parents = [e.parent for e in drafted]
+        chain = len(set(parents)) == len(parents)
+        ops, height = self._cells(born, verdicts, commits, tried, chain)
+        top, self.y = self.y, self.y + height + 0.26
+        row = {
+            "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": top - 0.13,
+            "y1": top + height + 0.13,
+            "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
+            "label_y": top + CELL / 2, "from": self.start, "to": max(columns),
+        }  # fmt: skip
+        ops += self._late(verdicts)
+        self.waiting.update((e.node, e) for e in drafted if e.node not in verdicts)
+        said = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
+        return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]
+
+    def _late(self, verdicts) -> list[Op]:
+        """Verdicts on tokens that an earlier round drafted change their cells, which stay where they are."""
+        ops = []
+        for node in [n for n in verdicts if n in self.waiting]:
+            hover = self._hover(node, {node: self.waiting.pop(node)}, verdicts)
+            state = self._state(node, verdicts)
+            glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
+            ops.append({"id": f"n{node}", "set": {**look(state), "hover": hover, **glyph}})
+        return ops
+
+    # ---- one round ---------------------------------------------------------------------------
+    def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
+        """All cells of a round and its height in rows."""
+        by_node = {e.node: e for e in born}
+        path = {self.nodes.column[n]: n for n in commits if n in by_node}
+        order = {node: i for i, node in enumerate(tried)}
+        columns: dict[int, list[int]] = {}
+        for event in sorted(born, key=lambda e: (order.get(e.node, len(order)), e.slot)):
+            if path.get(self.nodes.column[event.node]) != event.node:
+                columns.setdefault(self.nodes.column[event.node], []).append(event.node)
+        ops, height = [], CELL
+        for column in sorted(path.keys() | columns.keys()):
+            made, low = self._column(
+                column, path.get(column), columns.get(column, []), by_node, verdicts, chain
+            )
+            ops += made
+            height = max(height, low)
+        return ops, height
+
+    def _column(self, column, on_path, others, by_node, verdicts, chain) -> tuple[list[Op], float]:
+        """The cells of one round in one column, top to bottom, and where they end below the round's top."""
+        state = {n: self._state(n, verdicts) for n in others}
+        rejected = [n for n in others if state[n] == "rejected"]
+        rings = [n for n in others if state[n] == "unreached" or state[n] == "pruned"]
+        rest = [n for n in others if n not in rejected and n not in rings]
+        make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)  # noqa: E731
+        top = self.y
+        if chain and on_path is not None and len(rejected) == 1 and not rest:
+            half = (
+                CELL - 0.02
+            ) / 2  # the rejected token in the lower half of the cell of the one that replaced it
+            return [make(on_path, top + half / 2, half), make(rejected[0], top + CELL - half / 2, half)], CELL
+        ops, y = [], top
+        if on_path is not None:
+            ops.append(make(on_path, y + CELL / 2, CELL))
+            y += CELL + 0.04
+        if chain and on_path is None:
+            rest, rings = rest + rejected + rings, []
+            rejected = []
+        for index, node in enumerate(rest + rejected):
+            if len(rejected) > MOST_TRIED and index >= len(rest) + MOST_TRIED - 1:
+                ops.append(make(node, y + 0.1, 0.2, drawn=False))
+                continue
+            ops.append(make(node, y + (CELL if chain else SIBLING) / 2, CELL if chain else SIBLING))
+            y += (CELL if chain else SIBLING) + 0.04
+        if len(rejected) > MOST_TRIED:
+            text = f"✕ {len(rejected) - MOST_TRIED + 1} more"
+            ops.append(
+                {
+                    "id": f"m{self.rounds}.{column}",
+                    "kind": "label",
+                    "panel": "rounds",
+                    "x": column,
+                    "depth": column - self.start + 1,
+                    "y": y + 0.14,
+                    "text": text,
+                }
+            )
+            y += 0.3
+        if not ops:
+            y += CELL + 0.04  # beyond the path: beside the other columns' rings
+        ops += self._rings(rings, column, y + RINGS / 2, by_node, verdicts)
+        return ops, y - top + (RINGS if rings else 0)
+
+    def _cell(self, node, column, y, h, by_node, verdicts, **more) -> Op:
+        state = self._state(node, verdicts)
+        mark = {
+            "id": f"n{node}", "kind": "cell", "panel": "rounds", "node": node, "x": column, "y": round(y, 4),
+            "w": 1,
+            "depth": column - self.start + 1,
+            "h": round(h, 4), **look(state), "text": self.nodes.text(node),
+            "hover": self._hover(node, by_node, verdicts), **more,
+        }  # fmt: skip
+        if state in GLYPHS:
+            mark["glyph"] = GLYPHS[state]
+        return mark
+
+    def _rings(self, rings, column, y, by_node, verdicts) -> list[Op]:
+        """Never reached: up to four rings, or one ring and a number. Every node keeps its mark."""
+        ops = []
+        for index, node in enumerate(rings):
+            few = len(rings) <= 4
+            shift = 0.17 * (index - (len(rings) - 1) / 2) if few else -0.16
+            mark = {
+                "id": f"n{node}", "kind": "node", "panel": "rounds", "node": node,
+                "x": round(column + shift, 4), "y": round(y, 4),
+                "depth": round(column - self.start + 1 + shift, 4),
+                "state": "unreached", "hover": self._hover(node, by_node, verdicts),
+            }  # fmt: skip
+            if not few:
+                mark |= {"note": str(len(rings)), "note_priority": 3} if index == 0 else {"drawn": False}
+            if not few and index == 0:
+                mark["hover"] = [f"{len(rings)} drafted tokens, never reached", self._list(rings)]
+            ops.append(mark)
+        return ops
+
+    def _list(self, nodes) -> str:
+        shown = ", ".join(self.nodes.text(n) for n in nodes[:8])
+        return shown + (f" and {len(nodes) - 8} more" if len(nodes) > 8 else "")
+
+    def _state(self, node, verdicts) -> str:
+        if node in self.tolerated:
+            return "tolerated"
+        if node in verdicts:
+            return STATES.get(verdicts[node].status, "live")
+        return "live" if node in self.drafted else "chosen"
+
+    # ---- words -------------------------------------------------------------------------------
+    def _hover(self, node, by_node, verdicts) -> list[str]:
+        verdict, event = verdicts.get(node), by_node.get(node)
+        said = [self.nodes.text(node)]
+        if verdict is None:
+            return [f"{said[0]}  drafted, not verified"]
+        numbers = compared(verdict)
+        first = f"{said[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
+        words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
+        second = verdict.reason or ("same place: " + ", ".join(words) if words else "")
+        return [first, *([second] if second else []), *whence(event.source if event else None)]
+
+    def _text(self, commits, verdicts) -> list[Op]:
+        forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}
+        return [
+            {
+                "id": f"t{n}", "kind": "label", "panel": "text", "node": n, "x": self.nodes.column[n],
+                "y": 0.5, "face": "mono",
+                "role": "ink", "bold": True, "priority": 0, "w": 1, "size": 12,
+                "text": ("⚑" if n in forced else "") + self.nodes.text(n),
+            }
+            for n in commits
+        ]  # fmt: skip
+
+
+def look(state: str) -> dict:
+    """State and fill of a cell."""
+    tinted = ("rejected", "tolerated", "pruned")
+    fills = {"unreached": "dotted", "live": "dashed"} | dict.fromkeys(tinted, "tint")
+    return {"state": state, "fill": fills.get(state, "filled")}

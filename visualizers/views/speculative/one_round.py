@@ -1,0 +1,235 @@
+"""One round: why this token was accepted and that one not. Each step shows its own round, as a whole tree.
+
+A visited node carries a test bar: a box from 0 to 1, filled to the chance of its test, as a rule min(1, p/q),
+with a tick at u; a tick inside the fill means passed (Leviathan et al. 2023). A greedy verifier draws no u:
+its fill is 0 or 1.
+"""
+
+import math
+from collections import Counter
+
+from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, three_digits, view, whence
+
+BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
+OWN = 1.3  # rows between the path and the target's own token
+TESTED, LEAF = 1.9, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
+CROWD, LEAST = 4, 18  # tested leaves with tested siblings; if there are more, least pixels of a row
+WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
+TICK = 0.035  # width of the tick at u, in columns
+RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
+SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
+HIGH, MOST = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
+ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
+
+
+@view("draft_round", "One round")
+class DraftRound:
+    """x is draft depth (0: the committed text); the path is straight, the target's own token above it."""
+
+    def __init__(self, header: Header):
+        self.header, self.nodes = header, Nodes(header)
+        self.shown: list[str] = []  # ids of the marks of the round on show
+        self.rounds = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend; every round brings its own panel."""
+        return {
+            "title": self.title,
+            "question": "Why was this token accepted and that one not?",
+            "first": 0, "column": 118, "column_narrow": 54, "wide": 146, "widest": 190,
+            "left": 8, "right": 96, "right_narrow": 48,
+            "axis": "draft depth", "patched": True,
+            "legend": [
+                ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
+                ["node:rejected", "✕", "rejected", "rejected"],
+                ["node:resampled", "◆", "resampled", "resampled by the target"],
+                ["node:bonus", "★", "bonus", "bonus"],
+                ["node:unreached", "○", "unreached", "never reached"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """Hides the round before and draws this one."""
+        born, verdicts, commits = self.nodes.read(step)
+        if not born or any(event.given for event in born):  # what the lane begins with is no round
+            return []
+        self.rounds += 1
+        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        close = self._close(born, verdicts)
+        marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
+        self.shown = [mark["id"] for mark in marks]
+        deepest = max(
+            [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
+        )
+        return [*hidden, *marks, {"front": [deepest, 0]}]
+
+    # ---- layout ------------------------------------------------------------------------------
+    @staticmethod
+    def _close(born, verdicts) -> set[int]:
+        """Tested leaves with tested siblings: their bars are close, so their numbers stand beside them."""
+        tested = [
+            e for e in born if e.node in verdicts and verdicts[e.node].status in ("accepted", "rejected")
+        ]
+        parents, siblings = {e.parent for e in born}, Counter(e.parent for e in tested)
+        return {e.node for e in tested if e.node not in parents and siblings[e.parent] > 1}
+
+    def _depth(self, node: int, born) -> int:
+        start = min(self.nodes.column[e.node] for e in born)
+        return self.nodes.column.get(node, start) - start + 1
+
+    def _state(self, node: int, verdicts, commits) -> str:
+        if node in verdicts:
+            return STATES.get(verdicts[node].status, "live")
+        return "chosen" if node in commits else "live"
+
+    def _rows(self, born, states, commits) -> tuple[dict[int, float], float]:
+        """Rows of the nodes (a first child keeps its parent's, a leaf takes the next) and their number."""
+        here = {e.node for e in born}
+        children: dict[int, list] = {}
+        for event in born:
+            children.setdefault(event.parent, []).append(event)
+        many = len(born) > MANY
+        row: dict[int, float] = {}
+        free = OWN if "resampled" in states.values() else 0.0
+        roots = [p for p in children if p not in here]
+        pending = [(root, None) for root in reversed(roots)]
+        while pending:
+            node, home = pending.pop()
+            if home is None:
+                home = free
+            row[node] = home
+            if states.get(node, "unreached") not in ("unreached", "pruned"):
+                free = max(free, home + (TESTED if node in children else LEAF))
+            own = [e for e in children.get(node, []) if states[e.node] == "resampled"]
+            pending += [(e.node, max(0.0, home - OWN)) for e in own]  # the target's own token, above the path
+            rest = [e for e in children.get(node, []) if e not in own]
+            rest.sort(key=lambda e: (e.node not in commits, ORDER.index(states[e.node]), e.slot))
+            if not rest:
+                free = max(free, home + (RING_OF_MANY if many else RING))
+            pending += [(e.node, home if i == 0 else None) for i, e in reversed(list(enumerate(rest)))]
+        return row, max([free, *(y + 1 for y in row.values())])
+
+    # ---- marks -------------------------------------------------------------------------------
+    def _round(self, born, verdicts, commits, close) -> list[Op]:
+        states = {e.node: self._state(e.node, verdicts, commits) for e in born}
+        rows, height = self._rows(born, states, commits)
+        panel = f"p{self.rounds}"
+        here = {e.node for e in born}
+        marks: list[Op] = [
+            {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
+        ]
+        if len(close) > CROWD:
+            marks[0]["least"] = LEAST
+        for root in [n for n in rows if n not in here]:
+            marks.append({
+                "id": f"r{self.rounds}.{root}", "kind": "node", "node": root, "x": 0, "y": rows[root],
+                "state": "chosen",
+                "text": self.nodes.text(root), "hover": ["the text so far ends here"],
+            })  # fmt: skip
+        parents = {e.node: e.parent for e in born}
+        for event in born:
+            marks += self._node(event, rows, states, verdicts, born, parents, event.node in close)
+        for mark in marks[1:]:
+            mark["panel"] = panel
+        return marks
+
+    def _watched(self, step, born) -> list[Op]:
+        """A panel below for a number that a method watches against its limit at nodes of this round."""
+        here = {e.node for e in born}
+        scores = [e for e in step.events if type(e).__name__ == "Score" and "limit" in e.parts]
+        scores = [e for e in scores if e.node in here]
+        if not scores:
+            return []
+        panel, name = f"w{self.rounds}", scores[0].name
+        limits = {self._depth(e.node, born): e.parts["limit"] for e in scores}
+        top = max(1.0, *limits.values())
+        high = max(top, min(max(e.total for e in scores), MOST * top))  # what is higher is drawn so high
+        at = {e.node: (self._depth(e.node, born), round(min(e.total, high), 4)) for e in scores}
+        same = len(set(limits.values())) == 1
+        told = f"; limit {three_digits(limits[min(limits)])}." if same else "; limits dashed."
+        ends = [[0.5, limits[min(limits)]], [max(limits) + 0.5, limits[max(limits)]]]
+        if not same:
+            ends = [[x + side, limit] for x, limit in sorted(limits.items()) for side in (-0.5, 0.5)]
+        marks: list[Op] = [
+            {"id": panel, "kind": "panel", "y0": 1.6 * high, "y1": -0.05 * high, "px": 82, "lead": name,
+             "heading": told},
+            {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
+        ]  # fmt: skip
+        if len(at) > 1:
+            points = [list(place) for place in sorted(at.values())]
+            marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
+        for event in scores:
+            x, y = at[event.node]
+            said = [f"{part} {three_digits(value)}" for part, value in event.parts.items()]
+            hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(said)]
+            dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
+            marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
+            label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
+            below = 14 if y > HIGH * high else -12  # above a high dot stands the heading
+            marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
+        return [mark | {"panel": panel} for mark in marks]
+
+    def _node(self, event, rows, states, verdicts, born, parents, beside) -> list[Op]:
+        node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]
+        verdict = verdicts.get(node)
+        above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
+        mark = {
+            "id": f"n{node}", "kind": "node", "node": node, "parent": above, "x": x, "y": y, "state": state,
+            "text": self.nodes.text(node) + WRITERS.get(event.source, ""),
+            "bold": state not in ("unreached", "live", "pruned"),
+            "priority": 7 if state == "unreached" else 2, "hover": self._hover(event, verdict),
+        }  # fmt: skip
+        edge = {
+            "id": f"e{node}", "kind": "edge", "x0": x - 1, "y0": rows[event.parent], "x1": x, "y1": y,
+            "state": state,
+            "weight": 0.5,
+        }  # fmt: skip
+        if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
+            if state in ("resampled", "bonus") and verdict is not None:
+                mark |= {
+                    "note": f"p {three_digits(verdict.p)}",
+                    "note_more": verdict.status,
+                    "note_priority": 2,
+                }
+            return [edge, mark]
+        return [edge, *self._test(node, x, y, state, verdict, beside), mark]
+
+    def _test(self, node: int, x: float, y: float, state: str, verdict, beside: bool) -> list[Op]:
+        """The test bar, its tick at u and the numbers, below it or beside it."""
+        ratio = verdict.passes
+        if verdict.u is None or ratio is None:
+            ratio = 1.0 if state == "accepted" else 0.0
+        left = x + AT
+        box = {"kind": "cell", "y": y, "h": 0.1, "tall": 11, "state": state}
+        marks = [{"id": f"b{node}", **box, "x": left + BAR / 2, "w": BAR, "fill": "outline"}]
+        if ratio > 0.02:
+            width = BAR * ratio
+            marks.append(
+                {
+                    "id": f"f{node}",
+                    **box,
+                    "x": round(left + width / 2, 4),
+                    "w": round(width, 4),
+                    "fill": "filled",
+                }
+            )
+        if verdict.u is not None:
+            at = round(left + BAR * verdict.u, 4)
+            tick = {"state": "chosen", "tall": 19, "x": at, "w": TICK, "fill": "filled"}
+            marks.append({"id": f"u{node}", **box, **tick})
+        said = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
+        said += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
+        words = "  ".join(said)
+        where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
+        label = {"id": f"l{node}", "kind": "label", **where, "text": words}
+        label |= {"align": "left", "priority": 3, "stack": True}
+        return [*marks, label]
+
+    def _hover(self, event, verdict) -> list[str]:
+        text = self.nodes.text(event.node)
+        if verdict is None:
+            q = f", q {three_digits(math.exp(min(0.0, event.logprob)))}" if event.logprob is not None else ""
+            return [f"{text}  drafted, not verified{q}"]
+        numbers = compared(verdict)
+        first = f"{text}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        return [first, *([verdict.reason] if verdict.reason else []), *whence(event.source)]

@@ -1,0 +1,178 @@
+"""Open places: in which order the places of a drafted tree were filled, and which ones waited meanwhile.
+
+A fold over Propose, Score ("slot": what a place was worth when it was filled; its parts are what the places
+are worth that it opened, `below` and `beside` it), Verdict and Commit. Each step shows its own round. A place
+waits from when it was opened until it is filled. Knows no strategy.
+"""
+
+from dataclasses import dataclass
+
+from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.views.speculative.draft_rounds import GLYPHS, look
+
+ROWS = 5  # places of the heap that are listed
+SLOT = "slot"  # name of the scores that are read
+ARROWS = {"below": "→", "beside": "↓"}  # as the tree is drawn: children to the right, siblings downwards
+
+
+@dataclass
+class Place:
+    """A place that waits: what it is worth, behind or beside which node it is, and since when."""
+
+    value: float
+    kind: str
+    node: int
+    since: int
+
+
+@view("heap", "Open places")
+class Heap:
+    """x counts the places of the round in the order of filling; y: what waits, the best first."""
+
+    def __init__(self, header: Header):
+        self.nodes = Nodes(header)
+        self.shown: list[str] = []  # ids of the marks of the round on show
+        self.rounds = 0
+
+    def head(self) -> dict:
+        """Title, question, layout and legend."""
+        names = [(f"waits, {place}", str(place)) for place in range(1, ROWS + 1)] + [
+            ("others that wait", "more")
+        ]
+        rows = [
+            {"id": f"row{i}", "kind": "row", "panel": "heap", "y0": i, "y1": i + 1, "text": name,
+             "short": short, "rule": False}
+            for i, (name, short) in enumerate(names)
+        ]  # fmt: skip
+        ticks = [[0, "0"], [1, "1"]]
+        return {
+            "title": self.title,
+            "question": "Which open place got the next token, and which ones waited?",
+            "ops": [
+                {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
+                {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},
+                {"id": "filled", "kind": "panel", "y0": -0.55, "y1": 0.55, "px": 26},
+                {"id": "heap", "kind": "panel", "y0": 0, "y1": ROWS + 1, "share": 1, "grow": True},
+                *rows,
+            ],
+            "first": 1, "row": 20, "gap": 5, "column": 64, "wide": 84, "left": 104, "left_narrow": 42,
+            "right": 8, "clip": True,
+            "axis": "places in the order in which they were filled",
+            "legend": [
+                ["bar", "▂", "soft", "worth of the place that was filled"],
+                ["cell:accepted", "■", "accepted", "accepted"],
+                ["cell:rejected", "✕", "rejected", "rejected"],
+                ["cell:chosen", "▣", "chosen", "filled next: → below a token, ↓ beside it"],
+                ["cell:live", "▣", "live", "opened just now"],
+                ["cell:pruned", "▢", "pruned", "waits longer already"],
+            ],
+        }  # fmt: skip
+
+    def feed(self, step) -> list[Op]:
+        """Hides the round before and draws this one."""
+        born, verdicts, commits = self.nodes.read(step)
+        scores = [e for e in step.events if type(e).__name__ == "Score" and e.name == SLOT]
+        if not scores:
+            return []
+        self.rounds += 1
+        parents = {event.node: event.parent for event in born}
+        marks: list[Op] = []
+        waiting: list[Place] = []
+        for at, score in enumerate(scores, 1):
+            taken = self._taken(waiting, score, parents)
+            if taken is not None:
+                waiting.remove(taken)
+            opened = [Place(value, kind, score.node, at) for kind, value in score.parts.items()]
+            waiting = sorted([*waiting, *opened], key=lambda p: -p.value)
+            following = scores[at] if at < len(scores) else None
+            then = self._taken(waiting, following, parents) if following else None
+            marks += [*self._filled(at, score, verdicts), *self._listed(at, waiting, then)]
+        hidden = [{"id": key, "set": {"gone": True}} for key in self.shown]
+        self.shown = [mark["id"] for mark in marks]
+        return [
+            *hidden,
+            *marks,
+            *self._heading(scores, verdicts),
+            {"front": [1, 0]},
+            self._say(scores),
+        ]
+
+    @staticmethod
+    def _taken(waiting: list[Place], score, parents: dict[int, int]) -> Place | None:
+        """The place that a node was put into: below its parent, or beside the newest of its siblings."""
+        parent = parents.get(score.node)
+        own = [p for p in waiting if p.kind == "below" and p.node == parent]
+        own += [p for p in waiting if p.kind == "beside" and parents.get(p.node) == parent]
+        return min(own, key=lambda p: abs(p.value - score.total), default=None)
+
+    # ---- marks -------------------------------------------------------------------------------
+    def _filled(self, at: int, score, verdicts) -> list[Op]:
+        """What a place was worth, and the token that it got."""
+        verdict, text = verdicts.get(score.node), self.nodes.text(score.node)
+        state = STATES[verdict.status] if verdict else "live"
+        hover = [
+            f"{text}  place {at}, worth {probability(score.total)}",
+            *([verdict.status] if verdict else []),
+        ]
+        told = {"node": score.node, "hover": hover, "x": at}
+        glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
+        key = f"{self.rounds}.{at}"
+        bar = {"panel": "worth", "y0": 0, "y1": round(score.total, 4), "w": 0.5, "rank": 1}
+        label = {
+            "panel": "worth",
+            "x": at,
+            "y": round(score.total, 4),
+            "dy": -7,
+            "text": probability(score.total),
+        }
+        cell = {"panel": "filled", "y": 0, "w": 1, "h": 1, "text": text}
+        return [
+            {"id": f"v{key}", "kind": "bar", **told, **bar},
+            {"id": f"w{key}", "kind": "label", **label, "priority": 3},
+            {"id": f"n{score.node}", "kind": "cell", **told, **cell, **look(state), **glyph},
+        ]
+
+    def _listed(self, at: int, waiting: list[Place], then: Place | None) -> list[Op]:
+        """The places that wait after this one was filled; the one that is filled next stands out."""
+        ops: list[Op] = []
+        for row, place in enumerate(waiting[:ROWS]):
+            look = {"state": "live" if place.since == at else "pruned", "fill": "tint"}
+            if place is then:
+                look = {"state": "chosen", "fill": "outline"}
+            word = self.nodes.text(place.node)
+            said = f"{place.kind} {word}: worth {probability(place.value)}"
+            since = "" if place.since == at else f", waits since place {place.since}"
+            where = {"panel": "heap", "x": at, "y": row + 0.5, "w": 1, "h": 0.9, "node": place.node}
+            text = f"{short(place.value)}{ARROWS.get(place.kind, '')}{word.removeprefix('␣')}"
+            key = f"h{self.rounds}.{at}.{row}"
+            ops.append({"id": key, "kind": "cell", **where, **look, "text": text, "hover": [said + since]})
+        if len(waiting) > ROWS:
+            more = {
+                "panel": "heap",
+                "x": at,
+                "y": ROWS + 0.5,
+                "text": f"+{len(waiting) - ROWS}",
+                "priority": 4,
+            }
+            ops.append({"id": f"m{self.rounds}.{at}", "kind": "label", **more})
+        return ops
+
+    # ---- words -------------------------------------------------------------------------------
+    def _heading(self, scores, verdicts) -> list[Op]:
+        """What the places are worth together, which is how many the draft expects to be tested."""
+        total = sum(score.total for score in scores)
+        tested = sum(
+            1 for s in scores if s.node in verdicts and verdicts[s.node].status in ("accepted", "rejected")
+        )
+        lead = f"Round {self.rounds}: {len(scores)} places, worth {total:.2f} together"
+        rest = f", as many as the draft expects to be tested; tested: {tested}."
+        return [{"id": "said", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
+
+    def _say(self, scores) -> dict:
+        first = ", ".join(f"{self.nodes.text(s.node)} {probability(s.total)}" for s in scores[:4])
+        return {"say": f"Round {self.rounds}: {len(scores)} places filled, first {first}."}
+
+
+def short(value: float) -> str:
+    """Two places: `.42`, `<.01`, `1.00`."""
+    return "<.01" if value < 0.005 else f"{value:.2f}".removeprefix("0")
