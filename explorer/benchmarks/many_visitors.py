@@ -182,7 +182,7 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
     bearer = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx.AsyncClient(base_url=address, timeout=120, limits=limits, headers=bearer) as client:
         components = (await client.get("/config")).json()["components"]
-        component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-component")
+        component = next(c["id"] for c in components if c["props"].get("elem_id") == "explorer-drawn-decode")
 
         async def call(session: str, name: str, **request) -> dict:
             data = {"session": session, **request}

@@ -94,7 +94,7 @@ def serving(access: Access | None):
         kept = [one for one in launch["app_kwargs"]["middleware"] if one.cls is not Guard]
         launch["app_kwargs"]["middleware"] = kept
     _, address, _ = demo.launch(server_name="127.0.0.1", prevent_thread_lock=True, **launch)
-    component = next(key for key, block in demo.blocks.items() if block.elem_id == "explorer-component")
+    component = next(key for key, block in demo.blocks.items() if block.elem_id == "explorer-drawn-decode")
     return demo, runs, address, component
 
 
