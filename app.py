@@ -23,13 +23,17 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--port", type=int, help="port to listen on (default: the first free one from 7860)")
     parser.add_argument("--model", default=TARGET, help="target: an embedded name, a Hub id or a folder")
     parser.add_argument(
-        "--draft", default=DRAFT,
+        "--draft",
+        default=DRAFT,
         help="draft model, the same kinds of name; several with commas, none for no draft",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--heads", action="append", default=[], metavar="FOLDER",
+        "--heads",
+        action="append",
+        default=[],
+        metavar="FOLDER",
         help="trained heads for these two models, see docs/heads.md (may be given several times)",
-    )  # fmt: skip
+    )
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
         "--models",

@@ -87,11 +87,15 @@ class Lane(Recorder):
         self.tree = Tree([*prompt, *given])  # to a strategy what is given looks like more prompt
         self.budget, self.given = room - len(given), len(given)
         self.trace = Trace(
-            strategy=self.strategy.name, title=self.strategy.title, parameters=self.parameters, seed=seed,
-            models={role: m.name for role, m in self.models.items()}, prompt=list(prompt),
+            strategy=self.strategy.name,
+            title=self.strategy.title,
+            parameters=self.parameters,
+            seed=seed,
+            models={role: m.name for role, m in self.models.items()},
+            prompt=list(prompt),
             badge=model_defaults.badge(self.strategy, self.parameters, target.generation),
             model_defaults=model_defaults.used(self.parameters, target.generation),
-        )  # fmt: skip
+        )
         self._meet(self.tree.tokens)
         self.written = 0
         self.tip = self.tree.trunk - 1  # the newest committed node
@@ -273,9 +277,13 @@ class Lane(Recorder):
         return own or stopping.stopped(self.tree, bytes_of, self.stop_strings, node)
 
     def score(
-        self, nodes: list[int], kind: str = "decode", role: str = "target", hidden: bool = False,
+        self,
+        nodes: list[int],
+        kind: str = "decode",
+        role: str = "target",
+        hidden: bool = False,
         layers: Layers | None = None,
-    ) -> torch.Tensor:  # fmt: skip
+    ) -> torch.Tensor:
         """Logits [N, V] of the token after each node, in one forward; records it. layers: the part of the
         model that runs, all if None; see `engine.Scorer.score_part`.
         """
@@ -304,9 +312,7 @@ class Lane(Recorder):
         self.tell_forward(self._ran("target", "plan", start, states, scorer.work))
         return states
 
-    def _ran(
-        self, role: str, kind: str, start: float, made: torch.Tensor, work: Work
-    ) -> Forward | None:
+    def _ran(self, role: str, kind: str, start: float, made: torch.Tensor, work: Work) -> Forward | None:
         """What a forward of a role's model has done to make this; None if it was known already."""
         if made.is_cuda:  # or the clock would be read before the work is done
             torch.cuda.current_stream(made.device).synchronize()

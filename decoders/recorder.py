@@ -42,9 +42,15 @@ class Recorder:
         return logprobs
 
     def propose(
-        self, parent: int, token: int, logprob: float | None, source: str = "target", slot: int = 0,
-        fill: str | None = None, node: int | None = None,
-    ) -> int:  # fmt: skip
+        self,
+        parent: int,
+        token: int,
+        logprob: float | None,
+        source: str = "target",
+        slot: int = 0,
+        fill: str | None = None,
+        node: int | None = None,
+    ) -> int:
         """A candidate exists; returns its node: `node` if it stands in the tree already, untold."""
         self.breathe()
         node = self.tree.add(parent, token) if node is None else node
@@ -57,18 +63,28 @@ class Recorder:
         self.breathe()
         self._events.append(Verdict(node, status, **why))
 
-    def rank(
-        self, node: int, name: str, total: float, rank: int | None = None, level: str | None = None,
+    def record_score(
+        self,
+        node: int,
+        name: str,
+        total: float,
+        rank: int | None = None,
+        level: str | None = None,
         **parts: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A node was given a score; rank 1 is the best so far. `level` names the group it counts in."""
         self.breathe()
         self._events.append(Score(node, name, total, parts, rank, level))
 
     def cell(
-        self, position: int, iteration: int, token: int, state: str, confidence: float | None = None,
+        self,
+        position: int,
+        iteration: int,
+        token: int,
+        state: str,
+        confidence: float | None = None,
         level: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """What stands at a position in an iteration; `level` names the text, where there are several."""
         self.breathe()
         self._meet((token,))

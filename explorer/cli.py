@@ -40,9 +40,11 @@ def parser() -> Parser:
     covered = commands.add_parser("papers", help="list all papers and how far each is covered")
     covered.add_argument("--json", action="store_true", help="as one JSON list")
     covered.add_argument(
-        "--graph", type=Path, metavar="FILE",
+        "--graph",
+        type=Path,
+        metavar="FILE",
         help="write the map of papers, strategies, parts and experiments: .graphml, .gexf, .dot or .json",
-    )  # fmt: skip
+    )
 
     run = commands.add_parser("run", help="decode one prompt with one strategy")
     decoding_options(run)
@@ -59,9 +61,10 @@ def parser() -> Parser:
         help="train one of these models, or a head for your own; goes on where it was cut off",
     )
     train.add_argument(
-        "recipe", metavar="RECIPE",
+        "recipe",
+        metavar="RECIPE",
         help=f"name of the model, for example llama-tiny-draft; or a head: {', '.join(shipped.OWN_HEADS)}",
-    )  # fmt: skip
+    )
     train.add_argument("--corpus", type=Path, metavar="FOLDER", help="with stories/*.txt, for a model")
     train.add_argument("--model", metavar="M", help="the target that a head is for: a folder or Hub id")
     train.add_argument("--draft", metavar="M", help="the draft model before it, where the head needs one")
@@ -70,9 +73,12 @@ def parser() -> Parser:
     )
     train.add_argument("--out", type=Path, metavar="FOLDER", help="where a head is written")
     train.add_argument(
-        "--work", type=Path, default=Path("training"), metavar="FOLDER",
+        "--work",
+        type=Path,
+        default=Path("training"),
+        metavar="FOLDER",
         help="for tokenizer and checkpoints, which are not shipped (default: training)",
-    )  # fmt: skip
+    )
     train.add_argument(
         "--million-tokens", type=float, metavar="X", help="budget of each stage (default: the recipe's)"
     )
@@ -110,17 +116,22 @@ class InOrder(argparse.Action):
 def code_option(command: argparse.ArgumentParser) -> None:
     """`--run-code`."""
     command.add_argument(
-        "--run-code", action="store_true",
+        "--run-code",
+        action="store_true",
         help="run programs that a model writes even where the system cannot wall them in",
-    )  # fmt: skip
+    )
 
 
 def decoding_options(command: argparse.ArgumentParser) -> None:
     """The options of `run` and `compare`."""
     command.add_argument(
-        "--strategy", dest="lanes", action=InOrder, required=True, metavar="NAME",
+        "--strategy",
+        dest="lanes",
+        action=InOrder,
+        required=True,
+        metavar="NAME",
         help="how to decode; one for each lane",
-    )  # fmt: skip
+    )
     prompt = command.add_mutually_exclusive_group(required=True)
     prompt.add_argument("--prompt", metavar="TEXT")
     prompt.add_argument("--prompt-file", metavar="F", type=Path)
@@ -128,24 +139,33 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
         "--model", default=TARGET, metavar="M", help="shipped name, folder or Hub id[@revision]"
     )
     command.add_argument(
-        "--draft", metavar="M",
+        "--draft",
+        metavar="M",
         help=f"for strategies that need one (default: {DRAFT}); up to four names with commas for SpecInfer",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--heads", action="append", default=[], metavar="FOLDER",
+        "--heads",
+        action="append",
+        default=[],
+        metavar="FOLDER",
         help="trained heads for these models (see train); may be given several times",
-    )  # fmt: skip
+    )
     command.add_argument(
-        "--set", dest="lanes", action=InOrder, metavar="KEY=VALUE",
+        "--set",
+        dest="lanes",
+        action=InOrder,
+        metavar="KEY=VALUE",
         help="a parameter of the strategy before it",
-    )  # fmt: skip
+    )
     command.add_argument("--max-new-tokens", type=int, default=64, metavar="N")
     command.add_argument("--seed", type=int, default=0, metavar="S")
     command.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     command.add_argument(
-        "--out", type=Path, metavar="FILE",
+        "--out",
+        type=Path,
+        metavar="FILE",
         help="save it: .html is a page that replays it from disk, .json or .json.gz the data",
-    )  # fmt: skip
+    )
     command.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     code_option(command)
 

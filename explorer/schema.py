@@ -122,8 +122,11 @@ def place(where: tuple[str | int, ...]) -> str:
 
 def dotted(where: tuple[str | int, ...]) -> str:
     """`begin.tokens[3]`; a name that a stranger chose is cut short."""
-    words = [f"[{one}]" if isinstance(one, int) else f".{one if str(one).isidentifier() else shortened(one)}"
-             for one in where if one != "[key]"]  # fmt: skip
+    words = [
+        f"[{one}]" if isinstance(one, int) else f".{one if str(one).isidentifier() else shortened(one)}"
+        for one in where
+        if one != "[key]"
+    ]
     return "".join(words).lstrip(".")[:MOST_CHARACTERS]
 
 

@@ -34,17 +34,36 @@ NEUTRAL = {
 OTHER_ENGINES = ("dry_multiplier", "top_n_sigma", "xtc_probability")
 # Those that look at the tokens so far.
 WITH_HISTORY = (
-    "sequence_bias", "repetition_penalty", "no_repeat_ngram_size", "dry_multiplier", "bad_words_ids",
-    "min_length", "min_new_tokens", "prefix_allowed_tokens_fn", "forced_bos_token_id", "forced_eos_token_id",
-    "exponential_decay_length_penalty", "begin_suppress_tokens", "logits_processor", "xtc_probability",
+    "sequence_bias",
+    "repetition_penalty",
+    "no_repeat_ngram_size",
+    "dry_multiplier",
+    "bad_words_ids",
+    "min_length",
+    "min_new_tokens",
+    "prefix_allowed_tokens_fn",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "exponential_decay_length_penalty",
+    "begin_suppress_tokens",
+    "logits_processor",
+    "xtc_probability",
     "watermark_bias",
-)  # fmt: skip
+)
 OF_ENTROPY = ("top_h", "eta_cutoff")  # those that need the entropy of a row
 # Those that only a draw needs: transformers leaves them out where the likeliest token is taken.
 WARPERS = (
-    "temperature", "top_n_sigma", "top_h", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff",
-    "eta_cutoff", "xtc_probability",
-)  # fmt: skip
+    "temperature",
+    "top_n_sigma",
+    "top_h",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "xtc_probability",
+)
 LONGEST = 24  # characters of a typed text in a title
 
 

@@ -35,7 +35,9 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
             "question", "choice", "So the answer is", "What asks for the answer.", choices=tuple(QUESTIONS)
         ),
         Parameter(
-            "first_guess", "choice", "repeat",
+            "first_guess",
+            "choice",
+            "repeat",
             "What a new place starts from: the last token again, tokens of the prompt, or end of text.",
             choices=("repeat", "prompt", "pad"),
         ),
@@ -46,7 +48,7 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
         Part("schedule", "sliding window", "Each forward corrects all places of a window that moves along."),
         Part("schedule", "early answer", "After some forwards the answer is asked, whatever is still open."),
     ],
-)  # fmt: skip
+)
 def fastcot(lane: Lane) -> Iterator[None]:
     """Stops reasoning early: what is exact so far, a glance of the guesses behind it, then the answer.
 

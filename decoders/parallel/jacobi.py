@@ -25,12 +25,16 @@ from decoders.strategy import Parameter, Part
     parameters=(
         Parameter("block_size", "int", 16, "Positions guessed and corrected together.", 1, 128),
         Parameter(
-            "first_guess", "choice", "repeat",
+            "first_guess",
+            "choice",
+            "repeat",
             "What a new block starts from: the last token again, tokens of the prompt, or end of text.",
             choices=("repeat", "prompt", "pad"),
         ),
         Parameter(
-            "dependencies", "bool", True,
+            "dependencies",
+            "bool",
+            True,
             "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
         ),
         MODEL_DEFAULTS,
@@ -41,7 +45,7 @@ from decoders.strategy import Parameter, Part
         Part("schedule", "fixed-point iteration", "Each forward corrects all open positions of a block."),
         Part("lens", "dependencies", "Puts earlier tokens back, one by one, to see what waited for them."),
     ],
-)  # fmt: skip
+)
 def jacobi(lane: Lane) -> Iterator[None]:
     """Guesses a block of positions and corrects all of them in each forward, until nothing changes any more.
 

@@ -20,8 +20,8 @@ from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Seen,
+    Verification,
     Verifier,
-    Walk,
     badge,
     described,
 )
@@ -76,7 +76,7 @@ class Window:
             return prompt[lane.chooser.categorical(torch.ones(len(prompt)), tag).value]
         return text[-1]
 
-    def observe(self, lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         """Draws all places behind the new text anew, from what the forward said of them; tells the cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
@@ -112,9 +112,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     fill = FIXED if temperature == 0.0 else SAMPLED
     window = Window(parameters["block_size"], parameters["first_guess"], fill)
     drafter = Drafter(
-        window.propose, fill, source="window", observe=window.observe, name="window of drawn tokens",
+        window.propose,
+        fill,
+        source="window",
+        observe=window.observe,
+        name="window of drawn tokens",
         says="What the forward before drew at the same places, under tokens that may have changed since.",
-    )  # fmt: skip
+    )
     return drafter, GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]], temperature
 
 
@@ -125,7 +129,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         Parameter("block_size", "int", 8, "Places that are drawn together.", low=1, high=64),
         Parameter(
-            "first_guess", "choice", "lookup",
+            "first_guess",
+            "choice",
+            "lookup",
             "What a new place starts from: what followed the same tokens before, the last token again, "
             "or any token of the prompt.",
             choices=("lookup", "repeat", "prompt"),
@@ -138,7 +144,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=("parallel_grid", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)  # fmt: skip
+)
 def sjd(lane: Lane) -> Iterator[None]:
     """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
 

@@ -35,8 +35,9 @@ class Branch:
     family="sampling",
     papers=("towards-better-code-generation",),
     parameters=(
-        Parameter("tau", "float", 1.0, "Nats: from this entropy on the method pauses and looks ahead.",
-                  0.0, 20.0),
+        Parameter(
+            "tau", "float", 1.0, "Nats: from this entropy on the method pauses and looks ahead.", 0.0, 20.0
+        ),
         Parameter("candidates", "int", 3, "Tokens that are looked ahead of at a pause.", 1, 32),
         Parameter("lookahead", "int", 5, "Tokens that are looked ahead; 0 is greedy.", 0, 64),
         MODEL_DEFAULTS,
@@ -47,7 +48,7 @@ class Branch:
         Part("trigger", "entropy", "Starts the look-ahead where the model is unsure."),
         Part("value", "mean look-ahead", "The mean log-probability of a candidate and what would follow."),
     ],
-)  # fmt: skip
+)
 def adadec(lane: Lane) -> Iterator[None]:
     """The likeliest token where the model is sure; elsewhere the candidate with the best continuation.
 
@@ -72,7 +73,7 @@ def adadec(lane: Lane) -> Iterator[None]:
         else:
             taken = candidates[0].node
             lane.commit([taken], [candidates[0].target])
-        lane.rank(taken, ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
+        lane.record_score(taken, ENTROPY, entropy, level=AHEAD if pauses else AT_ONCE, limit=tau)
         yield
 
 

@@ -66,8 +66,8 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     law = probabilities(left)[0]
     node = drawn(lane, law, left[0].log_softmax(-1))
     numbers = {"entropy": float(entropies(target)), "kept": float((law > 0).sum())}
-    lane.rank(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
-    lane.rank(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
+    lane.record_score(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
+    lane.record_score(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
     return node
 
 
@@ -77,8 +77,13 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     family="sampling",
     papers=("the-end-of-manual-decoding",),
     parameters=(
-        Parameter("predict", "choice", BOTH, "What the heads choose; the other is as typed.",
-                  choices=(BOTH, TEMPERATURE, TOP_P, NEITHER)),
+        Parameter(
+            "predict",
+            "choice",
+            BOTH,
+            "What the heads choose; the other is as typed.",
+            choices=(BOTH, TEMPERATURE, TOP_P, NEITHER),
+        ),
         Parameter("temperature", "float", 1.0, "Where the heads do not choose it; 0 is greedy.", 0.0, 100.0),
         Parameter("top_p", "float", 1.0, "Where the heads do not choose it; 1 keeps all tokens.", 0.0, 1.0),
     ),
@@ -92,7 +97,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         Part("heads", "temperature and top-p", "Two trained networks read the state before each token."),
         Part("truncation", "top-p", "The fewest likeliest tokens with the predicted mass are drawn from."),
     ],
-)  # fmt: skip
+)
 def autodeco(lane: Lane) -> Iterator[None]:
     """The model says itself how boldly each token is drawn: a temperature and a top-p for every place.
 

@@ -94,11 +94,13 @@ def size(model) -> int | None:
     needs=("target", "draft"),
     papers=("entropy-adaptive-decoding",),
     parameters=(
-        Parameter("tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.",
-                  -1.0, 20.0),
+        Parameter(
+            "tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.", -1.0, 20.0
+        ),
         Parameter("window", "int", 5, "The mean is that of the entropies of so many last tokens.", 1, 100),
-        Parameter("stay", "int", 10, "After a switch at least so many tokens come from the new model.",
-                  0, 1000),
+        Parameter(
+            "stay", "int", 10, "After a switch at least so many tokens come from the new model.", 0, 1000
+        ),
         Parameter("begin_with", "choice", LARGE, "The model that writes first.", choices=(LARGE, SMALL)),
         *GREEDY,
     ),
@@ -108,7 +110,7 @@ def size(model) -> int | None:
         Part("schedule", "rolling entropy", "Its mean over the last tokens says which model writes."),
         PROCESSORS,
     ],
-)  # fmt: skip
+)
 def ead(lane: Lane) -> Iterator[None]:
     """The draft model writes while it is sure, the target where it is not; nobody checks the draft's words.
 
@@ -139,7 +141,7 @@ def ead(lane: Lane) -> Iterator[None]:
             return
         bits = entropy(logits)
         mean = switch.hear(bits)
-        lane.rank(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
+        lane.record_score(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
         if switch.active != role and lane.more:
             lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} goes on.")
         if not lane.more:

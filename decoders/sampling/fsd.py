@@ -96,13 +96,19 @@ class States:
     title="Frustratingly simple decoding",
     family="sampling",
     parameters=(
-        Parameter("form", "choice", FORMS[0], "What the second model compares: tokens, or hidden states.",
-                  choices=FORMS),
+        Parameter(
+            "form",
+            "choice",
+            FORMS[0],
+            "What the second model compares: tokens, or hidden states.",
+            choices=FORMS,
+        ),
         Parameter("alpha", "float", 0.4, "Weight of the penalty; 0 is greedy.", 0.0, 1.0),
         Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
         Parameter("n", "int", 0, "Length of the n-grams, 2 or more; 0: 3 for n-grams, 2 for states.", 0, 12),
-        Parameter("beta", "float", 0.9, "Of n-grams: the share of the weight that the longest takes.",
-                  0.0, 1.0),
+        Parameter(
+            "beta", "float", 0.9, "Of n-grams: the share of the weight that the longest takes.", 0.0, 1.0
+        ),
         MODEL_DEFAULTS,
     ),
     views=("token_graph", "entropy", "dependencies", "text"),
@@ -110,7 +116,7 @@ class States:
     parts=lambda parameters: [
         Part("value", "anti-model", "A second model of the text so far: what it expects, is penalised.")
     ],
-)  # fmt: skip
+)
 def fsd(lane: Lane) -> Iterator[None]:
     """The likeliest token, unless the text so far makes it too easy to foresee.
 

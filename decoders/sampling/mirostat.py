@@ -52,10 +52,12 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
     family="sampling",
     parameters=(
         Parameter("tau", "float", 3.0, "The surprise in bits that is aimed at.", 0.1, 20.0),
-        Parameter("rate", "float", 1.0, "How fast the limit follows; the authors take 0.1 for version 2.",
-                  0.0, 2.0),
-        Parameter("version", "choice", "1", "1 estimates how steep the row is, 2 does without.",
-                  choices=("1", "2")),
+        Parameter(
+            "rate", "float", 1.0, "How fast the limit follows; the authors take 0.1 for version 2.", 0.0, 2.0
+        ),
+        Parameter(
+            "version", "choice", "1", "1 estimates how steep the row is, 2 does without.", choices=("1", "2")
+        ),
         *PENALTIES,
     ),
     views=("sampler", "entropy", "dependencies", "token_graph", "text"),
@@ -63,7 +65,7 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
     parts=lambda parameters: [
         Part("truncation", "surprise limit", "Rises after tokens that were expected, falls after surprises.")
     ],
-)  # fmt: skip
+)
 def mirostat(lane: Lane) -> Iterator[None]:
     """Draws from as many of the likeliest tokens as keeps the mean surprise near tau bits.
 
@@ -94,7 +96,7 @@ def mirostat(lane: Lane) -> Iterator[None]:
         node = drawn(lane, probabilities(left)[0], offered)
         token = lane.tree.tokens[node]
         logprob, surprise = float(target[token]), -float(log_softmax(processed)[0, token]) / math.log(2)
-        lane.rank(node, "mirostat", mu, kept=keep, surprise=surprise)
+        lane.record_score(node, "mirostat", mu, kept=keep, surprise=surprise)
         mu -= rate * (surprise - tau)
         lane.commit([node], [logprob])
         yield

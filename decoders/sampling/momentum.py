@@ -56,8 +56,13 @@ class Graph:
     parameters=(
         Parameter("top_k", "int", 5, "Candidates at each position; 1 is greedy.", 1, 64),
         Parameter("alpha", "float", 0.2, "Weight of the resistance; 0 is greedy.", 0.0, 1.0),
-        Parameter("resistance", "choice", "linear", "How it grows with the length of the repetition.",
-                  choices=tuple(RESISTANCES)),
+        Parameter(
+            "resistance",
+            "choice",
+            "linear",
+            "How it grows with the length of the repetition.",
+            choices=tuple(RESISTANCES),
+        ),
         MODEL_DEFAULTS,
     ),
     views=("token_graph", "entropy", "dependencies", "text"),
@@ -65,7 +70,7 @@ class Graph:
     parts=lambda parameters: [
         Part("value", "resistance", "Grows with the number of tokens in a row that would be repeated.")
     ],
-)  # fmt: skip
+)
 def momentum(lane: Lane) -> Iterator[None]:
     """The likeliest token, unless it leads back into the text: then it must be much likelier than the others.
 

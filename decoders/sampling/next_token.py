@@ -67,5 +67,5 @@ def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "t
     node = lane.propose(lane.tip, token, float(offered[token]), source)
     if u is not None:
         low = float(law[:token].sum())
-        lane.rank(node, "draw", u, low=low, high=low + float(law[token]))
+        lane.record_score(node, "draw", u, low=low, high=low + float(law[token]))
     return node

@@ -57,5 +57,5 @@ def several(lane: Lane) -> Iterator[None]:
     texts = [Sample(number, lane.tip) for number in range(lane.parameters["num_return_sequences"])]
     yield from grown(lane, texts)
     for rank, text in enumerate(texts, 1):
-        lane.rank(text.node, "sample", sum(text.logprobs), rank)
+        lane.record_score(text.node, "sample", sum(text.logprobs), rank)
     take(lane, texts[0])

@@ -103,7 +103,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     order = sorted(range(len(samples)), key=lambda i: -values[i])
     for rank, i in enumerate(order, 1):
         parts = {"sum_logprob": sum(samples[i].logprobs)}
-        lane.rank(samples[i].node, "expected_utility", values[i], rank, **parts)
+        lane.record_score(samples[i].node, "expected_utility", values[i], rank, **parts)
     take(lane, samples[order[0]])
 
 

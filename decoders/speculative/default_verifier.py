@@ -16,9 +16,12 @@ from decoders.strategy import Parameter
 TOKEN_BY_TOKEN = "token by token"
 JOINT = {"block": BLOCK, "traversal": TRAVERSAL}  # verifiers that judge paths as a whole
 VERIFIER = Parameter(
-    "verifier", "choice", TOKEN_BY_TOKEN, "Whether drawn guesses are tested one by one or as whole paths.",
+    "verifier",
+    "choice",
+    TOKEN_BY_TOKEN,
+    "Whether drawn guesses are tested one by one or as whole paths.",
     choices=(TOKEN_BY_TOKEN, *JOINT),
-)  # fmt: skip
+)
 
 
 def simplest_verifier(fill: str, temperature: float) -> Verifier:

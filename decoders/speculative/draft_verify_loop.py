@@ -21,7 +21,7 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
-from decoders.speculative.interfaces import Draft, Drafter, Question, Seen, Verifier, Walk
+from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
 from decoders.speculative.measured_divergence import Divergence
 
 
@@ -56,17 +56,17 @@ def judged(
     nodes: list[int],
     logits: torch.Tensor,
     divergence: Divergence | None = None,
-) -> Walk:
+) -> Verification:
     """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, tells it all and
     commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
     """
     scores = lane.process(logits, nodes)
     p = dict(zip(nodes, law(lane, scores), strict=True))
     position = lane.tree.depths[draft.root]
-    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.judges else {}
+    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.relaxed_for else {}
     states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
-    question = Question(draft, lane.tree.tokens, p, lane.chooser, position, soft, states)
-    walk = verifier.walk(question)
+    inputs = VerifierInput(draft, lane.tree.tokens, p, lane.chooser, position, soft, states)
+    walk = verifier.walk(inputs)
 
     row = {n: i for i, n in enumerate(nodes)}
     visited = [n for n in (draft.root, *walk.path) if n in row]
@@ -77,7 +77,7 @@ def judged(
     raw = dict(zip(visited, logprobs, strict=True))
     committed = tell(lane, draft, walk, raw)
     if divergence is not None:
-        divergence.tell(lane, question, walk)
+        divergence.tell(lane, inputs, walk)
     parents = [draft.root, *committed]
     said = [float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)]
     lane.commit(committed, said)
@@ -89,7 +89,7 @@ def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
     return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
 
 
-def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> list[int]:
+def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:
     """Verdicts in the order of the tests, then what was never reached, then the target's own token; the nodes
     to commit.
 
@@ -111,7 +111,7 @@ def tell(lane: Lane, draft: Draft, walk: Walk, raw: dict[int, torch.Tensor]) -> 
         lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.chance)
         if test.watched:
             name, value, limit = test.watched
-            lane.rank(test.node, name, value, limit=limit)
+            lane.record_score(test.node, name, value, limit=limit)
     tested, on_path = {t.node for t in walk.tests}, {draft.root, *walk.path}
     for node in draft.nodes:
         if node not in tested:

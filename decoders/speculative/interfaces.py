@@ -80,7 +80,7 @@ class Draft:
 
 
 @dataclass
-class Test:
+class TokenTest:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
     there is none, `chance` that with which the test passes where it is not min(1, p / q). `left` [V] is what
     the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit of
@@ -110,7 +110,7 @@ WANTED_MORE = "Drawn from what the target wanted more than the draft; it has {} 
 
 
 @dataclass
-class Walk:
+class Verification:
     """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
     own token.
 
@@ -118,7 +118,7 @@ class Walk:
     drawn from.
     """
 
-    tests: list[Test] = field(default_factory=list)
+    tests: list[TokenTest] = field(default_factory=list)
     path: list[int] = field(default_factory=list)
     token: int | None = None
     p: float | None = None
@@ -126,18 +126,20 @@ class Walk:
     reason: str | None = None
     note: str | None = None
 
-    def end(self, question: "Question", law: torch.Tensor, depth: int, drawn: str | None) -> "Walk":
+    def end(
+        self, inputs: "VerifierInput", law: torch.Tensor, depth: int, drawn: str | None
+    ) -> "Verification":
         """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {} where its
         probability goes; None if all drafted tokens were accepted.
         """
-        self.token, self.u = question.chooser.categorical(law, ("sample", depth))
+        self.token, self.u = inputs.chooser.categorical(law, ("sample", depth))
         self.p = float(law[self.token] / law.sum())
         self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
         return self
 
 
 @dataclass
-class Question:
+class VerifierInput:
     """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and
     chance.
 
@@ -186,7 +188,7 @@ class Seen:
     logits: torch.Tensor
 
 
-def nothing_to_observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+def nothing_to_observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
     """The `observe` of drafters that learn nothing from a round."""
 
 
@@ -203,7 +205,7 @@ class Drafter:
     fill: str
     source: str  # "draft", "prompt", ...
     sees_token: bool = False
-    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
+    observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
     name: str = ""
     says: str = ""  # what it does, in one sentence
 
@@ -229,7 +231,7 @@ class Shape:
     name: str  # "chain", "tree of fixed widths"
     says: str
     sees_token: bool = False
-    observe: Callable[[Lane, Draft, Walk, Seen], None] = nothing_to_observe
+    observe: Callable[[Lane, Draft, Verification, Seen], None] = nothing_to_observe
 
 
 def drafted(source: Source, shape: Shape) -> Drafter:
@@ -252,27 +254,27 @@ def drafted(source: Source, shape: Shape) -> Drafter:
 
 @dataclass(frozen=True)
 class Verifier:
-    """`walk(question)` decides. `exact_for`: the fills for which its output has exactly the target's law.
+    """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's law.
 
     `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
     is False if the target draws its tokens without regard to the draft, so that no draft can bend its law.
 
-    A relaxed verifier is exact for nothing, but at the limit of its parameter: `judges` holds the fills that
-    it makes sense for, and `law(question, node)` gives the law [V] (float64) of the token that it keeps or
+    A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
+    that it makes sense for, and `law(inputs, node)` gives the law [V] (float64) of the token that it keeps or
     draws after a node whose child was drawn, so that its distance from p can be told. Where that law is not
-    known, `strayed(question, node)` is an estimate of the distance that is right on average. `reads_states`:
-    it wants the target's states.
+    known, `divergence_estimate(inputs, node)` is an estimate of the distance that is right on average.
+    `reads_states`: it wants the target's states.
     """
 
-    walk: Callable[[Question], Walk]
+    walk: Callable[[VerifierInput], Verification]
     exact_for: frozenset[str]
     draws: bool = True
     uses_q: bool = True
     name: str = ""
     says: str = ""  # what it does, in one sentence
-    judges: frozenset[str] = frozenset()
-    law: Callable[[Question, int], torch.Tensor] | None = None
-    strayed: Callable[[Question, int], float] | None = None
+    relaxed_for: frozenset[str] = frozenset()
+    law: Callable[[VerifierInput, int], torch.Tensor] | None = None
+    divergence_estimate: Callable[[VerifierInput, int], float] | None = None
     reads_states: bool = False
 
 

@@ -19,7 +19,7 @@ from decoders.logits.distributions import probabilities, processors
 from decoders.registry import get
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import TokenTest, Verification, Verifier, VerifierInput
 from decoders.speculative.verifiers.relaxed_walk import go_down
 from decoders.trace.acceptance import acceptance
 
@@ -117,19 +117,19 @@ def simulate(chances: list[float], checkpoints: list[int], seed: int = 0) -> tor
 # ---- a verifier that is wrong on purpose -----------------------------------------------------------------
 
 
-def wrong_walk(question: Question) -> Walk:
+def wrong_walk(inputs: VerifierInput) -> Verification:
     """Token rejection with one mistake: after a rejection it draws from the whole of p, where only what the
     target wanted more than the draft is owed.
     """
 
-    def token_rejection(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token = question.tokens[child]
-        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
-        accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", *at))
-        return Test(child, bool(accepted), p, q, u)
+    def token_rejection(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token = inputs.tokens[child]
+        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
+        accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
+        return TokenTest(child, bool(accepted), p, q, u)
 
     drawn = "Drawn from all of p, which is the mistake; it has {}."
-    return go_down(question, token_rejection, lambda question, node: question.p[node], drawn, greedy=False)
+    return go_down(inputs, token_rejection, lambda inputs, node: inputs.p[node], drawn, greedy=False)
 
 
 WRONG = Verifier(wrong_walk, exact_for=frozenset(), name="broken on purpose")
@@ -160,9 +160,16 @@ class Proof:
     """
 
     def __init__(
-        self, strategy: str, prompt: list[int], models: dict[str, Model], parameters: dict, length: int,
-        samples: int, with_broken: bool, callbacks: Callbacks | None = None,
-    ):  # fmt: skip
+        self,
+        strategy: str,
+        prompt: list[int],
+        models: dict[str, Model],
+        parameters: dict,
+        length: int,
+        samples: int,
+        with_broken: bool,
+        callbacks: Callbacks | None = None,
+    ):
         declared = get(strategy)
         checked = declared.check(parameters)
         if not checked.get("temperature"):

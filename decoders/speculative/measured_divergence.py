@@ -5,7 +5,7 @@ most.
 """
 
 from decoders.lane import Lane
-from decoders.speculative.interfaces import Question, Verifier, Walk
+from decoders.speculative.interfaces import Verification, Verifier, VerifierInput
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
 
@@ -15,20 +15,20 @@ class Divergence:
 
     def __init__(self, verifier: Verifier):
         self.law = None if verifier.exact_for else verifier.law
-        self.strayed = None if verifier.exact_for else verifier.strayed
+        self.divergence_estimate = None if verifier.exact_for else verifier.divergence_estimate
         self.places, self.sum = 0, 0.0
 
-    def tell(self, lane: Lane, question: Question, walk: Walk) -> None:
+    def tell(self, lane: Lane, inputs: VerifierInput, walk: Verification) -> None:
         """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
         exact.
         """
-        if self.law is None and self.strayed is None:
+        if self.law is None and self.divergence_estimate is None:
             return
-        tested = [n for n in (question.draft.root, *walk.path) if question.children(n)]
+        tested = [n for n in (inputs.draft.root, *walk.path) if inputs.children(n)]
         for node in tested:
-            strayed = self.distance(question, walk, node)
-            self.places, self.sum = self.places + 1, self.sum + strayed
-            lane.rank(node, TOTAL_VARIATION, strayed)
+            distance = self.distance(inputs, walk, node)
+            self.places, self.sum = self.places + 1, self.sum + distance
+            lane.record_score(node, TOTAL_VARIATION, distance)
         if not tested:
             return
         if lane.parameters["temperature"] == 0.0:
@@ -40,18 +40,18 @@ class Divergence:
             lane.note(
                 f"Lossy: at the {self.places} places tested so far, the law of the token is "
                 f"{number(self.sum / self.places)} of total variation away from the target's, on average"
-                f"{'; an estimate from the drafted tokens' if self.strayed else ''}."
+                f"{'; an estimate from the drafted tokens' if self.divergence_estimate else ''}."
             )
 
-    def distance(self, question: Question, walk: Walk, node: int) -> float:
+    def distance(self, inputs: VerifierInput, walk: Verification, node: int) -> float:
         """Total variation between the law of the token after `node`, given the text so far, and p.
 
         Where the draft was not drawn, the token is either the drafted one for certain or a draw from p.
         """
-        p = question.p[node]
-        if node in question.draft.q and self.strayed:
-            return self.strayed(question, node)
-        if node in question.draft.q:
-            return float((self.law(question, node) - p).abs().sum()) / 2
-        kept = [n for n in question.children(node) if n in walk.path]
-        return 1.0 - float(p[question.tokens[kept[0]]]) if kept else 0.0
+        p = inputs.p[node]
+        if node in inputs.draft.q and self.divergence_estimate:
+            return self.divergence_estimate(inputs, node)
+        if node in inputs.draft.q:
+            return float((self.law(inputs, node) - p).abs().sum()) / 2
+        kept = [n for n in inputs.children(node) if n in walk.path]
+        return 1.0 - float(p[inputs.tokens[kept[0]]]) if kept else 0.0

@@ -9,8 +9,16 @@ from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.
 UNTESTED = {
-    "target", "guess", "lookahead", "small", "prefix", "suffix", "middle", "left to right", "placed",
-}  # fmt: skip
+    "target",
+    "guess",
+    "lookahead",
+    "small",
+    "prefix",
+    "suffix",
+    "middle",
+    "left to right",
+    "placed",
+}
 TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a place was
 
 # Name -> definition, printed wherever a metric is shown.
@@ -98,9 +106,19 @@ class Costs:
     def totals(self) -> dict:
         """The promised totals, plain numbers. `seconds` are the lane's own computing time."""
         names = (
-            "steps", "target_forwards", "draft_forwards", "lens_forwards", "target_tokens", "draft_tokens",
-            "shared_tokens", "proposed", "accepted", "new_tokens", "logprob", "seconds",
-        )  # fmt: skip
+            "steps",
+            "target_forwards",
+            "draft_forwards",
+            "lens_forwards",
+            "target_tokens",
+            "draft_tokens",
+            "shared_tokens",
+            "proposed",
+            "accepted",
+            "new_tokens",
+            "logprob",
+            "seconds",
+        )
         totals = {name: getattr(self, name) for name in names}
         totals["tokens_per_second"] = self.new_tokens / self.seconds if self.seconds > 0 else 0.0
         return totals

@@ -10,8 +10,16 @@ from decoders.trace.acceptance import acceptance
 GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
 STATUSES = (
-    "accepted", "rejected", "never reached", "resampled", "bonus", "pruned", "merged", "finished", "forced",
-)  # fmt: skip
+    "accepted",
+    "rejected",
+    "never reached",
+    "resampled",
+    "bonus",
+    "pruned",
+    "merged",
+    "finished",
+    "forced",
+)
 
 
 @dataclass(slots=True)

@@ -61,8 +61,19 @@ def schema() -> dict:
         "description": "One lane's record: header, steps of events, checkpoints, totals. See docs/trace.md.",
         "type": "object",
         "required": [
-            "version", "strategy", "title", "parameters", "seed", "models", "prompt", "vocabulary", "badge",
-            "steps", "checkpoints", "ended", "totals",
+            "version",
+            "strategy",
+            "title",
+            "parameters",
+            "seed",
+            "models",
+            "prompt",
+            "vocabulary",
+            "badge",
+            "steps",
+            "checkpoints",
+            "ended",
+            "totals",
         ],
         "properties": {
             "version": {"const": trace.VERSION},
@@ -90,13 +101,16 @@ def schema() -> dict:
                         "index": whole,
                         "seconds": {"type": "number", "minimum": 0},
                         "events": {
-                            "type": "array", "maxItems": MAX_EVENTS, "items": {"$ref": "#/$defs/Event"}
+                            "type": "array",
+                            "maxItems": MAX_EVENTS,
+                            "items": {"$ref": "#/$defs/Event"},
                         },
                     },
                 },
             },
             "checkpoints": {
-                "type": "array", "items": {"type": "object", "required": ["step", "nodes", "status"]}
+                "type": "array",
+                "items": {"type": "object", "required": ["step", "nodes", "status"]},
             },
             "ended": {"type": ["string", "null"]},
             "totals": {"type": "object"},
@@ -117,7 +131,7 @@ def schema() -> dict:
                 ],
             }
         },
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

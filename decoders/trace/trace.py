@@ -150,9 +150,14 @@ def checkpoints(trace: Trace) -> list[dict]:
         costs.add(step)
         if (step.index + 1) % CHECKPOINT_EVERY == 0:
             found.append(
-                {"step": step.index, "nodes": nodes, "status": dict(status), "committed": list(committed),
-                 "totals": costs.totals()}
-            )  # fmt: skip
+                {
+                    "step": step.index,
+                    "nodes": nodes,
+                    "status": dict(status),
+                    "committed": list(committed),
+                    "totals": costs.totals(),
+                }
+            )
     return found
 
 

@@ -37,12 +37,14 @@ HEAVY = {  # what a page may ask for and takes long: strategy, parameters, view
     "speculative_tree, widths 16 six times": ("speculative_tree", {"widths": [16] * 6}, "draft_tree"),
     "pg_td, 512 rollouts": ("pg_td", {"rollouts": 512}, "visit_tree"),
     "value_mcts, 512 simulations of width 64": (
-        "value_mcts", {"simulations": 512, "width": 64}, "visit_tree",
+        "value_mcts",
+        {"simulations": 512, "width": 64},
+        "visit_tree",
     ),
     "treecoder, 2,000 rollouts": ("treecoder", {"decoder": "mcts", "rollouts": 2000}, "beam_tree"),
     "stochastic_beam, 64 beams": ("stochastic_beam", {"num_beams": 64}, "beam_tree"),
     "lookahead, 64 x 16": ("lookahead", {"window_size": 64, "ngram_size": 16}, "parallel_grid"),
-}  # fmt: skip
+}
 SOAK, SOAK_LOOKS, SOAK_AT_ONCE, SOAK_TOKENS = 1000, (100, 500, 1000), 8, 16
 Call = Callable[..., Awaitable[dict]]  # (session, name of the server function, ...its request)
 GROWTH = 1.1  # what 500 runs more may make of the memory

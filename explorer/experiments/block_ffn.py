@@ -60,9 +60,15 @@ class BlockFFN(nn.Module):
 def mixture(vocabulary: int, width: int, layers: int, experts: int, size: int) -> LlamaForCausalLM:
     """A small Llama with such experts in every layer, its embedding tied."""
     config = LlamaConfig(
-        vocab_size=vocabulary, hidden_size=width, intermediate_size=size, num_hidden_layers=layers,
-        num_attention_heads=4, tie_word_embeddings=True, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=size,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     model = LlamaForCausalLM(config)
     for layer in model.model.layers:
         layer.mlp = BlockFFN(width, experts, size)

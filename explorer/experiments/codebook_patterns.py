@@ -109,10 +109,16 @@ class SymbolModel(nn.Module):
         self.pattern, levels = pattern, len(pattern.schedule[0])
         self.body = LlamaModel(
             LlamaConfig(
-                vocab_size=1, hidden_size=width, intermediate_size=2 * width, num_hidden_layers=layers,
-                num_attention_heads=heads, pad_token_id=None, bos_token_id=0, eos_token_id=0,
+                vocab_size=1,
+                hidden_size=width,
+                intermediate_size=2 * width,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
+                pad_token_id=None,
+                bos_token_id=0,
+                eos_token_id=0,
             )
-        )  # fmt: skip
+        )
         self.symbol = nn.Parameter(0.5 * torch.randn(levels, base, width))
         self.level = nn.Parameter(0.5 * torch.randn(2, levels, width))  # carried, asked for
         self.said = nn.Parameter(torch.randn(levels, width, base) / width**0.5)

@@ -57,9 +57,7 @@ def bell(x: float) -> float:
 
 def density(values: torch.Tensor, places: list[float], width: float) -> list[list[float]]:
     """[place, share of the values around it / width]."""
-    return [
-        [at, float(((values - at).abs() < width / 2).double().mean()) / width] for at in places
-    ]  # fmt: skip
+    return [[at, float(((values - at).abs() < width / 2).double().mean()) / width] for at in places]
 
 
 def run(models: Models) -> Result:
@@ -95,7 +93,13 @@ def run(models: Models) -> Result:
     for inner, name in {1.0: "outcome", 42.0: "outcome, inner temperature 42"}.items():
         lines.append(Line(name, density(drawn[1.0, inner], places, 0.25)))
     columns = [
-        "shift", "inner temperature", "accepted", "overlap of p and q", "proposals a rejection",
-        "by the formula", "distance", "chance of it",
-    ]  # fmt: skip
+        "shift",
+        "inner temperature",
+        "accepted",
+        "overlap of p and q",
+        "proposals a rejection",
+        "by the formula",
+        "distance",
+        "chance of it",
+    ]
     return Result(columns, rows, says, Chart("A draft that is off by 1", "x", "density", lines))

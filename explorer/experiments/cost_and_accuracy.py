@@ -20,9 +20,13 @@ from visualizers.analysis.calibration import wilson
 PAPERS = ()
 COUNT, TOKENS = 25, 64
 SCORERS = {  # task -> what a search that asks how good a text is may ask: never the checker
-    "word_problem": "reward", "list_program": "tests", "python": "tests", "json": "json", "sort": "reward",
+    "word_problem": "reward",
+    "list_program": "tests",
+    "python": "tests",
+    "json": "json",
+    "sort": "reward",
     "count": "reward",
-}  # fmt: skip
+}
 SCORED = ("a_star", "pg_td", "cards")  # strategies that ask
 VOTE = {"temperature": 0.7}
 Setting = tuple[str, str, dict]  # its name, strategy, parameters

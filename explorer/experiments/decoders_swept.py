@@ -32,8 +32,11 @@ METHODS: dict[str, tuple[list[tuple[str, dict]], int]] = {
     "greedy": ([("greedy", {})], 0),
     "beam search": (swept("beam", "num_beams", (4, 8)), 0),
     "diverse beams": (
-        [("diverse_beam", {"num_beams": n, "num_beam_groups": g, "diversity_penalty": 1.0})
-         for n, g in ((4, 2), (4, 4), (8, 2), (8, 4))], 0,
+        [
+            ("diverse_beam", {"num_beams": n, "num_beam_groups": g, "diversity_penalty": 1.0})
+            for n, g in ((4, 2), (4, 4), (8, 2), (8, 4))
+        ],
+        0,
     ),
     "contrastive search": (swept("contrastive_search", "penalty_alpha", (0.1, 0.3, 0.5, 0.6), top_k=5), 3),
     "contrastive decoding": (swept("contrastive_decoding", "form", ("ratio (2022)", "weighed (2023)")), 1),
@@ -47,7 +50,7 @@ METHODS: dict[str, tuple[list[tuple[str, dict]], int]] = {
     "eta": (swept("sample", "eta_cutoff", (0.0003, 0.0006, 0.002, 0.004)), 1),
     "Mirostat": (swept("mirostat", "tau", (2.5, 3.0, 4.0, 5.0)), 1),
     "self-consistency": (swept("first_finish", "num_samples", (8,), finishers=8, temperature=0.7), 0),
-}  # fmt: skip
+}
 
 
 def row(models: Models, method: str, strategy: str, setting: dict) -> list:
@@ -83,8 +86,13 @@ def run(models: Models) -> Result:
         one[at["time"]] /= plain
     gains = sorted(best, key=lambda m: best[m][1] - best[m][0][at["closed"]])
     tuned = [f"{m} {best[m][0][at['closed']] - best[m][1]:.3f}" for m in gains if len(METHODS[m][0]) > 1]
-    first, recommended = (max(of, key=score) for of, score in (
-        (rows, lambda r: r[at["closed"]]), (list(usual.values()), lambda r: r[at["closed"]])))  # fmt: skip
+    first, recommended = (
+        max(of, key=score)
+        for of, score in (
+            (rows, lambda r: r[at["closed"]]),
+            (list(usual.values()), lambda r: r[at["closed"]]),
+        )
+    )
     stuck = [
         f"{name} {usual[name][at['repeated']]:.0%}" for name in ("greedy", "beam search", "FSD-d", "top-p")
     ]
@@ -95,9 +103,13 @@ def run(models: Models) -> Result:
         f"Best setting less the mean of the sweep, the price of not tuning: {', '.join(tuned)}.",
         f"Of a story, this much is repeated at the usual settings: {', '.join(stuck)}.",
     ]
-    heat = [(s["temperature"], r) for s, r in zip(
-        [setting for settings, _ in METHODS.values() for _, setting in settings], rows, strict=True)
-        if set(s) == {"temperature"}]  # fmt: skip
+    heat = [
+        (s["temperature"], r)
+        for s, r in zip(
+            [setting for settings, _ in METHODS.values() for _, setting in settings], rows, strict=True
+        )
+        if set(s) == {"temperature"}
+    ]
     lines = [Line(name, [[t, r[at[name]]] for t, r in heat]) for name in ("closed", "repeated", "distinct-3")]
     chart = Chart("Sampling by its temperature", "temperature", "share", lines)
     return Result(columns, rows, says, chart, pictures=pictures(columns, rows))
@@ -115,8 +127,18 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
         spread.append(Marked(method, [max(shares), shares[usual], fmean(shares)]))
     spread.sort(key=lambda row: -row.values[0])
     return [
-        Heat("Every setting on every task", "the share that is right, a cell a setting", list(CLOSED), strips,
-             0.0, 1.0),
-        Spread("Tuned, usual, on average", "right on all closed tasks",
-               ["the best setting", "the usual one", "the mean of the sweep"], spread),
-    ]  # fmt: skip
+        Heat(
+            "Every setting on every task",
+            "the share that is right, a cell a setting",
+            list(CLOSED),
+            strips,
+            0.0,
+            1.0,
+        ),
+        Spread(
+            "Tuned, usual, on average",
+            "right on all closed tasks",
+            ["the best setting", "the usual one", "the mean of the sweep"],
+            spread,
+        ),
+    ]

@@ -25,16 +25,22 @@ PAPERS = ()
 COUNT, TOKENS = 60, 5
 ALPHAS = (0.0, 0.15, 0.3, 0.5, 1.0)  # the first is the model as it is
 USUAL = {
-    "sky": "blue", "grass": "green", "sun": "yellow", "snow": "white", "milk": "white", "night": "black",
-    "sea": "blue", "fire": "red",
-}  # fmt: skip
+    "sky": "blue",
+    "grass": "green",
+    "sun": "yellow",
+    "snow": "white",
+    "milk": "white",
+    "night": "black",
+    "sea": "blue",
+    "fire": "red",
+}
 FORMS = {  # kind -> evidence and question
     "unusual, asked": (
         "In this land the {x} is {c}. All of the {x} is {c}.",
         "Question: What color is the {x}?\nAnswer:",
     ),
     "unusual, told": ("The {x} in this land is {c}.", "Tom looked at the {x}. The color of the {x} was"),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,17 @@ def run(models: Models) -> Result:
             f"{best[2]:.0%} at best, alpha {best[1]:g}; p {best[-1]:.2f}."
         )
     columns = [
-        "prompts", "alpha", "right", "from", "to", "usual", "words of the evidence", "gained bits",
-        "forwards a token", "won", "lost", "p",
-    ]  # fmt: skip
+        "prompts",
+        "alpha",
+        "right",
+        "from",
+        "to",
+        "usual",
+        "words of the evidence",
+        "gained bits",
+        "forwards a token",
+        "won",
+        "lost",
+        "p",
+    ]
     return Result(columns, rows, says, Chart("Answers that follow the evidence", "alpha", "right", lines))

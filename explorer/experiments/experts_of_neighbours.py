@@ -204,8 +204,13 @@ def run(models: Models) -> Result:
         f"Not computing inactive experts moved no logit by more than {apart:.0e}.",
     ]
     columns = [
-        "mixture", "tokens", "how many", "experts used", "new tokens a forward", "KB of experts a token",
-    ]  # fmt: skip
+        "mixture",
+        "tokens",
+        "how many",
+        "experts used",
+        "new tokens a forward",
+        "KB of experts a token",
+    ]
     lines = [line for _, line, _ in found]
     chart = Chart("Experts that a forward needs", "tokens verified", "share of all experts", lines, log=True)
     return Result(columns, [row for some, *_ in found for row in some], says, chart, pictures=maps)

@@ -84,9 +84,19 @@ def run(models: Models) -> Result:
         lines.append(Line(kind, [cells[:4] for cells in mine]))
         says.append(told(f"{len(questions)} {kind}", mine))
     columns = [
-        "document", "questions", "alpha", "right", "from", "to", "its own", "overlap", "gained bits",
-        "forwards a token", "ahead", "± error",
-    ]  # fmt: skip
+        "document",
+        "questions",
+        "alpha",
+        "right",
+        "from",
+        "to",
+        "its own",
+        "overlap",
+        "gained bits",
+        "forwards a token",
+        "ahead",
+        "± error",
+    ]
     return Result(
         columns, rows, says, Chart("Drawn answers that are the document's", "alpha", "right", lines)
     )

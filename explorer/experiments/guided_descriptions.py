@@ -74,9 +74,15 @@ def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
     ids, mask = padded(target, [gap.prompt for gap in some])
     without, shown = padded(target, [gap.begin for gap in some])
     out = target.model.generate(
-        input_ids=ids, attention_mask=mask, guidance_scale=gamma, negative_prompt_ids=without,
-        negative_prompt_attention_mask=shown, do_sample=False, max_new_tokens=TOKENS, pad_token_id=0,
-    )  # fmt: skip
+        input_ids=ids,
+        attention_mask=mask,
+        guidance_scale=gamma,
+        negative_prompt_ids=without,
+        negative_prompt_attention_mask=shown,
+        do_sample=False,
+        max_new_tokens=TOKENS,
+        pad_token_id=0,
+    )
     told = out[:, ids.shape[1] :].tolist()
     ends = [next((i for i, token in enumerate(row) if token in target.eos), len(row)) for row in told]
     return [target.tokenizer.decode(row[:end]).strip() for row, end in zip(told, ends, strict=True)]

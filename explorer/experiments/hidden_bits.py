@@ -121,8 +121,12 @@ def run(models: Models) -> Result:
     plain = fmean([said_by_a_token(torch.diag(p), q) for q in laws])
     hidden, chance = letters(models), [chi_square(q) for q in laws]
     low, high = wilson(sum(hidden), len(hidden)) if hidden else (0.0, 1.0)
-    columns = ["R", *(f"H(T) {name}" for name in ENCODERS), "I(X;T) between",
-               *(f"I(X;Y) {name}" for name in ENCODERS)]  # fmt: skip
+    columns = [
+        "R",
+        *(f"H(T) {name}" for name in ENCODERS),
+        "I(X;T) between",
+        *(f"I(X;Y) {name}" for name in ENCODERS),
+    ]
     right = f"{sum(hidden)} of {len(hidden)}"
     says = [
         f"The greedy search sends at least as many bits as blocks do at {best} of {len(BUDGETS)} budgets.",

@@ -86,10 +86,15 @@ def written(
 ) -> list[list[int]]:
     """The WRITTEN tokens that come greedily after each context [N, READ]; the end of a text is not final."""
     out = model.generate(
-        input_ids=contexts, attention_mask=torch.ones_like(contexts), do_sample=False, pad_token_id=0,
-        max_new_tokens=WRITTEN, min_new_tokens=WRITTEN, eos_token_id=None,
+        input_ids=contexts,
+        attention_mask=torch.ones_like(contexts),
+        do_sample=False,
+        pad_token_id=0,
+        max_new_tokens=WRITTEN,
+        min_new_tokens=WRITTEN,
+        eos_token_id=None,
         logits_processor=LogitsProcessorList([blocker] if blocker else []),
-    )  # fmt: skip
+    )
     return out[:, contexts.shape[1] :].tolist()
 
 

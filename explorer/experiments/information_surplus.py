@@ -32,10 +32,16 @@ def sampled_texts(models: Models) -> list[torch.Tensor]:
         ids = torch.tensor([target.encode(prompt)] * TEXTS, device=target.model.device)
         found.append(
             target.model.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0, pad_token_id=0,
-                max_new_tokens=TOKENS, min_new_tokens=TOKENS, eos_token_id=None,
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                do_sample=True,
+                top_k=0,
+                pad_token_id=0,
+                max_new_tokens=TOKENS,
+                min_new_tokens=TOKENS,
+                eos_token_id=None,
             )
-        )  # fmt: skip
+        )
     return found
 
 

@@ -49,8 +49,13 @@ def run(models: Models) -> Result:
                 told[rule, step] = [window_losses(model, text, WINDOW, step, rule) for text in some]
         means = {key: fmean([loss for each in found for loss in each]) for key, found in told.items()}
         for (rule, step), loss in means.items():
-            won = fmean([a < b for one, two in zip(told[rule, step], plain, strict=True)
-                         for a, b in zip(one, two, strict=True)])  # fmt: skip
+            won = fmean(
+                [
+                    a < b
+                    for one, two in zip(told[rule, step], plain, strict=True)
+                    for a, b in zip(one, two, strict=True)
+                ]
+            )
             rows.append([kind, rule, step, loss, loss - means["—", 0.0], won if step else None])
         best = min(means, key=means.__getitem__)
         says.append(

@@ -83,8 +83,17 @@ def run(models: Models) -> Result:
         for rollouts in ROLLOUTS:
             found = [planned(models, problem, rollouts, temperature) for problem in asked]
             rows.append(row(way, rollouts, found, drawn))
-    columns = ["way", "rollouts", "public", "hidden", "tokens", "ahead of as many", "± error",
-               "ahead for as much", "± error of that"]  # fmt: skip
+    columns = [
+        "way",
+        "rollouts",
+        "public",
+        "hidden",
+        "tokens",
+        "ahead of as many",
+        "± error",
+        "ahead for as much",
+        "± error of that",
+    ]
     lines = [Line(way, [[r[4], r[2]] for r in rows if r[0] == way]) for way in ("filtered", *COMPLETIONS)]
     says = [
         f"{r[0]}, {r[1]} rollouts: {r[2]:.0%} of the public examples and {r[3]:.0%} of the hidden ones for "

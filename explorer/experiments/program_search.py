@@ -53,8 +53,9 @@ def defaults() -> list[Tried]:
     """Plain sampling and beam search, and every decoder with syntax and tests."""
     usual = {"population": 4, "temperature": 1.0}
     plain = [Tried({"decoder": d, "constraints": "", **usual}, "plain") for d in ("sampling", "beam")]
-    return plain + [Tried({"decoder": d, "constraints": "syntax, tests", **usual}, "as it comes")
-                    for d in DECODERS]  # fmt: skip
+    return plain + [
+        Tried({"decoder": d, "constraints": "syntax, tests", **usual}, "as it comes") for d in DECODERS
+    ]
 
 
 def drawn(count: int) -> list[Tried]:
@@ -136,11 +137,24 @@ def run(models: Models) -> Result:
         f"{len(DECODERS)} decoders, {len(CONSTRAINTS)} choices of constraints, {len(POPULATIONS)} sizes, "
         f"{len(TEMPERATURES)} temperatures: {RANDOM} configurations of these were drawn.",
     ]
-    columns = ["origin", "decoder", "constraints", "population", "temperature", "right", "tokens",
-               "right, test", "from", "to", "tokens, test"]  # fmt: skip
+    columns = [
+        "origin",
+        "decoder",
+        "constraints",
+        "population",
+        "temperature",
+        "right",
+        "tokens",
+        "right, test",
+        "from",
+        "to",
+        "tokens, test",
+    ]
     lines = [
-        Line("validation: best for its cost", staircase(points)), Line("validation", points),
-        Line("test", held), Line("test: best for its cost", staircase(held)),
-    ]  # fmt: skip
+        Line("validation: best for its cost", staircase(points)),
+        Line("validation", points),
+        Line("test", held),
+        Line("test: best for its cost", staircase(held)),
+    ]
     chart = Chart("Right programs and what they cost", "tokens read by the target, a problem", "right", lines)
     return Result(columns, rows, says, chart, pictures=[BOARD])

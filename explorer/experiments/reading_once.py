@@ -68,9 +68,13 @@ class Writer:
         running = nullcontext() if self.part is None else Blocks(self.model).running(self.part)
         with running:
             wrote = self.model.generate(
-                input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=tokens, do_sample=False,
-                use_cache=use_cache, pad_token_id=self.tokenizer.pad_token_id or 0,
-            )[0]  # fmt: skip
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=tokens,
+                do_sample=False,
+                use_cache=use_cache,
+                pad_token_id=self.tokenizer.pad_token_id or 0,
+            )[0]
         return wrote[1 if self.model.config.is_encoder_decoder else ids.shape[1] :].tolist()
 
     def work(self, prompt: str, tokens: int) -> int:
@@ -151,9 +155,14 @@ def of_answer(apart: Writer, decoder: Writer, problem: Problem) -> float:
 
 def columns(nine: str) -> list[str]:
     return [
-        "task", "source tokens", "right: 6 + 3", f"right: {nine} layers", "right: all layers",
-        "work to the first token: ratio", "work for the answer: ratio",
-    ]  # fmt: skip
+        "task",
+        "source tokens",
+        "right: 6 + 3",
+        f"right: {nine} layers",
+        "right: all layers",
+        "work to the first token: ratio",
+        "work for the answer: ratio",
+    ]
 
 
 def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], table: list) -> list[str]:

@@ -132,11 +132,14 @@ def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor)
     rows = [f"layer {at}" for at in range(count, 0, -1)]
     found = [
         TokenMap(
-            f"Routes {how}, half of the blocks big", "1: the big block, 0: the small one", tokens, rows,
+            f"Routes {how}, half of the blocks big",
+            "1: the big block, 0: the small one",
+            tokens,
+            rows,
             blocks[: len(tokens)].T.flip(0).float().tolist(),
         )
         for how, blocks in taken.items()
-    ]  # fmt: skip
+    ]
     some = true[:, 1 : len(tokens) + 1].sort(0).values
     spread = [some[0], some[len(some) // 2], some[-1], true[-1, 1 : len(tokens) + 1]]
     names, high = ["best route", "middle one", "worst", "all big"], float(some[-1].max())
@@ -176,10 +179,17 @@ def run(models: Models) -> Result:
         one, own = (cost(wrong[group], choices[name]) for name in ("one route", "by a wrong token"))
         lured.append(one - own)
         routers = judged(duo, routed(duo, rows, big / layers), held) if 0 < big < layers else (None, None)
-        table.append([
-            big, int(group.sum()), *costs, true[group][:, :, 1:].mean().item(), *routers,
-            by_layer(routes[group], choices["oracle"]), by_layer(routes[group], choices["by a wrong token"]),
-        ])  # fmt: skip
+        table.append(
+            [
+                big,
+                int(group.sum()),
+                *costs,
+                true[group][:, :, 1:].mean().item(),
+                *routers,
+                by_layer(routes[group], choices["oracle"]),
+                by_layer(routes[group], choices["by a wrong token"]),
+            ]
+        )
     lines = [Line(COLUMNS[at], [[row[0], row[at]] for row in table]) for at in range(2, 8)]
     chart = Chart("What a choice of routes wins", "big blocks", "nats a token", lines)
     says = said(table, lured[layers // 2], true)

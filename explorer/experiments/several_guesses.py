@@ -103,11 +103,13 @@ def run(models: Models) -> Result:
         f"{most[3]:.0%}, recursive rejection in {most[2]:.0%}; no rule that keeps the law could pass "
         f"{most[4]:.0%}.",
         f"Of what further guesses could win, K-SEQ wins {(most[3] - one[3]) / room:.0%} and recursive "
-        f"rejection {(most[2] - one[2]) / room:.0%}." if room > 0 else "Further guesses could win nothing.",
+        f"rejection {(most[2] - one[2]) / room:.0%}."
+        if room > 0
+        else "Further guesses could win nothing.",
         f"Guesses that are drawn without replacement waste none on a token that was refused: one of "
         f"{most[0]} is taken in {most[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
         f"{len(places)} places of texts that the target drew at temperature 1; one level of a tree.",
-    ]  # fmt: skip
+    ]
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
     title = "How often one of k guesses is taken"
     return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "chance", lines))

@@ -161,10 +161,13 @@ def run(models: Models) -> Result:
         tokens, parents = beams(draft, draft.told(texts[0])[0], texts[0][-1], width, depth)
         many, rows = branches(known, width), torch.tensor([tokens[: depth + 1]] * width)
         chain = list(range(-1, depth))
-        scan, apart = in_turn([
-            lambda: target.read(torch.tensor([tokens]), parents, known),
-            lambda: target.read(rows, chain, many),
-        ], times=20)  # fmt: skip
+        scan, apart = in_turn(
+            [
+                lambda: target.read(torch.tensor([tokens]), parents, known),
+                lambda: target.read(rows, chain, many),
+            ],
+            times=20,
+        )
     held_out = fmean(float(F.cross_entropy(target(row[None, :-1])[0], row[1:])) for row in held)
     says = [
         f"All ways write the same text: {', '.join(str(row[3]) for row in table)} texts. A forward brings "

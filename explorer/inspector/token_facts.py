@@ -142,9 +142,11 @@ class Facts:
 
     def _stood(self, cell: Cell) -> dict:
         return {
-            "token": visible(self.trace.vocabulary.get(cell.token, b"?")), "iteration": cell.iteration,
-            "state": cell.state, "confidence": cell.confidence,
-        }  # fmt: skip
+            "token": visible(self.trace.vocabulary.get(cell.token, b"?")),
+            "iteration": cell.iteration,
+            "state": cell.state,
+            "confidence": cell.confidence,
+        }
 
     def word(self, node: int) -> str:
         """The node's token as it is shown."""
@@ -295,6 +297,4 @@ def judged(event: Verdict) -> dict:
 
 def scored(step: int, event: Score) -> dict:
     """A score with its step."""
-    return {
-        "step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts
-    }  # fmt: skip
+    return {"step": step, "name": event.name, "total": event.total, "rank": event.rank, "parts": event.parts}

@@ -48,13 +48,24 @@ def attempts(facts, node: int) -> list[dict]:
             )
             if recorded:
                 left, share = sure(left, share) | recorded, "all"
-        found.append({
-            "node": child, "id": token, "text": facts.word(child), "step": step, "status": verdict.status,
-            "p": verdict.p, "q": verdict.q, "u": verdict.u, "reason": verdict.reason,
-            "accept": verdict.passes if drawn else None,
-            "derived": i > 0 and drawn, "residual": share, "shown": printed(verdict),
-            **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
-        })  # fmt: skip
+        found.append(
+            {
+                "node": child,
+                "id": token,
+                "text": facts.word(child),
+                "step": step,
+                "status": verdict.status,
+                "p": verdict.p,
+                "q": verdict.q,
+                "u": verdict.u,
+                "reason": verdict.reason,
+                "accept": verdict.passes if drawn else None,
+                "derived": i > 0 and drawn,
+                "residual": share,
+                "shown": printed(verdict),
+                **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
+            }
+        )
         if drawn and following:
             p, q = sure(left, share), struck(q, token, facts.births[child][1].fill)
     return found

@@ -23,9 +23,13 @@ from visualizers.scene.marks import probability
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 COMPARE = {
-    "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
-    "=": lambda a, b: a == b, "!=": lambda a, b: a != b,
-}  # fmt: skip
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "<=": lambda a, b: a <= b,
+    ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
 
 
 def functions(runs, loader: Loader) -> list:
@@ -80,8 +84,17 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
     """
     place = find_place(stop["find"], lanes)
     if place is None:
-        return {"found": False, "holds": False, "lane": 1, "step": None, "nodes": {}, "text": stop["lost"],
-                "question": None, "choices": [], "answer": None}  # fmt: skip
+        return {
+            "found": False,
+            "holds": False,
+            "lane": 1,
+            "step": None,
+            "nodes": {},
+            "text": stop["lost"],
+            "question": None,
+            "choices": [],
+            "answer": None,
+        }
     values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
     told = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
     if None in values.values() or not all(holds(claim, values) for claim in stop.get("claims", [])):

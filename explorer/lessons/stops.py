@@ -62,11 +62,19 @@ def first_divergence(lanes: Lanes, lane: int, other: int) -> Place | None:
     x, y = a.tokens[found["same"]], b.tokens[found["same"]]
     p, p_other = (math.exp(t.logprob) if t.logprob is not None else None for t in (x, y))
     values = {
-        "position": found["position"], "same": found["same"], "before": a.before(x.node),
-        "token": x.text, "other_token": y.text, "p": p, "p_other": p_other,
-        "rank": x.rank or 99, "rank_other": y.rank or 99, "entropy": bits(x.entropy),
-        "u": b.draws.get(y.node), "leave": None if p is None else 1 - p,
-    }  # fmt: skip
+        "position": found["position"],
+        "same": found["same"],
+        "before": a.before(x.node),
+        "token": x.text,
+        "other_token": y.text,
+        "p": p,
+        "p_other": p_other,
+        "rank": x.rank or 99,
+        "rank_other": y.rank or 99,
+        "entropy": bits(x.entropy),
+        "u": b.draws.get(y.node),
+        "leave": None if p is None else 1 - p,
+    }
     return Place(lane, max(a.born[x.node], b.born[y.node]), {lane: x.node, other: y.node}, values)
 
 
@@ -93,10 +101,17 @@ def by_entropy(lanes: Lanes, lane: int, best: Callable) -> Place | None:
     token = own.tokens[index]
     (first, p), (second, p_second) = ((int(t), math.exp(x)) for t, x in token.top[:2])
     values = {
-        "position": index + 1, "before": own.before(token.node), "token": token.text,
-        "entropy": bits(entropy), "choices": 2 ** bits(entropy), "rank": token.rank or 99,
-        "first": own.word(first), "p": p, "second": own.word(second), "p_second": p_second,
-    }  # fmt: skip
+        "position": index + 1,
+        "before": own.before(token.node),
+        "token": token.text,
+        "entropy": bits(entropy),
+        "choices": 2 ** bits(entropy),
+        "rank": token.rank or 99,
+        "first": own.word(first),
+        "p": p,
+        "second": own.word(second),
+        "p_second": p_second,
+    }
     return Place(lane, own.born[token.node], {lane: token.node}, values)
 
 
@@ -119,9 +134,13 @@ def repeat(own: Reading, lane: int, first: int, second: int, n: int) -> Place:
         length += 1
     again = own.tokens[second : second + length]
     values = {
-        "phrase": phrase(own, first, length), "length": length, "first": first + 1, "second": second + 1,
-        "p_before": mean_p(own.tokens[first : first + length]), "p": mean_p(again),
-    }  # fmt: skip
+        "phrase": phrase(own, first, length),
+        "length": length,
+        "first": first + 1,
+        "second": second + 1,
+        "p_before": mean_p(own.tokens[first : first + length]),
+        "p": mean_p(again),
+    }
     return Place(lane, own.born[again[-1].node], {lane: again[-1].node}, values)
 
 
@@ -151,9 +170,13 @@ def first_verdict(lanes: Lanes, lane: int, status: str, doubted: bool = True) ->
 def tested(own: Reading, verdict: Verdict) -> dict:
     """The numbers of a test, printed so that dividing what is printed gives what is printed."""
     values = {
-        "token": own.text_of(verdict.node), "before": own.before(verdict.node),
-        "position": own.position(verdict.node), "p": verdict.p, "q": verdict.q, "u": verdict.u,
-    }  # fmt: skip
+        "token": own.text_of(verdict.node),
+        "before": own.before(verdict.node),
+        "position": own.position(verdict.node),
+        "p": verdict.p,
+        "q": verdict.q,
+        "u": verdict.u,
+    }
     if 0 < verdict.p < verdict.q:
         shown = compared(verdict.p, verdict.q, verdict.u)
         values |= dict(zip(("said_p", "said_q", "said_ratio", "said_u"), shown, strict=True))
@@ -177,11 +200,17 @@ def replacement(lanes: Lanes, lane: int) -> Place | None:
         if not lost or p is None:
             continue
         values = {
-            "token": own.text_of(verdict.node), "share": verdict.p, "p": p, "q": q,
+            "token": own.text_of(verdict.node),
+            "share": verdict.p,
+            "p": p,
+            "q": q,
             "said_q": probability(q) if exact else f"at most {probability(q)}",
-            "lost": own.text_of(lost[0].node), "p_lost": lost[0].p, "q_lost": lost[0].q,
-            "same": int(own.nodes[lost[0].node][1] == token), "position": own.position(verdict.node),
-        }  # fmt: skip
+            "lost": own.text_of(lost[0].node),
+            "p_lost": lost[0].p,
+            "q_lost": lost[0].q,
+            "same": int(own.nodes[lost[0].node][1] == token),
+            "position": own.position(verdict.node),
+        }
         return Place(lane, step, {lane: verdict.node}, values)
     return None
 
@@ -203,9 +232,13 @@ def whole_round(lanes: Lanes, lane: int) -> Place | None:
         if verdict.status == "bonus" and gained:
             drafted = sum(s == step and v.status != "bonus" for s, v in own.verdicts)
             values = {
-                "token": own.text_of(verdict.node), "p": verdict.p, "round": step + 1,
-                "accepted": gained, "drafted": drafted, "gained": gained + 1,
-            }  # fmt: skip
+                "token": own.text_of(verdict.node),
+                "p": verdict.p,
+                "round": step + 1,
+                "accepted": gained,
+                "drafted": drafted,
+                "gained": gained + 1,
+            }
             return Place(lane, step, {lane: verdict.node}, values)
     return None
 
@@ -221,9 +254,13 @@ def rescue(lanes: Lanes, lane: int) -> Place | None:
         elif verdict.status == "accepted" and (step, parent) in lost:
             tried = lost[(step, parent)]
             values = {
-                "token": own.text_of(verdict.node), "lost": "”, “".join(tried), "tried": len(tried),
-                "position": own.position(verdict.node), "round": step + 1, "before": own.before(verdict.node),
-            }  # fmt: skip
+                "token": own.text_of(verdict.node),
+                "lost": "”, “".join(tried),
+                "tried": len(tried),
+                "position": own.position(verdict.node),
+                "round": step + 1,
+                "before": own.before(verdict.node),
+            }
             return Place(lane, step, {lane: verdict.node}, values)
     return None
 
@@ -270,11 +307,13 @@ def waiting(lanes: Lanes, lane: int) -> Place | None:
     step, link = max(own.waits, key=lambda wait: wait[1].target - wait[1].source)
     trunk = len(own.trace.prompt)
     values = {
-        "target": link.target - trunk + 1, "source": link.source - trunk + 1,
+        "target": link.target - trunk + 1,
+        "source": link.source - trunk + 1,
         "away": link.target - link.source,
         "token": next(own.word(c.token) for _, c in own.cells if final(c, link.target)),
-        "pairs": len(own.waits), "iteration": step + 1,
-    }  # fmt: skip
+        "pairs": len(own.waits),
+        "iteration": step + 1,
+    }
     return Place(lane, step, {}, values)
 
 
@@ -302,10 +341,16 @@ def cut_place(own: Reading, lane: int, index: int, target: Distribution, process
     mass = math.fsum(math.exp(x) for token, x in target.top if int(token) in kept)
     token = own.tokens[index]
     values = {
-        "position": index + 1, "before": own.before(token.node), "token": token.text, "kept": len(kept),
-        "mass": mass, "removed": 1 - mass, "entropy": bits(target.entropy), "left": bits(processed.entropy),
+        "position": index + 1,
+        "before": own.before(token.node),
+        "token": token.text,
+        "kept": len(kept),
+        "mass": mass,
+        "removed": 1 - mass,
+        "entropy": bits(target.entropy),
+        "left": bits(processed.entropy),
         "words": ", ".join(f"“{own.word(int(t))}”" for t, _ in processed.top[:3]),
-    }  # fmt: skip
+    }
     return Place(lane, own.born[token.node], {lane: token.node}, values)
 
 
@@ -319,10 +364,13 @@ def forbidden(lanes: Lanes, lane: int) -> Place | None:
             continue
         wanted, p = int(target.top[0][0]), math.exp(target.top[0][1])
         values = {
-            "position": index + 1, "before": own.before(token.node),
-            "wanted": own.word(wanted), "p_wanted": p,
-            "token": token.text, "p": math.exp(token.logprob) if token.logprob is not None else None,
-        }  # fmt: skip
+            "position": index + 1,
+            "before": own.before(token.node),
+            "wanted": own.word(wanted),
+            "p_wanted": p,
+            "token": token.text,
+            "p": math.exp(token.logprob) if token.logprob is not None else None,
+        }
         return Place(lane, own.born[token.node], {lane: token.node}, values)
     return None
 

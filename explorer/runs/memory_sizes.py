@@ -7,8 +7,17 @@ holds them against what the interpreter says it has allocated. Knows steps, no r
 from decoders.trace.events import Step
 
 ROW, STEP = 1500, 200  # a step's row of costs; the step itself
-EVENT = {"Forward": 220, "Propose": 160, "Verdict": 190, "Score": 420, "Distribution": 220, "Commit": 240,
-         "Cell": 200, "Depend": 160, "Note": 240}  # fmt: skip
+EVENT = {
+    "Forward": 220,
+    "Propose": 160,
+    "Verdict": 190,
+    "Score": 420,
+    "Distribution": 220,
+    "Commit": 240,
+    "Cell": 200,
+    "Depend": 160,
+    "Note": 240,
+}
 OFFERED = 120  # a token of a distribution: a list of two numbers
 OP, NODE = 600, 200  # a change that a view makes; what it remembers of an event about a node, while it grows
 REMEMBERED = ("Propose", "Verdict")

@@ -10,8 +10,13 @@ OPERATIONS = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b
 STEP = re.compile(r"(\d+)([+*-])(\d+)=(\d+)")
 NAMES = ("Tom", "Lily", "Ben", "Mia", "Sam", "Anna", "Max", "Lucy", "Tim", "Sara")
 THINGS = ("apples", "books", "balls", "cookies", "flowers", "shells", "coins", "toys", "stones", "cards")
-MORE = ("{n} finds {k} more.", "{n} gets {k} more.", "A friend gives {n} {k} more.", "{n} buys {k} more.",
-        "Then {n} picks up {k}.")  # fmt: skip
+MORE = (
+    "{n} finds {k} more.",
+    "{n} gets {k} more.",
+    "A friend gives {n} {k} more.",
+    "{n} buys {k} more.",
+    "Then {n} picks up {k}.",
+)
 FEWER = ("{n} loses {k}.", "{n} gives away {k}.", "{n} breaks {k}.", "A friend takes {k}.", "{n} sells {k}.")
 TIMES = ("Then {n} has {k} times as many.", "By magic, they become {k} times as many.")
 

@@ -16,9 +16,20 @@ THINGS = ("ball", "flower", "basket", "kite", "stone", "cookie", "blanket", "lan
 KINDS = ("little", "brown", "happy", "clever", "hungry", "quiet", "brave", "sleepy", "yellow", "shiny")
 PLACES = ("garden", "forest", "kitchen", "river", "school", "market", "bridge", "meadow")
 FEELINGS = ("happy", "tired", "proud", "afraid", "hungry", "ready")
-VERBS = {"sees": "see", "likes": "like", "finds": "find", "has": "have", "follows": "follow", "takes": "take",
-         "carries": "carry", "watches": "watch", "loves": "love", "hides": "hide", "goes": "go",
-         "is": "are"}  # fmt: skip
+VERBS = {
+    "sees": "see",
+    "likes": "like",
+    "finds": "find",
+    "has": "have",
+    "follows": "follow",
+    "takes": "take",
+    "carries": "carry",
+    "watches": "watch",
+    "loves": "love",
+    "hides": "hide",
+    "goes": "go",
+    "is": "are",
+}
 WITH_OBJECT = tuple(verb for verb in VERBS if verb not in ("goes", "is"))
 NUMBERS = {**VERBS, **{many: one for one, many in VERBS.items()}, "was": "were", "were": "was"}
 SHORTEST = 4  # letters of a word that is misspelt
@@ -82,8 +93,15 @@ def unstop(words: list[str], rng: random.Random) -> bool:
 
 
 ERRORS: tuple[Callable[[list[str], random.Random], bool], ...] = (
-    misspell, misspell, misspell, misnumber, misnumber, stutter, uncapital, unstop
-)  # fmt: skip
+    misspell,
+    misspell,
+    misspell,
+    misnumber,
+    misnumber,
+    stutter,
+    uncapital,
+    unstop,
+)
 
 
 def spoil(sentence: str, rng: random.Random) -> str:

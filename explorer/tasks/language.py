@@ -7,11 +7,30 @@ import random
 
 from explorer.tasks.problem import Problem, Task, same_line
 
-NOUNS = {"cat": "mira", "dog": "hund", "bird": "avi", "girl": "nela", "boy": "palo", "tree": "arbo",
-         "house": "domu", "ball": "bolo", "river": "rivo", "moon": "luno", "king": "rego",
-         "fish": "pesko"}  # fmt: skip
-ADJECTIVES = {"big": "gran", "small": "peti", "red": "ruza", "blue": "blua", "old": "vexa", "happy": "zoli",
-              "sad": "trista", "good": "bona"}  # fmt: skip
+NOUNS = {
+    "cat": "mira",
+    "dog": "hund",
+    "bird": "avi",
+    "girl": "nela",
+    "boy": "palo",
+    "tree": "arbo",
+    "house": "domu",
+    "ball": "bolo",
+    "river": "rivo",
+    "moon": "luno",
+    "king": "rego",
+    "fish": "pesko",
+}
+ADJECTIVES = {
+    "big": "gran",
+    "small": "peti",
+    "red": "ruza",
+    "blue": "blua",
+    "old": "vexa",
+    "happy": "zoli",
+    "sad": "trista",
+    "good": "bona",
+}
 VERBS = {
     "sees": "vidas",
     "likes": "amas",

@@ -74,7 +74,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("a plus b", "a, b", "a + b", two),
     ("remainder of a by b", "a, b", "a % b", two),
     ("whether b divides a", "a, b", "a % b == 0", two),
-)  # fmt: skip
+)
 SHOWN, HIDDEN = 2, 4
 
 

@@ -27,11 +27,13 @@ def make_record(rng: random.Random, form: str) -> Problem:
         "city": rng.choice(CITIES),
         "pet": rng.choice(PETS),
     }
-    said = rng.choice((
-        "{name} is {age} years old, lives in {city} and has a {pet}.",
-        "In {city} lives {name}, {age} years old, with a {pet}.",
-        "{name} from {city} has a {pet} and is {age}.",
-    )).format(**record)  # fmt: skip
+    said = rng.choice(
+        (
+            "{name} is {age} years old, lives in {city} and has a {pet}.",
+            "In {city} lives {name}, {age} years old, with a {pet}.",
+            "{name} from {city} has a {pet} and is {age}.",
+        )
+    ).format(**record)
     return Problem(form, f"{said} As {form}:\n", write(record, form), {"record": record})
 
 

@@ -7,10 +7,23 @@ from explorer.tasks.problem import Grade, Problem, Task, lines, same_line
 
 WORDS = ("cat", "dog", "bird", "fish", "tree", "star", "moon", "ball", "house", "book", "hat", "cup")
 OPPOSITES = (
-    ("big", "small"), ("hot", "cold"), ("happy", "sad"), ("fast", "slow"), ("day", "night"), ("up", "down"),
-    ("good", "bad"), ("old", "young"), ("open", "closed"), ("hard", "soft"), ("light", "dark"), ("in", "out"),
-    ("full", "empty"), ("early", "late"), ("loud", "quiet"), ("clean", "dirty"),
-)  # fmt: skip
+    ("big", "small"),
+    ("hot", "cold"),
+    ("happy", "sad"),
+    ("fast", "slow"),
+    ("day", "night"),
+    ("up", "down"),
+    ("good", "bad"),
+    ("old", "young"),
+    ("open", "closed"),
+    ("hard", "soft"),
+    ("light", "dark"),
+    ("in", "out"),
+    ("full", "empty"),
+    ("early", "late"),
+    ("loud", "quiet"),
+    ("clean", "dirty"),
+)
 
 
 def items(rng: random.Random, low: int = 3, high: int = 15) -> list[str]:

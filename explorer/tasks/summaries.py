@@ -30,29 +30,52 @@ class Kind:
 
 
 KINDS = (
-    Kind("{name} has a {colour} {thing}",
-         ("The true owner of the {colour} {thing} is {name}", "A true owner of a {colour} {thing} is {name}"),
-         0.2),
-    Kind("{name} is in {place}",
-         ("The way to {name} leads to {place}", "A short way to {place} leads to {name}"), 0.6),
-    Kind("{name} likes {food}",
-         ("The best meal of {name} is {food}", "A meal of {food} tastes best to {name}"), -0.3),
-    Kind("{name} has a {size} {pet}",
-         ("The animal of {name} is a {size} {pet}", "A {size} {pet} is the animal of {name}"), 0.4),
-    Kind("{name} is {number} years old",
-         ("The last birthday of {name} was number {number}", "A birthday of {name} was number {number}"),
-         -0.5),
-    Kind("{name} wants to be a {job}",
-         ("The dream of {name} is the work of a {job}", "A dream of {name} is to work as a {job}"),
-         0.7),
-    Kind("{name} plays the {sound}",
-         ("The music of the {sound} comes from {name}", "A {sound} makes the music that comes from {name}"),
-         0.0),
-    Kind("{name} is afraid of {fear}",
-         ("The bad night of {name} is full of {fear}", "A night full of {fear} troubles {name}"), -0.2),
-    Kind("{name} enjoys {game}",
-         ("The favorite match of {name} is one of {game}", "A match of {game} makes {name} happy"), -0.4),
-)  # fmt: skip
+    Kind(
+        "{name} has a {colour} {thing}",
+        ("The true owner of the {colour} {thing} is {name}", "A true owner of a {colour} {thing} is {name}"),
+        0.2,
+    ),
+    Kind(
+        "{name} is in {place}",
+        ("The way to {name} leads to {place}", "A short way to {place} leads to {name}"),
+        0.6,
+    ),
+    Kind(
+        "{name} likes {food}",
+        ("The best meal of {name} is {food}", "A meal of {food} tastes best to {name}"),
+        -0.3,
+    ),
+    Kind(
+        "{name} has a {size} {pet}",
+        ("The animal of {name} is a {size} {pet}", "A {size} {pet} is the animal of {name}"),
+        0.4,
+    ),
+    Kind(
+        "{name} is {number} years old",
+        ("The last birthday of {name} was number {number}", "A birthday of {name} was number {number}"),
+        -0.5,
+    ),
+    Kind(
+        "{name} wants to be a {job}",
+        ("The dream of {name} is the work of a {job}", "A dream of {name} is to work as a {job}"),
+        0.7,
+    ),
+    Kind(
+        "{name} plays the {sound}",
+        ("The music of the {sound} comes from {name}", "A {sound} makes the music that comes from {name}"),
+        0.0,
+    ),
+    Kind(
+        "{name} is afraid of {fear}",
+        ("The bad night of {name} is full of {fear}", "A night full of {fear} troubles {name}"),
+        -0.2,
+    ),
+    Kind(
+        "{name} enjoys {game}",
+        ("The favorite match of {name} is one of {game}", "A match of {game} makes {name} happy"),
+        -0.4,
+    ),
+)
 FIRST, LUCK = 1.0, 0.5  # what counts for the person of the first fact; how much chance counts
 JOINED = 0.3  # share of neighbouring facts that `and` makes one sentence
 
@@ -84,11 +107,19 @@ def make_sheet(rng: random.Random) -> Sheet:
     facts: list[tuple[str, Kind, dict[str, str]]] = []
     for name, kind in rng.sample(pairs, rng.randint(4, 8)):
         words = {
-            "name": name, "colour": rng.choice(COLOURS), "thing": rng.choice(THINGS),
-            "place": rng.choice(PLACES), "food": rng.choice(FOODS), "size": rng.choice(SIZES),
-            "pet": rng.choice(PETS), "number": rng.choice(NUMBERS), "job": rng.choice(JOBS),
-            "sound": rng.choice(SOUNDS), "fear": rng.choice(FEARS), "game": rng.choice(GAMES),
-        }  # fmt: skip
+            "name": name,
+            "colour": rng.choice(COLOURS),
+            "thing": rng.choice(THINGS),
+            "place": rng.choice(PLACES),
+            "food": rng.choice(FOODS),
+            "size": rng.choice(SIZES),
+            "pet": rng.choice(PETS),
+            "number": rng.choice(NUMBERS),
+            "job": rng.choice(JOBS),
+            "sound": rng.choice(SOUNDS),
+            "fear": rng.choice(FEARS),
+            "game": rng.choice(GAMES),
+        }
         facts.append((name, kind, words))
     units = [kind.fact.format(**words) for _, kind, words in facts]
     told = salient([kind.weight + FIRST * (name == facts[0][0]) for name, kind, _ in facts], rng)

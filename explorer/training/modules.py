@@ -61,10 +61,15 @@ def write_rows(
         begun = begin(written * row).to(model.device)
         new = row - begun.shape[1]
         wrote = model.generate(
-            input_ids=begun, attention_mask=torch.ones_like(begun), eos_token_id=None, **drawn,
-            max_new_tokens=new, min_new_tokens=new,
-            cache_implementation="static", disable_compile=True,  # twice as fast: nothing grows
-        )  # fmt: skip
+            input_ids=begun,
+            attention_mask=torch.ones_like(begun),
+            eos_token_id=None,
+            **drawn,
+            max_new_tokens=new,
+            min_new_tokens=new,
+            cache_implementation="static",
+            disable_compile=True,  # twice as fast: nothing grows
+        )
         rows.append(wrote.cpu().numpy().astype(np.int16 if small else np.int32))
         np.save(path, np.concatenate(rows))
         print(f"{sum(map(len, rows)) * row / 1e6:.2f} M tokens of the model's own", flush=True)

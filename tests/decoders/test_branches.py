@@ -132,9 +132,13 @@ def test_branches_are_rolled_back_less_often_than_pearl():
             target, draft = random_table(seed, 6, 2.0), random_table(50 + seed, 6, 1.0)
             pair = {
                 "target": TableModel(lambda t, f=target: f(t[-2:]), 6),
-                "draft": TableModel(lambda t, f=draft, g=target: [
-                    (a + b) / 2 for a, b in zip(f(t[-2:]), g(t[-2:]), strict=True)], 6),
-            }  # fmt: skip
+                "draft": TableModel(
+                    lambda t, f=draft, g=target: [
+                        (a + b) / 2 for a, b in zip(f(t[-2:]), g(t[-2:]), strict=True)
+                    ],
+                    6,
+                ),
+            }
             for step in run(pair, {"concurrent": False}, 30, strategy=name).steps:
                 every += 1
                 own += any(v.status == "resampled" for v in step.of(Verdict))

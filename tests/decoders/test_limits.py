@@ -13,11 +13,24 @@ from tests.laws.test_laws import told
 
 PROMPT = [40, 41, 42, 40, 41]
 SLICED = (  # some of each family
-    "greedy", "sample", "contrastive_decoding", "scmoe",
-    "beam", "pg_td", "value_mcts", "stochastic_beam", "best_first",
-    "speculative", "speculative_tree", "lookahead", "pearl", "kangaroo", "bass",
-    "jacobi", "sjd",
-)  # fmt: skip
+    "greedy",
+    "sample",
+    "contrastive_decoding",
+    "scmoe",
+    "beam",
+    "pg_td",
+    "value_mcts",
+    "stochastic_beam",
+    "best_first",
+    "speculative",
+    "speculative_tree",
+    "lookahead",
+    "pearl",
+    "kangaroo",
+    "bass",
+    "jacobi",
+    "sjd",
+)
 
 
 @pytest.fixture

@@ -126,9 +126,13 @@ def test_speculation_keeps_the_law_of_sampling_with_the_settings_of_the_model():
     def law(strategy, **parameters):
         def text(chooser):
             lane = Lane(
-                strategy, [1, 0], {"target": target, "draft": draft}, parameters,
-                limits=Limits(max_new_tokens=3), chooser=chooser,
-            )  # fmt: skip
+                strategy,
+                [1, 0],
+                {"target": target, "draft": draft},
+                parameters,
+                limits=Limits(max_new_tokens=3),
+                chooser=chooser,
+            )
             return tuple(lane.run().output())
 
         return Exhaustive().law(text)
@@ -144,12 +148,18 @@ def test_settings_are_plain_data_without_what_changes_nothing():
     from transformers import GenerationConfig
 
     config = GenerationConfig(
-        repetition_penalty=1.0, top_k=50, sequence_bias=[[[1, 2], -3.0]], guidance_scale=1.5,
-        exponential_decay_length_penalty=(3, 1.1), num_beams=4,
-    )  # fmt: skip
+        repetition_penalty=1.0,
+        top_k=50,
+        sequence_bias=[[[1, 2], -3.0]],
+        guidance_scale=1.5,
+        exponential_decay_length_penalty=(3, 1.1),
+        num_beams=4,
+    )
     assert settings_of(config) == {
-        "top_k": 50, "sequence_bias": [[[1, 2], -3.0]], "guidance_scale": 1.5,
+        "top_k": 50,
+        "sequence_bias": [[[1, 2], -3.0]],
+        "guidance_scale": 1.5,
         "exponential_decay_length_penalty": [3, 1.1],
-    }  # fmt: skip
+    }
     said = model_defaults.sentences({"model_defaults": True}, {"guidance_scale": 1.5})
     assert said == ["generate would also use the model's guidance_scale 1.5, which this lane does not."]

@@ -109,8 +109,12 @@ def test_three_names_for_one_text(model):
     full = "Mia has a red hat.\n" + second
     cad = trace("context_aware", model, full, {"alpha": 0.3 / 0.7, "context": "Mia has a red hat.\n"})
     cfg = trace("guidance", model, full, {"guidance_scale": 1 / 0.7, "negative_prompt": second})
-    own = trace("instructive", model, full, {"noise": "own text", "noisy_instruction": "Tom has a dog.",
-                                             "epsilon": 0.3})  # fmt: skip
+    own = trace(
+        "instructive",
+        model,
+        full,
+        {"noise": "own text", "noisy_instruction": "Tom has a dog.", "epsilon": 0.3},
+    )
     assert cad.output() == cfg.output()
     same = {"guidance_scale": 1 / 0.7, "negative_prompt": "Tom has a dog.\n" + second}
     assert own.output() == trace("guidance", model, full, same).output()
@@ -190,17 +194,27 @@ def test_the_instruction_is_the_first_line(model):
 def test_drawn_noise_follows_the_seed(model):
     told = {
         seed: trace("instructive", model, STORY, {"noise": "shortened and shuffled"}, seed=seed, tokens=1)
-        .steps[0].of(Note)[0].text
+        .steps[0]
+        .of(Note)[0]
+        .text
         for seed in range(6)
-    }  # fmt: skip
+    }
     assert len(set(told.values())) > 1
     assert get("instructive").badge({"noise": "random words", "temperature": 0.0}) == "contrasted"
     assert get("instructive").badge({"noise": "opposite", "temperature": 0.0}) == "deterministic"
 
 
-@pytest.mark.parametrize("text, last, first", [
-    ("a.\nb\nc", 5, 3), ("a.\nb\n", 3, 3), ("a. b", 2, 2), ("ab", 0, 2), ("a\n\n", 0, 3), ("a! b? c", 5, 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, last, first",
+    [
+        ("a.\nb\nc", 5, 3),
+        ("a.\nb\n", 3, 3),
+        ("a. b", 2, 2),
+        ("ab", 0, 2),
+        ("a\n\n", 0, 3),
+        ("a! b? c", 5, 2),
+    ],
+)
 def test_cuts(text, last, first):
     letters = [ord(c) for c in text]
     assert last_part(letters, lambda t: bytes([t])) == last

@@ -40,9 +40,14 @@ def test_a_stop_string_ends_the_text_with_the_token_that_it_ends_in(strategy, as
     trace = Lane(strategy, prompt, {"target": shipped}, asked_too, limits=Limits(16)).run()
     ids = torch.tensor([prompt])
     made = shipped.model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=16, stop_strings=[stop],
-        tokenizer=shipped.tokenizer, **asked,
-    )  # fmt: skip
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=16,
+        stop_strings=[stop],
+        tokenizer=shipped.tokenizer,
+        **asked,
+    )
     assert trace.output() == tiny_models.cut(made[0, len(prompt) :].tolist(), shipped)
     if strategy == "greedy":
         assert trace.ended == "The model wrote a stop string."

@@ -78,11 +78,21 @@ def test_a_space_at_the_end_begins_the_next_word(models):
     assert trace.text().startswith(" ")
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("greedy", {}), ("sample", {}), ("sample", {"num_return_sequences": 2}), ("beam", {"num_beams": 3}),
-    ("speculative", {}), ("speculative_tree", {}), ("prompt_lookup", {}), ("lookahead", {}),
-    ("contrastive_search", {}), ("dola", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    [
+        ("greedy", {}),
+        ("sample", {}),
+        ("sample", {"num_return_sequences": 2}),
+        ("beam", {"num_beams": 3}),
+        ("speculative", {}),
+        ("speculative_tree", {}),
+        ("prompt_lookup", {}),
+        ("lookahead", {}),
+        ("contrastive_search", {}),
+        ("dola", {}),
+    ],
+)
 def test_what_was_healed_looks_like_more_prompt(models, strategy, parameters):
     from decoders.registry import get
 

@@ -118,8 +118,16 @@ def test_what_a_browser_asks_without_an_origin_is_told_by_its_site(site, mode, s
     assert small(Access()).get("/", headers=headers).status_code == status
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data; boundary=x", "", "application/jsonp",
-                                  "application/x-www-form-urlencoded"])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "",
+        "application/jsonp",
+        "application/x-www-form-urlencoded",
+    ],
+)
 def test_a_body_must_be_json(kind):
     client = small(Access())
     assert client.post("/a", content="{}", headers={"Content-Type": kind}).status_code == 415
@@ -154,13 +162,16 @@ def test_the_token_opens_the_app_by_address_cookie_or_header():
     assert client.get("/config", headers={"Authorization": "Bearer guess"}).status_code == 401
 
 
-@pytest.mark.parametrize(("given", "has"), [
-    ([], True),
-    (["--models", "embedded"], False),
-    (["--models", "llama-tiny"], False),
-    (["--host", "0.0.0.0"], False),  # others reach it, so only what comes with it can be chosen
-    (["--host", "0.0.0.0", "--models", "any"], True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "has"),
+    [
+        ([], True),
+        (["--models", "embedded"], False),
+        (["--models", "llama-tiny"], False),
+        (["--host", "0.0.0.0"], False),  # others reach it, so only what comes with it can be chosen
+        (["--host", "0.0.0.0", "--models", "any"], True),
+    ],
+)
 def test_an_app_that_may_load_any_model_has_a_token(given, has, monkeypatch):
     monkeypatch.delenv("EXPLORER_TOKEN", raising=False)
     first, second = (app.arguments(given).access.token for _ in range(2))
@@ -213,10 +224,27 @@ def test_clients_with_the_token_reach_endpoints_and_tools_and_others_nothing(gua
         assert asyncio.run(tools(address, headers)) == ["run", "strategies", "trace"]
 
 
-PAGES = ["", "config", "gradio_api/info", "gradio_api/mcp/", "gradio_api/queue/data?session_hash=a",
-         "theme.css", "gradio_api/heartbeat/a", "static/img/logo.svg", "explorer-files/a"]  # fmt: skip
-CALLS = ["gradio_api/component_server", "gradio_api/run/run", "gradio_api/call/run", "gradio_api/queue/join",
-         "gradio_api/upload", "gradio_api/mcp/", "explorer-leave", "login"]  # fmt: skip
+PAGES = [
+    "",
+    "config",
+    "gradio_api/info",
+    "gradio_api/mcp/",
+    "gradio_api/queue/data?session_hash=a",
+    "theme.css",
+    "gradio_api/heartbeat/a",
+    "static/img/logo.svg",
+    "explorer-files/a",
+]
+CALLS = [
+    "gradio_api/component_server",
+    "gradio_api/run/run",
+    "gradio_api/call/run",
+    "gradio_api/queue/join",
+    "gradio_api/upload",
+    "gradio_api/mcp/",
+    "explorer-leave",
+    "login",
+]
 
 
 def test_every_address_of_the_app_is_behind_the_guard(guarded):

@@ -120,15 +120,33 @@ def test_mistakes_in_training_get_one_line_and_status_2(capsys, tmp_path, argume
 def test_run_prints_the_promised_object(capsys, tmp_path):
     out = tmp_path / "trace.json"
     printed = json.loads(
-        call(capsys, "run", "--strategy", "greedy", "--prompt", "Once upon a time", "--max-new-tokens", "5",
-             "--json", "--out", str(out))
-    )  # fmt: skip
+        call(
+            capsys,
+            "run",
+            "--strategy",
+            "greedy",
+            "--prompt",
+            "Once upon a time",
+            "--max-new-tokens",
+            "5",
+            "--json",
+            "--out",
+            str(out),
+        )
+    )
     assert {"strategy", "parameters", "prompt_tokens", "output_tokens", "text", "totals"} <= set(printed)
     assert len(printed["output_tokens"]) == 5
     wanted = (
-        "steps", "target_forwards", "draft_forwards", "target_tokens", "draft_tokens", "proposed", "accepted",
-        "seconds", "tokens_per_second",
-    )  # fmt: skip
+        "steps",
+        "target_forwards",
+        "draft_forwards",
+        "target_tokens",
+        "draft_tokens",
+        "proposed",
+        "accepted",
+        "seconds",
+        "tokens_per_second",
+    )
     assert set(wanted) <= set(printed["totals"])
     assert trace.load(out).output() == printed["output_tokens"]
 
@@ -192,10 +210,24 @@ def test_a_draft_with_another_tokenizer_is_refused(capsys, tmp_path, tiny_model)
 def test_json_output_is_one_object_even_in_a_fresh_process():
     """Progress bars and warnings go elsewhere."""
     done = subprocess.run(
-        [sys.executable, "-m", "explorer", "run", "--strategy", "greedy", "--prompt", "Hi",
-         "--max-new-tokens", "2", "--json"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "explorer",
+            "run",
+            "--strategy",
+            "greedy",
+            "--prompt",
+            "Hi",
+            "--max-new-tokens",
+            "2",
+            "--json",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert len(json.loads(done.stdout)["output_tokens"]) <= 2
     assert "Traceback" not in done.stderr
 
@@ -210,9 +242,26 @@ def test_decoders_import_neither_gradio_nor_plotly():
 def test_compare_writes_a_page_that_holds_every_lane(capsys, tmp_path):
     out = tmp_path / "page.html"
     printed = json.loads(
-        call(capsys, "compare", "--prompt", "Once upon a time", "--strategy", "beam", "--set", "num_beams=2",
-             "--strategy", "greedy", "--max-new-tokens", "4", "--seed", "3", "--out", str(out), "--json")
-    )  # fmt: skip
+        call(
+            capsys,
+            "compare",
+            "--prompt",
+            "Once upon a time",
+            "--strategy",
+            "beam",
+            "--set",
+            "num_beams=2",
+            "--strategy",
+            "greedy",
+            "--max-new-tokens",
+            "4",
+            "--seed",
+            "3",
+            "--out",
+            str(out),
+            "--json",
+        )
+    )
     assert [lane["strategy"] for lane in printed["lanes"]] == ["beam", "greedy"]
     assert printed["lanes"][0]["parameters"]["num_beams"] == 2
     assert all(lane["totals"]["new_tokens"] == 4 for lane in printed["lanes"])

@@ -43,8 +43,14 @@ def test_an_event_takes_what_its_components_can_hold_and_nothing_else():
         names = list(model.model_fields)
         for sound in (["a", "x", True, 3.5], [None, None, False, None]):
             assert list(read(model, dict(zip(names, sound, strict=True))).model_dump().values()) == sound
-        for odd in (["c", "x", True, 1], [["a"], "x", True, 1], ["a", 3, True, 1], ["a", "x", "yes", 1],
-                    ["a", "x" * 20_001, True, 1], ["a", "x", True, {}]):  # fmt: skip
+        for odd in (
+            ["c", "x", True, 1],
+            [["a"], "x", True, 1],
+            ["a", 3, True, 1],
+            ["a", "x", "yes", 1],
+            ["a", "x" * 20_001, True, 1],
+            ["a", "x", True, {}],
+        ):
             with pytest.raises(Malformed) as told:
                 read(model, dict(zip(names, odd, strict=True)))
             assert str(told.value).startswith("input_") and len(str(told.value)) < 200
@@ -69,9 +75,12 @@ def test_an_answer_is_told_whole_and_as_no_markup(answer):
 def test_markdown_and_markup_in_words_are_shown_as_they_are():
     assert experiments_tab.escaped("pg_td <b> `x` *y*") == r"pg\_td \<b\> \`x\` \*y\*"
     picture = {
-        "title": "<i>T</i>", "says": "&", "begin": ["<script>"], "columns": ["a"],
+        "title": "<i>T</i>",
+        "says": "&",
+        "begin": ["<script>"],
+        "columns": ["a"],
         "texts": [[[["one ", ""], ["<b>two</b>", "again"]]]],
-    }  # fmt: skip
+    }
     made = experiments_tab.passages(picture)
     assert '<mark class="again">&lt;b&gt;two&lt;/b&gt;</mark>' in made and "<script>" not in made
 

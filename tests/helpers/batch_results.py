@@ -50,8 +50,14 @@ def accepted(cells: list[Cell]) -> int:
     return sum(cell.state == "accepted" for cell in cells)
 
 
-def run(strategy: str, models: dict, prompts: list[str], length: int, parameters: dict | None = None,
-        seed: int = 0) -> Trace:  # fmt: skip
+def run(
+    strategy: str,
+    models: dict,
+    prompts: list[str],
+    length: int,
+    parameters: dict | None = None,
+    seed: int = 0,
+) -> Trace:
     """The trace of a batch of these prompts."""
     ids, parameters = (
         models["target"].encode(prompts[0]),

@@ -10,7 +10,7 @@ from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot, probabilities, processors
 from decoders.models.table_model import exact_law
-from decoders.speculative.interfaces import Draft, Question, Walk
+from decoders.speculative.interfaces import Draft, Verification, VerifierInput
 
 Law = dict[tuple[int, ...], float]
 
@@ -78,7 +78,7 @@ def distance(a: Law, b: Law) -> float:
 
 def position(
     p: Sequence[float], candidates: Sequence[int], q: Sequence[float] | None, chooser, verify: Callable
-) -> tuple[Walk, Tree]:
+) -> tuple[Verification, Tree]:
     """Runs a verifier on one position: `candidates` hang below a one-token prompt; nothing follows them."""
     tree = Tree([0])
     draft = Draft(0)
@@ -88,10 +88,12 @@ def position(
         draft.children.setdefault(0, []).append(node)
     if q is not None:
         draft.q[0] = torch.tensor(q, dtype=torch.float64)
-    return verify(Question(draft, tree.tokens, {0: torch.tensor(p, dtype=torch.float64)}, chooser, 0)), tree
+    return verify(
+        VerifierInput(draft, tree.tokens, {0: torch.tensor(p, dtype=torch.float64)}, chooser, 0)
+    ), tree
 
 
-def first_token(walk_and_tree: tuple[Walk, Tree]) -> int:
+def first_token(walk_and_tree: tuple[Verification, Tree]) -> int:
     """The token that a one-position walk commits first."""
     walk, tree = walk_and_tree
     return tree.tokens[walk.path[0]] if walk.path else walk.token

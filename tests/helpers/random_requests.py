@@ -13,16 +13,53 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 VALUES = [
-    None, True, False, float("nan"), float("inf"), 1e400, 10**400, 2**70, 1e300, -1, 1.5, "", "x" * 20_000,
-    "constructor", "__proto__", "~nosuch", "\ud800", "a\0b", "one\nTwo\x1b[31m", [], [[]], {},
+    None,
+    True,
+    False,
+    float("nan"),
+    float("inf"),
+    1e400,
+    10**400,
+    2**70,
+    1e300,
+    -1,
+    1.5,
+    "",
+    "x" * 20_000,
+    "constructor",
+    "__proto__",
+    "~nosuch",
+    "\ud800",
+    "a\0b",
+    "one\nTwo\x1b[31m",
+    [],
+    [[]],
+    {},
     {"toString": {"a": [None]}},
-]  # fmt: skip
+]
 BYTES = [
-    b"", b" ", b"\xff\xfe\x00", b'{"data": "\xc3\x28"}', b"null", b"[]", b"3", b'"data"', b"NaN", b"{",
+    b"",
+    b" ",
+    b"\xff\xfe\x00",
+    b'{"data": "\xc3\x28"}',
+    b"null",
+    b"[]",
+    b"3",
+    b'"data"',
+    b"NaN",
+    b"{",
     b'{"data": [1, ',
-    b"[" * 5000, b'{"a":' * 3000, b"1" * 6000, b'{"data": 1, "data": {}, "data": []}', b"\xef\xbb\xbf{}",
-    '{"data": []}'.encode("utf-16"), b'{"data": "\\ud800"}', b'{"\\udfff": 1}', b'{"data": 1e999}', b"<html>",
-]  # fmt: skip
+    b"[" * 5000,
+    b'{"a":' * 3000,
+    b"1" * 6000,
+    b'{"data": 1, "data": {}, "data": []}',
+    b"\xef\xbb\xbf{}",
+    '{"data": []}'.encode("utf-16"),
+    b'{"data": "\\ud800"}',
+    b'{"\\udfff": 1}',
+    b'{"data": 1e999}',
+    b"<html>",
+]
 MOST = 400  # characters of a sentence
 TRACES = re.compile(r"Traceback|File \"|line \d+, in |<class|Error:|pydantic|https?://errors")
 

@@ -17,9 +17,19 @@ __all__ = ["STOPPED", "Canaries", "bare", "body", "children"]
 SECRET = "the canary sings at noon"
 # Loaded before the process is sealed, so that a program can use them without opening a file.
 HANDY = (
-    "os", "socket", "ctypes", "signal", "threading", "gc", "types", "subprocess", "mmap", "fcntl", "inspect",
+    "os",
+    "socket",
+    "ctypes",
+    "signal",
+    "threading",
+    "gc",
+    "types",
+    "subprocess",
+    "mmap",
+    "fcntl",
+    "inspect",
     "multiprocessing",
-)  # fmt: skip
+)
 
 
 def bare(source: str, modules: tuple[str, ...] = HANDY) -> Ran:
@@ -64,10 +74,15 @@ class Canaries:
     def filled(self, source: str) -> str:
         """A program with the canaries' places in it."""
         places = {
-            "SECRET": self.secret, "MADE": self.made, "TCP": self.tcp.getsockname()[1],
-            "UDP": self.udp.getsockname()[1], "UNIX": self.folder / "unix", "ABSTRACT": self.folder.name,
-            "PIPE": self.pipe[1], "PARENT": os.getpid(),
-        }  # fmt: skip
+            "SECRET": self.secret,
+            "MADE": self.made,
+            "TCP": self.tcp.getsockname()[1],
+            "UDP": self.udp.getsockname()[1],
+            "UNIX": self.folder / "unix",
+            "ABSTRACT": self.folder.name,
+            "PIPE": self.pipe[1],
+            "PARENT": os.getpid(),
+        }
         for name, place in places.items():
             source = source.replace(f"<{name}>", str(place))
         return source

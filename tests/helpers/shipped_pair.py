@@ -15,13 +15,13 @@ PROMPTS = [
     "One day, Tom and his dog went to the park.",
     "The sun was shining and the birds were",
     "There was a big red ball in the garden.",
-    "Mom said, \"Do not touch the hot",
+    'Mom said, "Do not touch the hot',
     "A small cat sat on the",
     "Ben wanted to be brave, but he was",
     "It was a cold winter morning and",
     "The old man looked at the sea and",
     "Sara and her brother found a box. In the box",
-    "\"Can I have a cookie?\" asked Tim.",
+    '"Can I have a cookie?" asked Tim.',
     "The bird could not fly because",
     "They ran and ran and ran until",
     "Once there was a king who had",
@@ -31,7 +31,7 @@ PROMPTS = [
     "Every night the moon",
     "The frog said to the fish,",
     "Lily gave the toy to Tom. Tom gave the toy to Lily. Lily",
-]  # fmt: skip
+]
 
 
 @cache

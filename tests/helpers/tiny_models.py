@@ -27,19 +27,37 @@ KINDS = {
     "qwen2": lambda **c: T.Qwen2ForCausalLM(T.Qwen2Config(**ROPE, **c)),
     "qwen3": lambda **c: T.Qwen3ForCausalLM(T.Qwen3Config(**ROPE, head_dim=8, **c)),
     "gpt2": lambda **c: T.GPT2LMHeadModel(
-        T.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=CONTEXT, tie_word_embeddings=False,
-                     **{k: v for k, v in c.items() if k != "max_position_embeddings"})),
+        T.GPT2Config(
+            n_embd=32,
+            n_layer=2,
+            n_head=4,
+            n_positions=CONTEXT,
+            tie_word_embeddings=False,
+            **{k: v for k, v in c.items() if k != "max_position_embeddings"},
+        )
+    ),
     "gpt_neox": lambda **c: T.GPTNeoXForCausalLM(T.GPTNeoXConfig(**SIZES, tie_word_embeddings=False, **c)),
     "opt": lambda **c: T.OPTForCausalLM(
-        T.OPTConfig(hidden_size=32, ffn_dim=48, num_hidden_layers=2, num_attention_heads=4,
-                    word_embed_proj_dim=32, pad_token_id=None, tie_word_embeddings=False, **c)),
+        T.OPTConfig(
+            hidden_size=32,
+            ffn_dim=48,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            word_embed_proj_dim=32,
+            pad_token_id=None,
+            tie_word_embeddings=False,
+            **c,
+        )
+    ),
     "gemma3": lambda **c: T.Gemma3ForCausalLM(
-        T.Gemma3TextConfig(**ROPE, head_dim=8, sliding_window=CONTEXT, **c)),
+        T.Gemma3TextConfig(**ROPE, head_dim=8, sliding_window=CONTEXT, **c)
+    ),
     "mixtral": lambda **c: T.MixtralForCausalLM(
-        T.MixtralConfig(**ROPE, num_local_experts=4, num_experts_per_tok=2, **c)),
+        T.MixtralConfig(**ROPE, num_local_experts=4, num_experts_per_tok=2, **c)
+    ),
     "phi3": lambda **c: T.Phi3ForCausalLM(T.Phi3Config(**ROPE, **c)),
     "forms": lambda **c: T.LlamaForCausalLM(T.LlamaConfig(**ROPE, **c)),  # with tokens of its own
-}  # fmt: skip
+}
 FORMS = ("<PRE>", "<SUF>", "<MID>", "<EOT>", "<t0>", "<t1>", "<t2>", "<end>", "<e>", "</e>")
 
 
@@ -69,8 +87,13 @@ def make(
     torch.manual_seed(seed)
     words = forms_tokenizer() if kind == "forms" else tokenizer()
     end = words.eos_token_id
-    model = KINDS[kind](vocab_size=len(words), max_position_embeddings=CONTEXT, initializer_range=0.35,
-                        bos_token_id=None, eos_token_id=end)  # fmt: skip
+    model = KINDS[kind](
+        vocab_size=len(words),
+        max_position_embeddings=CONTEXT,
+        initializer_range=0.35,
+        bos_token_id=None,
+        eos_token_id=end,
+    )
     model = model.to(dtype).eval().requires_grad_(False)
     model.get_output_embeddings().weight[end] *= endings
     model.generation_config = transformers.GenerationConfig(eos_token_id=end, pad_token_id=end)

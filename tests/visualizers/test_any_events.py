@@ -50,8 +50,21 @@ def lanes(draw) -> list[Step]:
 
 @pytest.mark.parametrize(
     "name",
-    ["beam_tree", "draft_tree", "draft_round", "text", "search_graph", "queue", "span_map", "pieces",
-     "shortlist", "layers", "plan", "heap", "graph"],
+    [
+        "beam_tree",
+        "draft_tree",
+        "draft_round",
+        "text",
+        "search_graph",
+        "queue",
+        "span_map",
+        "pieces",
+        "shortlist",
+        "layers",
+        "plan",
+        "heap",
+        "graph",
+    ],
 )
 @settings(max_examples=150, deadline=None)
 @given(steps=lanes(), beams=st.sampled_from([None, 1, 4, 12]))

@@ -27,8 +27,13 @@ def marks(view: str) -> dict[str, dict]:
 
 @pytest.mark.parametrize(
     ("view", "kind"),
-    [("text", "chip"), ("beam_tree", "node"), ("entropy", "cell"), ("parallel_grid", "cell"),
-     ("graph", "cell")],
+    [
+        ("text", "chip"),
+        ("beam_tree", "node"),
+        ("entropy", "cell"),
+        ("parallel_grid", "cell"),
+        ("graph", "cell"),
+    ],
 )
 def test_forced_tokens_are_marked_in_every_view(view, kind):
     shown = {mark["node"]: mark for mark in marks(view).values() if mark["kind"] == kind and "node" in mark}

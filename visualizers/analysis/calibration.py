@@ -48,11 +48,18 @@ def binned(pairs: Pairs, count: int) -> list[dict]:
         if here:
             passed = sum(came for _, came in here)
             least, most = wilson(passed, len(here))
-            bins.append({
-                "low": i / count, "high": (i + 1) / count, "mean": fmean(x for x, _ in here),
-                "tested": len(here), "accepted": passed, "share": passed / len(here), "least": least,
-                "most": most,
-            })  # fmt: skip
+            bins.append(
+                {
+                    "low": i / count,
+                    "high": (i + 1) / count,
+                    "mean": fmean(x for x, _ in here),
+                    "tested": len(here),
+                    "accepted": passed,
+                    "share": passed / len(here),
+                    "least": least,
+                    "most": most,
+                }
+            )
     return bins
 
 

@@ -25,9 +25,17 @@ def cost_table(traces: list[Trace], slots: list[int | None] | None = None) -> st
         parameters = " ".join(f"{name}={value}" for name, value in trace.parameters.items())
         cells = table_row(trace.costs, slots[number - 1] if slots else None)
         writer.writerow(
-            [number, text(trace.strategy), text(trace.title), text(parameters), trace.seed, text(trace.badge),
-             *(plain(cell["value"]) for cell in cells), text(trace.ended or "")]
-        )  # fmt: skip
+            [
+                number,
+                text(trace.strategy),
+                text(trace.title),
+                text(parameters),
+                trace.seed,
+                text(trace.badge),
+                *(plain(cell["value"]) for cell in cells),
+                text(trace.ended or ""),
+            ]
+        )
     return file.getvalue()
 
 

@@ -139,11 +139,17 @@ def depths(rounds: list[Round]) -> list[dict]:
         here = [drafted for made in rounds for drafted in made.drafted if drafted.depth == row["depth"]]
         tested = sum(drafted.fate in (ACCEPTED, REJECTED) for drafted in here)
         passed = sum(drafted.accepted for drafted in here)
-        rows.append({
-            "depth": row["depth"], "rounds": row["rounds"], "drafted": len(here), "tested": tested,
-            "accepted": passed, "of_rounds": passed / len(rounds),
-            "of_tested": passed / tested if tested else None,
-        })  # fmt: skip
+        rows.append(
+            {
+                "depth": row["depth"],
+                "rounds": row["rounds"],
+                "drafted": len(here),
+                "tested": tested,
+                "accepted": passed,
+                "of_rounds": passed / len(rounds),
+                "of_tested": passed / tested if tested else None,
+            }
+        )
     return rows
 
 
@@ -176,10 +182,15 @@ def over_time(rounds: list[Round]) -> list[dict]:
     for i, made in enumerate(rounds):
         late = counts[max(0, i + 1 - RECENT) : i + 1]
         refused = sum(drafted.fate == REJECTED for drafted in made.drafted)
-        rows.append({
-            "drafted": len(made.drafted), "accepted": counts[i], "rejected": refused, "own": made.own,
-            "recent": 1 + sum(late) / len(late),
-        })  # fmt: skip
+        rows.append(
+            {
+                "drafted": len(made.drafted),
+                "accepted": counts[i],
+                "rejected": refused,
+                "own": made.own,
+                "recent": 1 + sum(late) / len(late),
+            }
+        )
     return rows
 
 
@@ -211,8 +222,12 @@ def expected(rounds: list[Round]) -> dict:
     else:
         says = "less than that: deep tokens pass more seldom than those at the front"
     return {
-        "alpha": alpha, "expected": wanted, "realised": realised, "by_draft": by_draft(rounds), "says": says
-    }  # fmt: skip
+        "alpha": alpha,
+        "expected": wanted,
+        "realised": realised,
+        "by_draft": by_draft(rounds),
+        "says": says,
+    }
 
 
 def by_draft(rounds: list[Round]) -> float | None:

@@ -19,21 +19,28 @@ def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
         return nothing(title, found["sentence"], look)
     own = found["expected"]
     known = {
-        "realised": own["realised"], "expected from α": own["expected"],
+        "realised": own["realised"],
+        "expected from α": own["expected"],
         "foretold by the draft's probabilities": own["by_draft"],
-    }  # fmt: skip
+    }
     known = {name: value for name, value in known.items() if value is not None}
     formula = "(1 − α^(depth + 1)) / (1 − α), mean over the rounds"
     says = own["says"] if own["alpha"] is None else f"Expected by {formula}: {own['says']}."
     said = [f"{name}: {value:.2f} tokens a round" for name, value in known.items()]
     made = chart(
-        title, "realised: measured; the others: derived", f"{'; '.join(said).capitalize()}. {says}", look,
-        {"words": "tokens a round", "range": [0, 1.2 * max(known.values())]}, upwards(),
-    )  # fmt: skip
+        title,
+        "realised: measured; the others: derived",
+        f"{'; '.join(said).capitalize()}. {says}",
+        look,
+        {"words": "tokens a round", "range": [0, 1.2 * max(known.values())]},
+        upwards(),
+    )
     return made.add_bar(
-        **across(list(known), list(known.values()), said), text=[f"{one:.2f}" for one in known.values()],
-        marker={"color": [theme(look).ranks[0], *[theme(look).ranks[2]] * 2][: len(known)]}, width=0.5,
-    )  # fmt: skip
+        **across(list(known), list(known.values()), said),
+        text=[f"{one:.2f}" for one in known.values()],
+        marker={"color": [theme(look).ranks[0], *[theme(look).ranks[2]] * 2][: len(known)]},
+        width=0.5,
+    )
 
 
 def reliability(found: dict, look: str = "light") -> go.Figure:
@@ -47,24 +54,40 @@ def reliability(found: dict, look: str = "light") -> go.Figure:
     far = "; ".join(f"{one['name']} is off by {share(one['error'])}" for one in diagrams)
     bins = [[f"{bin_said(one['name'], each)}" for each in one["bins"]] for one in diagrams]
     made = chart(
-        title, "share accepted of the tested, with 95 % intervals; dotted: as foretold",
-        f"Weighted by tokens tested, {far}. {' '.join(text for own in bins for text in own)}", look,
-        {"words": "foretold", "range": [0, 1]}, {"words": "accepted", "range": [-0.02, 1.04]},
+        title,
+        "share accepted of the tested, with 95 % intervals; dotted: as foretold",
+        f"Weighted by tokens tested, {far}. {' '.join(text for own in bins for text in own)}",
+        look,
+        {"words": "foretold", "range": [0, 1]},
+        {"words": "accepted", "range": [-0.02, 1.04]},
         1 + len(diagrams),
-    )  # fmt: skip
+    )
     made.add_trace(dotted("as foretold", [0, 1], [0, 1], colours))
     for index, (one, said) in enumerate(zip(diagrams, bins, strict=True)):
-        line = lane_line("", f"{one['short']}: {one['name']}", index, [each["mean"] for each in one["bins"]],
-                         [each["share"] for each in one["bins"]], colours)  # fmt: skip
-        made.add_trace(line.update(
-            error_y={
-                "type": "data", "symmetric": False, "color": colours.surface["soft"], "thickness": 1,
-                "width": 3,
-                "array": [each["most"] - each["share"] for each in one["bins"]],
-                "arrayminus": [each["share"] - each["least"] for each in one["bins"]],
-            },
-            hovertext=[hover(text) for text in said], hoverinfo="text", meta={"short": one["short"]},
-        ))  # fmt: skip
+        line = lane_line(
+            "",
+            f"{one['short']}: {one['name']}",
+            index,
+            [each["mean"] for each in one["bins"]],
+            [each["share"] for each in one["bins"]],
+            colours,
+        )
+        made.add_trace(
+            line.update(
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "color": colours.surface["soft"],
+                    "thickness": 1,
+                    "width": 3,
+                    "array": [each["most"] - each["share"] for each in one["bins"]],
+                    "arrayminus": [each["share"] - each["least"] for each in one["bins"]],
+                },
+                hovertext=[hover(text) for text in said],
+                hoverinfo="text",
+                meta={"short": one["short"]},
+            )
+        )
     return made
 
 

@@ -35,17 +35,39 @@ def chart(
     figure = go.Figure(layout={"template": template(look), "meta": {"caption": caption}})
     return figure.update_layout(
         title={
-            "text": f"<b>{plain(title)}</b>", "font": {"size": 13}, "x": 0, "xref": "container",
-            "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 12, "l": 10},
+            "text": f"<b>{plain(title)}</b>",
+            "font": {"size": 13},
+            "x": 0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 12, "l": 10},
             "subtitle": {"text": _wrapped(rest, REST), "font": {"size": 12, "color": soft}},
         },
-        height=HEIGHT + ROW * max(0, names - 1), margin={"l": 48, "r": 26, "t": above, "b": 40},
-        legend={"orientation": "h", "x": 0.01, "xref": "container", "y": 0, "yref": "container",
-                "yanchor": "bottom", "itemwidth": 40, "tracegroupgap": 0},
-        showlegend=names > 0, xaxis=_joined(shared, x), yaxis=_joined(shared, y), hoverdistance=-1,
-        uirevision=title, bargap=0.24, barmode="relative", uniformtext={"minsize": 8, "mode": "hide"},
+        height=HEIGHT + ROW * max(0, names - 1),
+        margin={"l": 48, "r": 26, "t": above, "b": 40},
+        legend={
+            "orientation": "h",
+            "x": 0.01,
+            "xref": "container",
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "itemwidth": 40,
+            "tracegroupgap": 0,
+        },
+        showlegend=names > 0,
+        xaxis=_joined(shared, x),
+        yaxis=_joined(shared, y),
+        hoverdistance=-1,
+        uirevision=title,
+        bargap=0.24,
+        barmode="relative",
+        uniformtext={"minsize": 8, "mode": "hide"},
         **layout,
-    )  # fmt: skip
+    )
 
 
 def _joined(shared: dict, own: dict) -> dict:
@@ -109,12 +131,17 @@ def lane_line(
     """A lane's line; what is pointed at is read by `reader`. `index` chooses dash and marker."""
     ink = colours.surface["text"]
     return go.Scatter(
-        x=list(x), y=list(y), name=plain(textwrap.shorten(f"{lane} {label}".strip(), NAME, placeholder="…")),
-        mode="lines+markers", line={"color": ink, "width": 1.8, "dash": _of(colours.dashes, index),
-                                    **more.pop("line", {})},
+        x=list(x),
+        y=list(y),
+        name=plain(textwrap.shorten(f"{lane} {label}".strip(), NAME, placeholder="…")),
+        mode="lines+markers",
+        line={"color": ink, "width": 1.8, "dash": _of(colours.dashes, index), **more.pop("line", {})},
         marker={"symbol": _of(colours.marks, index), "size": 7, "color": ink, "maxdisplayed": 7},
-        legendgroup=str(lane), hoverinfo="skip", meta={"lane": lane}, **more,
-    )  # fmt: skip
+        legendgroup=str(lane),
+        hoverinfo="skip",
+        meta={"lane": lane},
+        **more,
+    )
 
 
 def _of(known: list[str], index: int) -> str:
@@ -125,9 +152,15 @@ def dotted(name: str, x: Sequence, y: Sequence, colours: Theme, **more: object) 
     """A reference: dotted and grey."""
     line = {"color": colours.surface["soft"], "width": 1.6, "dash": "dot"}
     return go.Scatter(
-        x=list(x), y=list(y), name=name, mode="lines", line=line, hoverinfo="skip",
-        showlegend=bool(name), **more,
-    )  # fmt: skip
+        x=list(x),
+        y=list(y),
+        name=name,
+        mode="lines",
+        line=line,
+        hoverinfo="skip",
+        showlegend=bool(name),
+        **more,
+    )
 
 
 def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: str = " ") -> go.Figure:
@@ -148,9 +181,16 @@ def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: st
     texts = [gap + ", ".join(named) for _, _, named in labels]
     font = {"size": 12, "weight": 700, "color": colours.surface["text"]}
     figure.add_traces(lines).add_scatter(
-        x=[x for x, _, _ in labels], y=[y for _, y, _ in labels], text=texts, textfont=font, mode="text",
-        textposition="middle right", cliponaxis=False, hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[x for x, _, _ in labels],
+        y=[y for _, y, _ in labels],
+        text=texts,
+        textfont=font,
+        mode="text",
+        textposition="middle right",
+        cliponaxis=False,
+        hoverinfo="skip",
+        showlegend=False,
+    )
     longest = max(map(len, texts), default=0)
     return figure.update_layout(margin={"r": max(figure.layout.margin.r, 8 + LETTER * longest)})
 
@@ -169,7 +209,7 @@ def _span(values: list[float]) -> float:
 
 def reader(
     figure: go.Figure, places: Sequence[float], sentences: Sequence[str], axes: Sequence[str] = ("y",)
-) -> go.Figure:  # fmt: skip
+) -> go.Figure:
     """Lets the sentence of the place that is nearest to the pointer be read, with a hairline there.
 
     axes: those of the panels in which it can be read.
@@ -181,15 +221,26 @@ def reader(
         for axis in axes
     }
     hair = {
-        "showspikes": True, "spikemode": "across", "spikesnap": "hovered data", "spikethickness": 1,
-        "spikedash": "solid", "spikecolor": figure.layout.template.layout.xaxis.tickfont.color,
-    }  # fmt: skip
+        "showspikes": True,
+        "spikemode": "across",
+        "spikesnap": "hovered data",
+        "spikethickness": 1,
+        "spikedash": "solid",
+        "spikecolor": figure.layout.template.layout.xaxis.tickfont.color,
+    }
     for axis, level in levels.items():
         figure.add_scatter(
-            x=list(places), y=[level] * len(places), yaxis=axis, mode="markers", name="",
-            marker={"opacity": 0, "size": 1}, hovertext=[hover(one) for one in sentences], hoverinfo="text",
-            showlegend=False, meta={"reads": True},
-        )  # fmt: skip
+            x=list(places),
+            y=[level] * len(places),
+            yaxis=axis,
+            mode="markers",
+            name="",
+            marker={"opacity": 0, "size": 1},
+            hovertext=[hover(one) for one in sentences],
+            hoverinfo="text",
+            showlegend=False,
+            meta={"reads": True},
+        )
     return figure.update_layout(hovermode="x", hoverlabel={"font": {"family": SANS}}, xaxis=hair)
 
 
@@ -206,8 +257,13 @@ def bar_look(state: str, colours: Theme) -> dict:
     """A bar of a state: accepted and the target's own full, rejected open, never looked at dotted."""
     colour, ground = colours.state[state]["color"], colours.surface["bg"]
     if state in ("unreached", "pruned"):
-        pattern = {"shape": "." if state == "unreached" else "/", "fgcolor": colour, "bgcolor": ground,
-                   "size": 5, "solidity": 0.35}  # fmt: skip
+        pattern = {
+            "shape": "." if state == "unreached" else "/",
+            "fgcolor": colour,
+            "bgcolor": ground,
+            "size": 5,
+            "solidity": 0.35,
+        }
         return {"color": colour, "pattern": pattern, "line": {"color": colour, "width": 1}}
     if state == "rejected":
         return {"color": ground, "line": {"color": colour, "width": 1.4}}
@@ -222,7 +278,12 @@ def upwards() -> dict:
 def across(names: list[str], values: list[float], said: list[str]) -> dict:
     """Bars from the left with their names in lines, their sentences, and room for words behind them."""
     return {
-        "orientation": "h", "x": values, "y": [_wrapped(one, BAR) for one in names],
-        "hovertext": [hover(one[0].upper() + one[1:] + ".") for one in said], "hoverinfo": "text",
-        "textposition": "outside", "cliponaxis": False, "showlegend": False,
-    }  # fmt: skip
+        "orientation": "h",
+        "x": values,
+        "y": [_wrapped(one, BAR) for one in names],
+        "hovertext": [hover(one[0].upper() + one[1:] + ".") for one in said],
+        "hoverinfo": "text",
+        "textposition": "outside",
+        "cliponaxis": False,
+        "showlegend": False,
+    }

@@ -76,21 +76,33 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
         for one in known
     ]
     made = chart(
-        title, f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
+        title,
+        f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
         f"Mean log-probability of a token against {words} a token, over the first "
-        f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.", look,
-        {"words": words + " a token", "rangemode": "tozero"}, {"words": "nats a token"}, len(known),
-    )  # fmt: skip
+        f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.",
+        look,
+        {"words": words + " a token", "rangemode": "tozero"},
+        {"words": "nats a token"},
+        len(known),
+    )
     points = [
-        lane_line(one["lane"], labels[one["lane"]], places.index(one["lane"]), [one[charge]],
-                  [one["logprob"]], colours)
+        lane_line(
+            one["lane"],
+            labels[one["lane"]],
+            places.index(one["lane"]),
+            [one[charge]],
+            [one["logprob"]],
+            colours,
+        )
         for one in known
-    ]  # fmt: skip
+    ]
     for point, sentence in zip(points, said, strict=True):
         point.update(
-            mode="markers", marker={"size": 13, "line": {"width": 2, "color": colours.surface["bg"]}},
-            hovertext=[hover(sentence[0].upper() + sentence[1:] + ".")], hoverinfo="text",
-        )  # fmt: skip
+            mode="markers",
+            marker={"size": 13, "line": {"width": 2, "color": colours.surface["bg"]}},
+            hovertext=[hover(sentence[0].upper() + sentence[1:] + ".")],
+            hoverinfo="text",
+        )
     ends(made, points, colours, gap="\u2003")
     level = [one["logprob"] for one in known]
     room = max(0.1, 0.2 * (max(level) - min(level)))
@@ -124,15 +136,25 @@ def _paid(
     costs = sorted({cost for lane in lanes for cost in lane["race"][charge]})
     whole_ones = {} if charge == "seconds" else {"tickformat": ",d"}
     made = chart(
-        *title, f"{title[0].capitalize()} {title[1]}. {at_cost(min(paid) if open_ones else max(paid))}", look,
-        {"words": words, "rangemode": "tozero", **whole_ones}, {"words": y, "rangemode": "tozero"},
+        *title,
+        f"{title[0].capitalize()} {title[1]}. {at_cost(min(paid) if open_ones else max(paid))}",
+        look,
+        {"words": words, "rangemode": "tozero", **whole_ones},
+        {"words": y, "rangemode": "tozero"},
         len(lanes),
-    )  # fmt: skip
+    )
     lines = [
-        lane_line(lane["lane"], lane["label"], index, lane["race"][charge], lane["race"][field], theme(look),
-                  line={"shape": "hv"})
+        lane_line(
+            lane["lane"],
+            lane["label"],
+            index,
+            lane["race"][charge],
+            lane["race"][field],
+            theme(look),
+            line={"shape": "hv"},
+        )
         for index, lane in enumerate(lanes)
-    ]  # fmt: skip
+    ]
     ends(made, lines, theme(look))
     return reader(made, costs, [at_cost(cost) for cost in costs])
 
@@ -191,26 +213,38 @@ def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, loo
     def at(position: int) -> str:
         parts = [
             f"lane {lane['lane']} {lane['tokens'][position - 1]} {say(lane, position - 1)}"
-            if position <= len(lane["tokens"]) else f"lane {lane['lane']} —"
+            if position <= len(lane["tokens"])
+            else f"lane {lane['lane']} —"
             for lane in lanes
-        ]  # fmt: skip
+        ]
         return f"Position {position}: {' · '.join(parts)}"
 
     said = [f"{title[0].capitalize()} {title[1]}.", means(lanes, field)]
     if parting:
         said.append(f"The lanes first differ at token {parting['position']}.")
     made = chart(
-        title[0], title[1] + ("; dotted: first difference" if parting else ""), " ".join(filter(None, said)),
-        look, whole("token position", most), {},
-    )  # fmt: skip
+        title[0],
+        title[1] + ("; dotted: first difference" if parting else ""),
+        " ".join(filter(None, said)),
+        look,
+        whole("token position", most),
+        {},
+    )
     axes = _strips(made, lanes, field, colours)
     for axis, lane in zip(axes, lanes, strict=True):
         made.add_scatter(
-            x=list(range(1, len(lane[field]) + 1)), y=lane[field], yaxis=axis, hoverinfo="skip", mode="lines",
-            name=plain(f"{lane['lane']} {lane['label']}"), meta={"lane": lane["lane"]}, showlegend=False,
-            line={"color": colours.surface["text"], "width": 1.4}, fill="tozeroy",
+            x=list(range(1, len(lane[field]) + 1)),
+            y=lane[field],
+            yaxis=axis,
+            hoverinfo="skip",
+            mode="lines",
+            name=plain(f"{lane['lane']} {lane['label']}"),
+            meta={"lane": lane["lane"]},
+            showlegend=False,
+            line={"color": colours.surface["text"], "width": 1.4},
+            fill="tozeroy",
             fillcolor=colours.amounts[1],
-        )  # fmt: skip
+        )
     if parting:
         line = {"color": colours.surface["text"], "dash": "dot", "width": 1}
         x = parting["position"]
@@ -228,11 +262,22 @@ def _strips(made: go.Figure, lanes: list[dict], field: str, colours: Theme) -> l
     axes = [f"y{at + 1}" if at else "y" for at in range(len(lanes))]
     top, soft = float(total), {"size": 11, "color": colours.surface["soft"]}
     for axis, lane in zip(axes, lanes, strict=True):
-        own = {"domain": [max(0.0, (top - STRIP) / total), top / total], "nticks": 4, "anchor": "x",
-               "range": [low, high if high > low else 1], "automargin": True}  # fmt: skip
+        own = {
+            "domain": [max(0.0, (top - STRIP) / total), top / total],
+            "nticks": 4,
+            "anchor": "x",
+            "range": [low, high if high > low else 1],
+            "automargin": True,
+        }
         made.update_layout({axis.replace("y", "yaxis"): own})
-        above = {"y": top / total, "xref": "paper", "yref": "paper", "yanchor": "bottom", "font": soft,
-                 "showarrow": False}  # fmt: skip
+        above = {
+            "y": top / total,
+            "xref": "paper",
+            "yref": "paper",
+            "yanchor": "bottom",
+            "font": soft,
+            "showarrow": False,
+        }
         name = textwrap.shorten(f"{lane['lane']} {lane['label']}", NAME, placeholder="…")
         made.add_annotation(text=plain(name), x=0, xanchor="left", **above)
         if mean := mean_of(lane[field]):
@@ -281,9 +326,14 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
     alphas = " · ".join(f"lane {lane['lane']}: α {share(lane['alpha'])}" for _, lane in lanes)
     rest = "share of the rounds that drafted so deep, measured; dotted: α to the depth, derived"
     made = chart(
-        title, rest, f"Accepted so deep: {rest}. {alphas}.", look, whole("draft depth", most),
-        {"range": [0, 1.04]}, len(lanes),
-    )  # fmt: skip
+        title,
+        rest,
+        f"Accepted so deep: {rest}. {alphas}.",
+        look,
+        whole("draft depth", most),
+        {"range": [0, 1.04]},
+        len(lanes),
+    )
     lines = []
     for index, lane in lanes:
         depths, shares, theory = ([row[key] for row in lane["depth"]] for key in ("depth", "share", "theory"))
@@ -309,19 +359,31 @@ def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
         for row in lane["classes"]
     }
     made = chart(
-        title, "of those tested, measured", f"Share accepted of the tested: {'; '.join(said.values())}.",
-        look, {"range": [-0.03, 1.06], "tickformat": ".1f"},
-        {"autorange": "reversed", "categoryorder": "array", "categoryarray": names}, len(lanes),
-    )  # fmt: skip
+        title,
+        "of those tested, measured",
+        f"Share accepted of the tested: {'; '.join(said.values())}.",
+        look,
+        {"range": [-0.03, 1.06], "tickformat": ".1f"},
+        {"autorange": "reversed", "categoryorder": "array", "categoryarray": names},
+        len(lanes),
+    )
     for index, lane in lanes:
         rows = lane["classes"]
         line = lane_line(
-            lane["lane"], lane["label"], index, [row["share"] for row in rows], [row["name"] for row in rows],
+            lane["lane"],
+            lane["label"],
+            index,
+            [row["share"] for row in rows],
+            [row["name"] for row in rows],
             colours,
-        )  # fmt: skip
+        )
         texts = [said[lane["lane"], row["name"]] for row in rows]
-        made.add_trace(line.update(
-            mode="markers", hovertext=[hover(text[0].upper() + text[1:] + ".") for text in texts],
-            hoverinfo="text", marker={"size": 11, "line": {"width": 1, "color": colours.surface["bg"]}},
-        ))  # fmt: skip
+        made.add_trace(
+            line.update(
+                mode="markers",
+                hovertext=[hover(text[0].upper() + text[1:] + ".") for text in texts],
+                hoverinfo="text",
+                marker={"size": 11, "line": {"width": 1, "color": colours.surface["bg"]}},
+            )
+        )
     return made

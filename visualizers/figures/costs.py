@@ -30,13 +30,21 @@ def cost(found: dict, name: str = "target forwards", look: str = "light") -> go.
     lanes = [f"{row['lane']} {row['label']}" for row in table["rows"]]
     said = [f"{lane}: {cell['label']}" for lane, cell in zip(lanes, cells, strict=True)]
     made = chart(
-        name, f"{column['how']}; {column['title'][0].lower()}{column['title'][1:]}",
-        f"{column['title']} {'; '.join(f'lane {one}' for one in said)}.", look,
-        {"words": "lane", "type": "category"}, {"rangemode": "tozero"},
-    )  # fmt: skip
+        name,
+        f"{column['how']}; {column['title'][0].lower()}{column['title'][1:]}",
+        f"{column['title']} {'; '.join(f'lane {one}' for one in said)}.",
+        look,
+        {"words": "lane", "type": "category"},
+        {"rangemode": "tozero"},
+    )
     return made.add_bar(
-        x=[str(row["lane"]) for row in table["rows"]], y=[cell["value"] for cell in cells],
-        text=[plain(cell["label"]) for cell in cells], textposition="outside", cliponaxis=False,
-        hovertext=[hover(one) for one in said], hoverinfo="text", marker={"color": colours.ranks[0]},
+        x=[str(row["lane"]) for row in table["rows"]],
+        y=[cell["value"] for cell in cells],
+        text=[plain(cell["label"]) for cell in cells],
+        textposition="outside",
+        cliponaxis=False,
+        hovertext=[hover(one) for one in said],
+        hoverinfo="text",
+        marker={"color": colours.ranks[0]},
         width=0.5,
-    )  # fmt: skip
+    )

@@ -19,20 +19,35 @@ def shared_beginnings(found: dict, look: str = "light") -> go.Figure:
     grid = [[same.get(frozenset((a, b))) for b in lanes] for a in lanes]
     names = [f"lane {lane}" for lane in lanes]
     made = chart(
-        title, "tokens that two lanes' texts have in common before they differ, measured",
-        " ".join([found["sentence"], *(parted(one) for one in pairs)]), look, {"showgrid": False},
+        title,
+        "tokens that two lanes' texts have in common before they differ, measured",
+        " ".join([found["sentence"], *(parted(one) for one in pairs)]),
+        look,
+        {"showgrid": False},
         {"autorange": "reversed", "showgrid": False},
-    )  # fmt: skip
+    )
     parts = {True: "", False: " ≠"}
-    made.add_trace(go.Heatmap(
-        z=[[None if one is None else one["same"] for one in row] for row in grid], x=names, y=names,
-        text=[["" if one is None else f"{one['same']}{parts[one['position'] is None]}" for one in row]
-              for row in grid],
-        hovertext=[["" if one is None else hover(parted(one)) for one in row] for row in grid],
-        texttemplate="%{text}", textfont={"color": theme(look).surface["text"]},
-        hoverinfo="text", xgap=2, ygap=2, zmin=0, showscale=False,
-        colorscale=greys(theme(look).amounts), hoverongaps=False,
-    ))  # fmt: skip
+    made.add_trace(
+        go.Heatmap(
+            z=[[None if one is None else one["same"] for one in row] for row in grid],
+            x=names,
+            y=names,
+            text=[
+                ["" if one is None else f"{one['same']}{parts[one['position'] is None]}" for one in row]
+                for row in grid
+            ],
+            hovertext=[["" if one is None else hover(parted(one)) for one in row] for row in grid],
+            texttemplate="%{text}",
+            textfont={"color": theme(look).surface["text"]},
+            hoverinfo="text",
+            xgap=2,
+            ygap=2,
+            zmin=0,
+            showscale=False,
+            colorscale=greys(theme(look).amounts),
+            hoverongaps=False,
+        )
+    )
     return made
 
 

@@ -29,9 +29,14 @@ def losses(name: str, columns: dict[str, list[float]], look: str = "light") -> g
     }
     last = ", ".join(f"{kind} {number(values[-1], 2)}" for kind, (_, _, values) in shown.items())
     made = chart(
-        title, "by million tokens read, measured", f"After {tokens[-1]:g} million tokens: {last}.", look,
-        {"words": "million tokens read", "rangemode": "tozero"}, {"words": "nats a token"}, len(shown),
-    )  # fmt: skip
+        title,
+        "by million tokens read, measured",
+        f"After {tokens[-1]:g} million tokens: {last}.",
+        look,
+        {"words": "million tokens read", "rangemode": "tozero"},
+        {"words": "nats a token"},
+        len(shown),
+    )
     for kind, (place, dash, values) in shown.items():
         line = lane_line("", kind, place, tokens, values, theme(look), line={"dash": dash, "width": 1.6})
         made.add_trace(line if len(parts) > 1 else line.update(mode="lines"))

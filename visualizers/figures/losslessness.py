@@ -27,10 +27,14 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
     done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, {state['cells']} cells."
     said = [way_said(way, lane if index == 0 else "") for index, way in enumerate(ways)]
     made = chart(
-        title, f"total variation, measured; dotted: {edge}", " ".join([done, *filter(None, said)]), look,
+        title,
+        f"total variation, measured; dotted: {edge}",
+        " ".join([done, *filter(None, said)]),
+        look,
         {"words": "seeds", "range": [0, 1.02 * state["samples"]], "tickformat": ",d"},
-        {"words": "total variation", "rangemode": "tozero"}, 1 + len(ways),
-    )  # fmt: skip
+        {"words": "total variation", "rangemode": "tozero"},
+        1 + len(ways),
+    )
     made.add_trace(dotted("chance", [row[0] for row in band], [row[2] for row in band], colours))
     lines = []
     for index, way in enumerate(ways):
@@ -60,9 +64,10 @@ def way_said(way: dict, lane: int | str = "") -> str:
         return ""
     beyond = max(1, round(100 * way["beyond"])) if way["beyond"] > 0 else 0
     rare = (
-        f"{beyond} of 100 exact samplers are as far off" if beyond
+        f"{beyond} of 100 exact samplers are as far off"
+        if beyond
         else "none of the exact samplers was so far off"
-    )  # fmt: skip
+    )
     verdict = (
         "inside what chance allows" if way["inside"] else "outside: this is not the target's distribution"
     )

@@ -10,10 +10,21 @@ from visualizers.figures.trees import edges, nodes, ticks
 from visualizers.scene.marks import Op
 
 DRAWERS = {  # in the order in which they are drawn
-    "band": bands, "step": areas, "bar": bars, "stem": stems, "guide": guides, "cell": cells, "arc": arcs,
-    "hook": hooks, "path": paths, "edge": edges, "tick": ticks, "node": nodes, "symbol": symbols,
+    "band": bands,
+    "step": areas,
+    "bar": bars,
+    "stem": stems,
+    "guide": guides,
+    "cell": cells,
+    "arc": arcs,
+    "hook": hooks,
+    "path": paths,
+    "edge": edges,
+    "tick": ticks,
+    "node": nodes,
+    "symbol": symbols,
     "label": labels,
-}  # fmt: skip
+}
 
 
 def traces(kind: str, marks: list[Op], room: Room, theme: Theme) -> list[go.Scatter]:

@@ -30,9 +30,13 @@ from visualizers.figures.theme import theme
 NO_SHARES = "This lane was imported without the tokens that were rejected: shares by token would mislead."
 OWN = {"resampled": ", then the target's own token", "bonus": " and one more of the target's own"}
 STATES = {
-    ACCEPTED: "accepted", REJECTED: "rejected", BEHIND: "unreached", BESIDE: "unreached", PRUNED: "pruned",
+    ACCEPTED: "accepted",
+    REJECTED: "rejected",
+    BEHIND: "unreached",
+    BESIDE: "unreached",
+    PRUNED: "pruned",
     OPEN: "unreached",
-}  # fmt: skip
+}
 WRITTEN = 6  # ranks up to which the cells of a heat map have room for numbers
 
 
@@ -55,9 +59,14 @@ def round_by_round(found: dict, look: str = "light") -> go.Figure:
     )
     cut = f" Down to {floor} of up to {down} are in the picture." if down > floor else ""
     made = chart(
-        title, rest, f"{found['sentence']} mean_acceptance_length {mean:.2f} = 1 + accepted / rounds.{cut}",
-        look, whole("round", len(rounds)), {"words": "tokens", "range": [-floor - 0.3, up + 0.3]}, 5,
-    )  # fmt: skip
+        title,
+        rest,
+        f"{found['sentence']} mean_acceptance_length {mean:.2f} = 1 + accepted / rounds.{cut}",
+        look,
+        whole("round", len(rounds)),
+        {"words": "tokens", "range": [-floor - 0.3, up + 0.3]},
+        5,
+    )
     places = list(range(1, len(rounds) + 1))
     values = {
         "accepted": [one["accepted"] for one in rounds],
@@ -67,18 +76,28 @@ def round_by_round(found: dict, look: str = "light") -> go.Figure:
         "unreached": [one["rejected"] - gone for one, gone in zip(rounds, lost, strict=True)],
     }
     names = {
-        "accepted": "accepted", "resampled": "own, after a rejection", "bonus": "own, after none",
-        "rejected": "rejected", "unreached": "never looked at",
-    }  # fmt: skip
+        "accepted": "accepted",
+        "resampled": "own, after a rejection",
+        "bonus": "own, after none",
+        "rejected": "rejected",
+        "unreached": "never looked at",
+    }
     for state, numbers in values.items():
         if any(numbers):
             glyph = colours.state[state]["glyph"] if state in OWN else ""
             made.add_bar(
-                x=places, y=[n or None for n in numbers], name=names[state], marker=bar_look(state, colours),
-                hoverinfo="skip", textposition="inside", insidetextanchor="middle", textangle=0,
-                textfont={"color": colours.surface["on_fill"]}, meta={"state": state},
+                x=places,
+                y=[n or None for n in numbers],
+                name=names[state],
+                marker=bar_look(state, colours),
+                hoverinfo="skip",
+                textposition="inside",
+                insidetextanchor="middle",
+                textangle=0,
+                textfont={"color": colours.surface["on_fill"]},
+                meta={"state": state},
                 text=[glyph if n else "" for n in numbers],
-            )  # fmt: skip
+            )
     line = lane_line("", f"mean of the last {RECENT}", 0, places, [one["recent"] for one in rounds], colours)
     made.add_trace(line.update(mode="lines"))
     made.add_hline(0, line={"color": colours.surface["text"], "width": 1.4})
@@ -112,14 +131,21 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
     places = [one["depth"] for one in depths]
     said = "" if alpha is None else f" α {share(alpha)} = levels accepted / levels tested, measured."
     made = chart(
-        title, "bars: of all rounds; line: of the tested; dotted: α^depth",
+        title,
+        "bars: of all rounds; line: of the tested; dotted: α^depth",
         f"Acceptance by depth, share of all rounds; {'; '.join(depth_short(one) for one in depths)}.{said}",
-        look, whole("draft depth", max(places)), {"range": [0, 1.04]}, 3,
-    )  # fmt: skip
+        look,
+        whole("draft depth", max(places)),
+        {"range": [0, 1.04]},
+        3,
+    )
     made.add_bar(
-        x=places, y=[one["of_rounds"] for one in depths], name="of all rounds", hoverinfo="skip",
+        x=places,
+        y=[one["of_rounds"] for one in depths],
+        name="of all rounds",
+        hoverinfo="skip",
         marker={"color": colours.amounts[2], "line": {"color": colours.ranks[0], "width": 1}},
-    )  # fmt: skip
+    )
     if alpha is not None:
         made.add_trace(dotted("α^depth", places, [alpha**place for place in places], colours))
     tested = [one["of_tested"] for one in depths]
@@ -141,8 +167,9 @@ def depth_said(found: dict, place: int) -> str:
     alpha = found["expected"]["alpha"]
     tested = (
         f"{one['accepted']} of {one['tested']} tested ({share(one['of_tested'])})"
-        if one["tested"] else "none tested"
-    )  # fmt: skip
+        if one["tested"]
+        else "none tested"
+    )
     theory = "" if alpha is None else f"; α^{place} = {share(alpha**place)}"
     return (
         f"Depth {place} (vLLM: place {place - 1}): accepted in {share(one['of_rounds'])} of all rounds; "
@@ -170,14 +197,23 @@ def draft_shape(found: dict, look: str = "light") -> go.Figure:
     ]
     places = [one["depth"] for one in depths]
     made = chart(
-        title, "drafted tokens by depth and by what became of them, measured", " ".join(said), look,
-        whole("draft depth", max(places)), {"words": "tokens"}, 3,
-    )  # fmt: skip
+        title,
+        "drafted tokens by depth and by what became of them, measured",
+        " ".join(said),
+        look,
+        whole("draft depth", max(places)),
+        {"words": "tokens"},
+        3,
+    )
     for state, (name, counts) in parts.items():
         made.add_bar(
-            x=places, y=[n or None for n in counts], name=name, marker=bar_look(state, colours),
-            hoverinfo="skip", meta={"state": state},
-        )  # fmt: skip
+            x=places,
+            y=[n or None for n in counts],
+            name=name,
+            marker=bar_look(state, colours),
+            hoverinfo="skip",
+            meta={"state": state},
+        )
     return reader(made, places, said)
 
 
@@ -196,26 +232,44 @@ def acceptance_by_rank(found: dict, look: str = "light") -> go.Figure:
         return f"Depth {depth}, rank {rank}: {of}."
 
     words = [[said(row["depth"], rank, cell) for rank, cell in enumerate(row["cells"], 1)] for row in rows]
-    tested = [text for row, line in zip(rows, words, strict=True)
-              for cell, text in zip(row["cells"], line, strict=True) if cell]  # fmt: skip
+    tested = [
+        text
+        for row, line in zip(rows, words, strict=True)
+        for cell, text in zip(row["cells"], line, strict=True)
+        if cell
+    ]
     made = chart(
-        title, "share accepted of those tested, measured; rank 1 is tried first",
-        " ".join(tested) or "No drafted token was tested.", look, {**whole("rank among siblings", widest),
-        "showgrid": False}, {**whole("draft depth", len(rows)), "autorange": "reversed", "showgrid": False},
-    )  # fmt: skip
+        title,
+        "share accepted of those tested, measured; rank 1 is tried first",
+        " ".join(tested) or "No drafted token was tested.",
+        look,
+        {**whole("rank among siblings", widest), "showgrid": False},
+        {**whole("draft depth", len(rows)), "autorange": "reversed", "showgrid": False},
+    )
     texts = [
-        ["" if cell is None else f"{share(cell['share'])}<br>{cell['accepted']}/{cell['tested']}"
-         for cell in row["cells"]] for row in rows
-    ]  # fmt: skip
+        [
+            "" if cell is None else f"{share(cell['share'])}<br>{cell['accepted']}/{cell['tested']}"
+            for cell in row["cells"]
+        ]
+        for row in rows
+    ]
     return made.add_heatmap(
         z=[[None if cell is None else cell["share"] for cell in row["cells"]] for row in rows],
-        x=list(range(1, widest + 1)), y=[row["depth"] for row in rows],
-        text=texts if widest <= WRITTEN else None, texttemplate="%{text}" if widest <= WRITTEN else "",
+        x=list(range(1, widest + 1)),
+        y=[row["depth"] for row in rows],
+        text=texts if widest <= WRITTEN else None,
+        texttemplate="%{text}" if widest <= WRITTEN else "",
         textfont={"size": 11, "color": colours.surface["text"]},
-        hovertext=[[hover(one) for one in line] for line in words], hoverinfo="text",
-        zmin=0, zmax=1, colorscale=greys(colours.amounts), showscale=widest > WRITTEN, xgap=2, ygap=2,
+        hovertext=[[hover(one) for one in line] for line in words],
+        hoverinfo="text",
+        zmin=0,
+        zmax=1,
+        colorscale=greys(colours.amounts),
+        showscale=widest > WRITTEN,
+        xgap=2,
+        ygap=2,
         colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".1f"},
-    )  # fmt: skip
+    )
 
 
 def accepted_lengths(found: dict, look: str = "light") -> go.Figure:
@@ -230,13 +284,22 @@ def accepted_lengths(found: dict, look: str = "light") -> go.Figure:
         for place, value in enumerate(counts)
     ]
     made = chart(
-        title, "rounds by number of accepted tokens, measured", " ".join(said), look,
-        whole("accepted tokens", len(counts)), {"words": "rounds", "rangemode": "tozero"},
-    )  # fmt: skip
+        title,
+        "rounds by number of accepted tokens, measured",
+        " ".join(said),
+        look,
+        whole("accepted tokens", len(counts)),
+        {"words": "rounds", "rangemode": "tozero"},
+    )
     made.add_bar(
-        x=places, y=counts, text=[str(value) if value else "" for value in counts], textposition="outside",
-        cliponaxis=False, marker={"color": colours.ranks[0]}, hoverinfo="skip",
-    )  # fmt: skip
+        x=places,
+        y=counts,
+        text=[str(value) if value else "" for value in counts],
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": colours.ranks[0]},
+        hoverinfo="skip",
+    )
     return reader(made, places, said)
 
 
@@ -253,9 +316,13 @@ def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
         f"{one['name']}: {one['accepted']} of {one['tested']} tested ({share(one['share'])})" for one in rows
     ]
     made = chart(
-        title, "share accepted of those tested, measured", f"Accepted of the tested: {'; '.join(said)}.",
-        look, {"range": [0, 1.35], "tickvals": [0, 0.25, 0.5, 0.75, 1]}, upwards(),
-    )  # fmt: skip
+        title,
+        "share accepted of those tested, measured",
+        f"Accepted of the tested: {'; '.join(said)}.",
+        look,
+        {"range": [0, 1.35], "tickvals": [0, 0.25, 0.5, 0.75, 1]},
+        upwards(),
+    )
     return made.add_bar(
         **across([one["name"] for one in rows], [one["share"] for one in rows], said),
         text=[f"{one['accepted']} of {one['tested']}" for one in rows],
@@ -273,14 +340,20 @@ def drafts_went(found: dict, look: str = "light") -> go.Figure:
     said = [f"{one['says']}: {one['count']} of {total} ({share(one['share'])})" for one in rows]
     most = max(one["share"] for one in rows)
     made = chart(
-        title, "share of all drafted tokens, measured", f"Of {total} drafted tokens, {'; '.join(said)}.",
-        look, {"range": [0, 1.3 * most]}, upwards(),
-    )  # fmt: skip
+        title,
+        "share of all drafted tokens, measured",
+        f"Of {total} drafted tokens, {'; '.join(said)}.",
+        look,
+        {"range": [0, 1.3 * most]},
+        upwards(),
+    )
     for one, sentence in zip(rows, said, strict=True):
         made.add_bar(
-            **across([FATES[one["fate"]]], [one["share"]], [sentence]), text=[str(one["count"])],
-            marker=bar_look(STATES[one["fate"]], colours), meta={"state": STATES[one["fate"]]},
-        )  # fmt: skip
+            **across([FATES[one["fate"]]], [one["share"]], [sentence]),
+            text=[str(one["count"])],
+            marker=bar_look(STATES[one["fate"]], colours),
+            meta={"state": STATES[one["fate"]]},
+        )
     return made
 
 
@@ -294,14 +367,21 @@ def drafting_time(found: dict, look: str = "light") -> go.Figure:
     if not took:
         return nothing(title, "No forward of this lane was timed.", look)
     names = {"draft": "drafting", "target": "the target"}
-    said = [f"{names[key]}: {number(seconds[key], 3)} s, {seconds[key] / took:.0%} of the models' time"
-            for key in names]  # fmt: skip
+    said = [
+        f"{names[key]}: {number(seconds[key], 3)} s, {seconds[key] / took:.0%} of the models' time"
+        for key in names
+    ]
     made = chart(
-        title, "seconds of their forwards, measured",
+        title,
+        "seconds of their forwards, measured",
         f"Of the models' time drafting took {seconds['draft'] / took:.0%}, measured: {'; '.join(said)}.",
-        look, {"words": "seconds", "range": [0, 1.3 * max(seconds.values())]}, upwards(),
-    )  # fmt: skip
+        look,
+        {"words": "seconds", "range": [0, 1.3 * max(seconds.values())]},
+        upwards(),
+    )
     return made.add_bar(
         **across(list(names.values()), [seconds[key] for key in names], said),
-        text=[f"{seconds[key] / took:.0%}" for key in names], marker={"color": colours.ranks[0]}, width=0.5,
-    )  # fmt: skip
+        text=[f"{seconds[key] / took:.0%}" for key in names],
+        marker={"color": colours.ranks[0]},
+        width=0.5,
+    )

@@ -42,16 +42,26 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
 
     places = sorted({seconds for lane in lanes for seconds, _ in lane["race"]})
     made = chart(
-        title, f"by {unit}, derived; steeper is faster",
-        " ".join([answer["sentence"], *(lane_said(lane) for lane in lanes)]), look,
-        {"words": unit, "rangemode": "tozero"}, {"words": "tokens", "rangemode": "tozero"}, len(lanes),
-    )  # fmt: skip
+        title,
+        f"by {unit}, derived; steeper is faster",
+        " ".join([answer["sentence"], *(lane_said(lane) for lane in lanes)]),
+        look,
+        {"words": unit, "rangemode": "tozero"},
+        {"words": "tokens", "rangemode": "tozero"},
+        len(lanes),
+    )
     lines = [
-        lane_line(lane["lane"], (labels or {}).get(lane["lane"], ""), lane["lane"] - 1,
-                  [seconds * scale for seconds, _ in lane["race"]], [tokens for _, tokens in lane["race"]],
-                  colours, line={"shape": "hv"})
+        lane_line(
+            lane["lane"],
+            (labels or {}).get(lane["lane"], ""),
+            lane["lane"] - 1,
+            [seconds * scale for seconds, _ in lane["race"]],
+            [tokens for _, tokens in lane["race"]],
+            colours,
+            line={"shape": "hv"},
+        )
         for lane in lanes
-    ]  # fmt: skip
+    ]
     ends(made, lines, colours)
     return reader(made, [place * scale for place in places], [at(place) for place in places])
 
@@ -68,10 +78,14 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
     if not lanes:
         return nothing(title, NONE, look)
     made = chart(
-        title, "right of 1: faster, or more energy; plain: one target forward a token, derived",
-        " ".join(lane_said(lane) for lane in lanes), look, {"words": "times plain", "rangemode": "tozero"},
-        {"words": "lane", "autorange": "reversed", "type": "category"}, 2,
-    )  # fmt: skip
+        title,
+        "right of 1: faster, or more energy; plain: one target forward a token, derived",
+        " ".join(lane_said(lane) for lane in lanes),
+        look,
+        {"words": "times plain", "rangemode": "tozero"},
+        {"words": "lane", "autorange": "reversed", "type": "category"},
+        2,
+    )
     names = [str(lane["lane"]) for lane in lanes]
     ratios = {
         "speed": [lane["plain"]["seconds"] / lane["seconds"] for lane in lanes],
@@ -79,10 +93,17 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
     }
     for (name, values), colour in zip(ratios.items(), (colours.ranks[0], colours.ranks[2]), strict=True):
         made.add_bar(
-            x=values, y=names, orientation="h", name=name, marker={"color": colour}, hoverinfo="text",
-            hovertext=[hover(lane_said(lane)) for lane in lanes], textposition="outside", cliponaxis=False,
+            x=values,
+            y=names,
+            orientation="h",
+            name=name,
+            marker={"color": colour},
+            hoverinfo="text",
+            hovertext=[hover(lane_said(lane)) for lane in lanes],
+            textposition="outside",
+            cliponaxis=False,
             text=["" if value is None else f"{significant(value)} ×" for value in values],
-        )  # fmt: skip
+        )
     made.add_vline(1, line={"color": colours.surface["soft"], "width": 1}, layer="below")
     high = max(value for values in ratios.values() for value in values if value is not None)
     return made.update_layout(barmode="group").update_xaxes(range=[0, 1.25 * max(1, high)])
@@ -119,8 +140,10 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
     checked(device)
     bends = {name: ridge(device, checked(size)) for name, size in sizes.items()}
     most = max(MOST, 8 * max(bends.values()))
-    places = sorted({2**power for power in range(math.ceil(math.log2(most)) + 1)} | {
-        bend for bend in bends.values() if bend >= 1})  # fmt: skip
+    places = sorted(
+        {2**power for power in range(math.ceil(math.log2(most)) + 1)}
+        | {bend for bend in bends.values() if bend >= 1}
+    )
 
     def milliseconds(name: str, tokens: float) -> float:
         return 1e3 * forward_work(device, sizes[name], tokens, 0).seconds
@@ -132,10 +155,14 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
     said = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
     log = {"type": "log", "dtick": 1}
     made = chart(
-        "one forward there", "by tokens in it, derived; flat: memory is waited for, rising: arithmetic",
-        " ".join([sentence(device, next(iter(sizes.values()))), *said]), look,
-        {"words": "tokens in one forward", **log}, {"words": "ms", **log}, len(sizes),
-    )  # fmt: skip
+        "one forward there",
+        "by tokens in it, derived; flat: memory is waited for, rising: arithmetic",
+        " ".join([sentence(device, next(iter(sizes.values()))), *said]),
+        look,
+        {"words": "tokens in one forward", **log},
+        {"words": "ms", **log},
+        len(sizes),
+    )
     for index, (name, bend) in enumerate(bends.items()):
         line = lane_line("", name, index, places, [milliseconds(name, one) for one in places], theme(look))
         made.add_trace(line.update(mode="lines"))

@@ -88,12 +88,20 @@ def figure(trace: Trace, view: str | None = None, step: int | None = None, look:
     left, right = shown.head.get("left") or 8, shown.head.get("right") or 8
     wide = min(WIDEST, column * (x[1] - x[0])) + left + right + 20
     made.update_layout(
-        title=title(trace, shown, step), height=total + ABOVE + BELOW, width=wide,
+        title=title(trace, shown, step),
+        height=total + ABOVE + BELOW,
+        width=wide,
         margin={"l": left + 10, "r": right + 10, "t": ABOVE, "b": BELOW},
-        xaxis={"range": list(x), "title": {"text": shown.head.get("axis") or ""}, "showgrid": False,
-               "visible": shown.head.get("axis", "") is not None, "anchor": "free", "position": 0,
-               **across(x, rooms)},
-    )  # fmt: skip
+        xaxis={
+            "range": list(x),
+            "title": {"text": shown.head.get("axis") or ""},
+            "showgrid": False,
+            "visible": shown.head.get("axis", "") is not None,
+            "anchor": "free",
+            "position": 0,
+            **across(x, rooms),
+        },
+    )
     notes = place(made, rooms, heights, total, colours)
     for name, (room, _) in rooms.items():
         notes += beside([m for m in drawn if _panel(m, rooms) == name], room, colours)
@@ -193,13 +201,20 @@ def place(
     for name, (room, panel) in rooms.items():
         bottom = top - heights[name]
         ticks = [t if isinstance(t, list) else [t, f"{t:g}"] for t in panel.get("ticks") or []]
-        made.update_layout({
-            room.axis.replace("y", "yaxis"): {
-                "domain": [max(0.0, bottom / total), min(1.0, top / total)], "range": [room.y1, room.y0],
-                "tickvals": [t[0] for t in ticks], "ticktext": [t[1] for t in ticks], "showgrid": bool(ticks),
-                "title": {"text": plain(panel.get("title") or "")}, "fixedrange": bool(ticks), "anchor": "x",
+        made.update_layout(
+            {
+                room.axis.replace("y", "yaxis"): {
+                    "domain": [max(0.0, bottom / total), min(1.0, top / total)],
+                    "range": [room.y1, room.y0],
+                    "tickvals": [t[0] for t in ticks],
+                    "ticktext": [t[1] for t in ticks],
+                    "showgrid": bool(ticks),
+                    "title": {"text": plain(panel.get("title") or "")},
+                    "fixedrange": bool(ticks),
+                    "anchor": "x",
+                }
             }
-        })  # fmt: skip
+        )
         if panel.get("heading"):
             text = heading(panel, room)
             font = {"size": 13, "color": colours.surface["soft"]}
@@ -259,8 +274,17 @@ def bolder(text: str | None, bold: str | None) -> str:
 def aside(text: str, side: str, y: float, axis: str, colour: str) -> dict:
     """Words in a gutter."""
     x, anchor, shift = (0, "right", -6) if side == "left" else (1, "left", 6)
-    return {"text": text, "x": x, "xref": "paper", "xanchor": anchor, "xshift": shift, "y": y, "yref": axis,
-            "showarrow": False, "font": {"size": 11, "color": colour, "family": SANS}}  # fmt: skip
+    return {
+        "text": text,
+        "x": x,
+        "xref": "paper",
+        "xanchor": anchor,
+        "xshift": shift,
+        "y": y,
+        "yref": axis,
+        "showarrow": False,
+        "font": {"size": 11, "color": colour, "family": SANS},
+    }
 
 
 # ---- words around ------------------------------------------------------------------------------------
@@ -284,10 +308,18 @@ def caption(made: go.Figure, notes: list[dict], says: str, colours: Theme) -> go
     says = "" if says == made.layout.title.subtitle.text else says
     broken = textwrap.wrap(says, int(made.layout.width / CHARACTER), max_lines=2, placeholder=" …")
     below = {
-        "text": "<br>".join(map(plain, broken)), "x": 0, "xref": "paper", "y": 0, "yref": "paper",
-        "yshift": 6 - BELOW, "xanchor": "left", "yanchor": "bottom", "showarrow": False, "align": "left",
+        "text": "<br>".join(map(plain, broken)),
+        "x": 0,
+        "xref": "paper",
+        "y": 0,
+        "yref": "paper",
+        "yshift": 6 - BELOW,
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+        "align": "left",
         "font": {"size": 12, "color": colours.surface["soft"]},
-    }  # fmt: skip
+    }
     return made.update_layout(annotations=[*notes, below], meta={"caption": says})
 
 
@@ -320,8 +352,11 @@ def running_text(trace: Trace, shown: Picture, chips: list[Op], colours: Theme) 
         made.add_trace(unseen(some, room, lambda c: (c["x"], c["y"])))
         made.add_trace(words([(c["x"], c["y"], c["text"]) for c in some], room, colours.surface["text"], 12))
     made.update_layout(
-        title=title(trace, shown, None), width=860, height=ABOVE + BELOW + 26 * (down + 2),
-        margin={"l": 20, "r": 20, "t": ABOVE, "b": BELOW}, xaxis={"range": [0, CHIPS], "visible": False},
+        title=title(trace, shown, None),
+        width=860,
+        height=ABOVE + BELOW + 26 * (down + 2),
+        margin={"l": 20, "r": 20, "t": ABOVE, "b": BELOW},
+        xaxis={"range": [0, CHIPS], "visible": False},
         yaxis={"range": [down + 0.8, -0.8], "visible": False},
-    )  # fmt: skip
+    )
     return caption(made, [], shown.says, colours)

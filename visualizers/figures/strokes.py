@@ -12,9 +12,13 @@ from visualizers.figures.traces import Room, alike, kind_of, lines, points, unse
 from visualizers.scene.marks import Op
 
 GLYPHS = {
-    "dot": "circle", "diamond": "diamond-open", "triangle": "triangle-down", "ring": "circle-open",
-    "star": "star", "square": "square",
-}  # fmt: skip
+    "dot": "circle",
+    "diamond": "diamond-open",
+    "triangle": "triangle-down",
+    "ring": "circle-open",
+    "star": "star",
+    "square": "square",
+}
 ARC_POINTS = 16
 
 
@@ -64,10 +68,12 @@ def arcs(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 def arc(mark: Op) -> list[tuple[float, float]]:
     """The points of an arc."""
     return [
-        (mark["x0"] + (mark["x1"] - mark["x0"]) * i / ARC_POINTS,
-         mark["y"] + mark["height"] * math.sin(math.pi * i / ARC_POINTS))
+        (
+            mark["x0"] + (mark["x1"] - mark["x0"]) * i / ARC_POINTS,
+            mark["y"] + mark["height"] * math.sin(math.pi * i / ARC_POINTS),
+        )
         for i in range(ARC_POINTS + 1)
-    ]  # fmt: skip
+    ]
 
 
 def hooks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
@@ -84,8 +90,11 @@ def hook(mark: Op) -> list[tuple[float, float]]:
     """The points of a hook."""
     low = mark["y1"] + 0.6 + 0.06 * (abs(round(mark["x1"])) % 4)
     return [
-        (mark["x0"], mark["y0"] + 0.46), (mark["x0"], low), (mark["x1"], low), (mark["x1"], mark["y1"] + 0.46)
-    ]  # fmt: skip
+        (mark["x0"], mark["y0"] + 0.46),
+        (mark["x0"], low),
+        (mark["x1"], low),
+        (mark["x1"], mark["y1"] + 0.46),
+    ]
 
 
 def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
@@ -97,8 +106,12 @@ def paths(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
 
     for (role, width, dash, head), some in sorted(alike(marks, look), key=lambda one: one[0][1]):
         colour = theme.colour(role)
-        yield lines(([tuple(p) for p in m["points"]] for m in some), room, meta=kind_of(some[0]),
-                    line={"color": colour, "width": width, "dash": dash})  # fmt: skip
+        yield lines(
+            ([tuple(p) for p in m["points"]] for m in some),
+            room,
+            meta=kind_of(some[0]),
+            line={"color": colour, "width": width, "dash": dash},
+        )
         if head:
             yield heads(some, room, colour)
         yield unseen(some, room, lambda m: tuple(m["points"][len(m["points"]) // 2]))
@@ -112,9 +125,14 @@ def heads(marks: list[Op], room: Room, colour: str) -> go.Scatter:
     ]
     marker = {"symbol": "triangle-up", "size": 8, "color": colour, "angle": angles}
     return go.Scatter(
-        x=[b[0] for _, b in ends], y=[b[1] for _, b in ends], yaxis=room.axis, mode="markers", marker=marker,
-        hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=[b[0] for _, b in ends],
+        y=[b[1] for _, b in ends],
+        yaxis=room.axis,
+        mode="markers",
+        marker=marker,
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def labels(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:

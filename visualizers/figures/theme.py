@@ -33,9 +33,12 @@ class Theme:
     def colour(self, role: str | None) -> str:
         """The colour of a role: ink, soft, line, link, amber or a state."""
         known = {
-            "ink": self.surface["text"], "soft": self.surface["soft"], "line": self.surface["line"],
-            "link": self.link, "amber": self.state["live"]["color"],
-        }  # fmt: skip
+            "ink": self.surface["text"],
+            "soft": self.surface["soft"],
+            "line": self.surface["line"],
+            "link": self.link,
+            "amber": self.state["live"]["color"],
+        }
         return known.get(role) or self.state.get(role, {}).get("color", self.surface["text"])
 
 
@@ -47,16 +50,24 @@ def theme(name: str) -> Theme:
     palette = json.loads(PALETTE.read_text())
     state = {
         one: {
-            **known[name], "dash": known["edge"]["dash"], "width": _number(known["edge"]["width"]),
+            **known[name],
+            "dash": known["edge"]["dash"],
+            "width": _number(known["edge"]["width"]),
             "glyph": known["glyph"],
         }
         for one, known in palette["state"].items()
-    }  # fmt: skip
+    }
     amount, lane = palette["amount"], palette["lane"]
     return Theme(
-        name, state, palette["surface"][name], amount[name], amount["ranks"][name], palette["link"][name],
-        lane["marks"], lane["dashes"],
-    )  # fmt: skip
+        name,
+        state,
+        palette["surface"][name],
+        amount[name],
+        amount["ranks"][name],
+        palette["link"][name],
+        lane["marks"],
+        lane["dashes"],
+    )
 
 
 def _number(width: float | str) -> float:
@@ -68,17 +79,33 @@ def template(name: str) -> go.layout.Template:
     """What all figures of a theme share: grounds, inks, grids, hover cards and the colours of lanes."""
     surface = theme(name).surface
     axis = {
-        "gridcolor": surface["grid"], "linecolor": surface["line"], "zeroline": False, "ticks": "",
-        "tickfont": {"size": 11, "color": surface["soft"]}, "title": {"font": {"size": 12}},
-    }  # fmt: skip
+        "gridcolor": surface["grid"],
+        "linecolor": surface["line"],
+        "zeroline": False,
+        "ticks": "",
+        "tickfont": {"size": 11, "color": surface["soft"]},
+        "title": {"font": {"size": 12}},
+    }
     layout = go.Layout(
-        paper_bgcolor=surface["bg"], plot_bgcolor=surface["bg"],
-        font={"family": SANS, "size": 12, "color": surface["text"]}, xaxis=axis, yaxis=axis,
-        hoverlabel={"bgcolor": surface["panel"], "bordercolor": surface["line"],
-                    "font": {"color": surface["text"], "family": MONO, "size": 12}, "align": "left"},
+        paper_bgcolor=surface["bg"],
+        plot_bgcolor=surface["bg"],
+        font={"family": SANS, "size": 12, "color": surface["text"]},
+        xaxis=axis,
+        yaxis=axis,
+        hoverlabel={
+            "bgcolor": surface["panel"],
+            "bordercolor": surface["line"],
+            "font": {"color": surface["text"], "family": MONO, "size": 12},
+            "align": "left",
+        },
         legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0, "font": {"size": 11}},
-        hovermode="closest", dragmode="pan",
-        modebar={"bgcolor": surface["bg"], "color": surface["soft"], "activecolor": surface["text"],
-                 "remove": [*UNUSED, SHARE]},
-    )  # fmt: skip
+        hovermode="closest",
+        dragmode="pan",
+        modebar={
+            "bgcolor": surface["bg"],
+            "color": surface["soft"],
+            "activecolor": surface["text"],
+            "remove": [*UNUSED, SHARE],
+        },
+    )
     return go.layout.Template(layout=layout)

@@ -49,10 +49,16 @@ def points(
     x, y = zip(*(at(mark) for mark in marks), strict=True)
     said = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
     return go.Scatter(
-        x=x, y=y, yaxis=room.axis, customdata=[mark["id"] for mark in marks], hovertext=said,
-        hoverinfo="text" if any(said) else "skip", showlegend=False,
-        meta=kind_of(marks[0]), **look,
-    )  # fmt: skip
+        x=x,
+        y=y,
+        yaxis=room.axis,
+        customdata=[mark["id"] for mark in marks],
+        hovertext=said,
+        hoverinfo="text" if any(said) else "skip",
+        showlegend=False,
+        meta=kind_of(marks[0]),
+        **look,
+    )
 
 
 def lines(pieces: Iterator[list[tuple[float, float]]], room: Room, **look: object) -> go.Scatter:
@@ -78,15 +84,26 @@ def unseen(marks: list[Op], room: Room, at: Callable[[Op], tuple[float, float]])
 
 
 def words(
-    texts: list[tuple[float, float, str]], room: Room, colour: str, size: float,
-    position: str = "middle center", face: str = MONO,
-) -> go.Scatter:  # fmt: skip
+    texts: list[tuple[float, float, str]],
+    room: Room,
+    colour: str,
+    size: float,
+    position: str = "middle center",
+    face: str = MONO,
+) -> go.Scatter:
     """Words at places; nothing happens when they are pointed at."""
     x, y, said = zip(*texts, strict=True)
     return go.Scatter(
-        x=x, y=y, text=[plain(one) for one in said], yaxis=room.axis, mode="text", textposition=position,
-        textfont={"family": face, "size": size, "color": colour}, hoverinfo="skip", showlegend=False,
-    )  # fmt: skip
+        x=x,
+        y=y,
+        text=[plain(one) for one in said],
+        yaxis=room.axis,
+        mode="text",
+        textposition=position,
+        textfont={"family": face, "size": size, "color": colour},
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def plain(text: str) -> str:

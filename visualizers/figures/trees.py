@@ -9,11 +9,19 @@ from visualizers.figures.traces import Room, alike, kind_of, lines, points, unse
 from visualizers.scene.marks import Op, fit
 
 SYMBOLS = {  # of a node: symbol and size in pixels, by state
-    "prompt": ("circle", 5), "unreached": ("circle-open", 6), "pruned": ("circle", 4),
-    "rejected": ("x-thin", 9), "finished": ("square", 9), "bonus": ("star", 13), "resampled": ("diamond", 11),
-    "accepted": ("circle", 9), "tolerated": ("circle", 9), "forced": ("pentagon", 11),
-    "chosen": ("circle", 8), "live": ("circle-open", 8),
-}  # fmt: skip
+    "prompt": ("circle", 5),
+    "unreached": ("circle-open", 6),
+    "pruned": ("circle", 4),
+    "rejected": ("x-thin", 9),
+    "finished": ("square", 9),
+    "bonus": ("star", 13),
+    "resampled": ("diamond", 11),
+    "accepted": ("circle", 9),
+    "tolerated": ("circle", 9),
+    "forced": ("pentagon", 11),
+    "chosen": ("circle", 8),
+    "live": ("circle-open", 8),
+}
 CURVE = [(i / 10, (i / 10) ** 2 * (3 - 2 * i / 10)) for i in range(11)]  # the player's smooth edge
 LIFT = 4  # pixels from the middle of a node to the foot of its token
 TICKS_SHOWN = 5  # candidates dropped at birth, drawn below their parent
@@ -79,7 +87,9 @@ def ticks(marks: list[Op], room: Room, theme: Theme) -> Iterator[go.Scatter]:
         def at(mark: Op) -> tuple[float, float]:
             return mark["x"] + (6.5 + mark["index"] * 3.4) / room.column, mark["y"] + 14 / room.row
 
-        strokes = ([(x - 1.5 / room.column, y - 4 / room.row), (x + 1.5 / room.column, y + 4 / room.row)]
-                   for x, y in map(at, some))  # fmt: skip
+        strokes = (
+            [(x - 1.5 / room.column, y - 4 / room.row), (x + 1.5 / room.column, y + 4 / room.row)]
+            for x, y in map(at, some)
+        )
         yield lines(strokes, room, meta=kind_of(some[0]), line={"color": theme.colour(state), "width": 1})
         yield unseen(some, room, at)

@@ -25,9 +25,12 @@ def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go
     depth = len(found["own"]["widths"])
     if depth <= len(found["chains"]):
         made.add_trace(_asked(found, depth, "tokens", theme(look)))
-    made.add_hline(found["run"]["tokens"], line={"color": theme(look).surface["soft"], "width": 1},
-                   annotation={"text": f"{name}, measured", "font": {"size": 11}, "yshift": 2},
-                   annotation_position="top right")  # fmt: skip
+    made.add_hline(
+        found["run"]["tokens"],
+        line={"color": theme(look).surface["soft"], "width": 1},
+        annotation={"text": f"{name}, measured", "font": {"size": 11}, "yshift": 2},
+        annotation_position="top right",
+    )
     return _read(made, found)
 
 
@@ -44,26 +47,32 @@ def speed(found: dict, look: str = "light") -> go.Figure:
     words = f"{cost} A chain of {len(best['widths'])} would be fastest, {span(best['speedup'], 2)} times."
     rest = "tokens a round / (1 + levels × cost of a draft forward), derived"
     made = _by_length(found, "speedup", title, rest, words, "times as fast", look)
-    made.add_hline(1, line={"color": theme(look).surface["soft"], "width": 1},
-                   annotation={"text": "token by token", "font": {"size": 11}, "yshift": 2},
-                   annotation_position="top right")  # fmt: skip
+    made.add_hline(
+        1,
+        line={"color": theme(look).surface["soft"], "width": 1},
+        annotation={"text": "token by token", "font": {"size": 11}, "yshift": 2},
+        annotation_position="top right",
+    )
     depth = len(found["own"]["widths"])
     if depth <= len(found["chains"]):
         made.add_trace(_asked(found, depth, "speedup", theme(look)))
     return _read(made, found)
 
 
-def _by_length(
-    found: dict, field: str, title: str, rest: str, words: str, y: str, look: str
-) -> go.Figure:  # fmt: skip
+def _by_length(found: dict, field: str, title: str, rest: str, words: str, y: str, look: str) -> go.Figure:
     """A line over the lengths of chains, dotted where the best case is better."""
     chains, colours = found["chains"], theme(look)
     lengths = [len(row["widths"]) for row in chains]
     said = " ".join([words, *(row_said(row, found["exact"]) for row in (*chains[:4], found["own"]))])
     made = chart(
-        title, rest, f"{found['sentence']} {said}", look, whole("drafted tokens in a chain", max(lengths)),
-        {"words": y, "rangemode": "tozero"}, 3,
-    )  # fmt: skip
+        title,
+        rest,
+        f"{found['sentence']} {said}",
+        look,
+        whole("drafted tokens in a chain", max(lengths)),
+        {"words": y, "rangemode": "tozero"},
+        3,
+    )
     if any(row[field][0] != row[field][1] for row in chains):
         made.add_trace(dotted("best case", lengths, [row[field][1] for row in chains], colours))
     return made.add_trace(lane_line("", "chains", 0, lengths, [row[field][0] for row in chains], colours))
@@ -73,8 +82,15 @@ def _asked(found: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
     """The shape that was asked for, at its depth: a whisker from the worst case to the best."""
     low, high = found["own"][field]
     mark = lane_line("", shape(found["own"]["widths"]), 2, [depth], [low], colours)
-    reach = {"type": "data", "symmetric": False, "array": [high - low], "arrayminus": [0], "width": 3,
-             "thickness": 1, "color": colours.surface["text"]}  # fmt: skip
+    reach = {
+        "type": "data",
+        "symmetric": False,
+        "array": [high - low],
+        "arrayminus": [0],
+        "width": 3,
+        "thickness": 1,
+        "color": colours.surface["text"],
+    }
     return mark.update(mode="markers", marker={"size": 11}, error_y=reach, meta={"asked": True})
 
 

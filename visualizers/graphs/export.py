@@ -35,8 +35,11 @@ def node_link(graph: nx.DiGraph) -> str:
 
 
 FORMATS: dict[str, Callable[[nx.DiGraph], str]] = {
-    ".graphml": graphml, ".gexf": gexf, ".dot": dot, ".json": node_link,
-}  # fmt: skip
+    ".graphml": graphml,
+    ".gexf": gexf,
+    ".dot": dot,
+    ".json": node_link,
+}
 
 
 def save(graph: nx.DiGraph, path: str | Path) -> None:

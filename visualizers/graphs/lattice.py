@@ -27,8 +27,11 @@ def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
     """The lattice of a part of the token tree that begins with `root`: see `lattice`, which says what it
     knows and raises.
     """
-    became = {n: known["into"] for n, known in graph.nodes(data=True)
-              if known["status"] == "merged" and known.get("into") in graph}  # fmt: skip
+    became = {
+        n: known["into"]
+        for n, known in graph.nodes(data=True)
+        if known["status"] == "merged" and known.get("into") in graph
+    }
     merges = nx.DiGraph(became.items())
     title = graph.graph.get("title", "this lane")
     circles = ValueError(f"What {title} has merged runs in circles, so it is no lattice; try 'search'.")

@@ -47,8 +47,10 @@ def loops(
     least `times` of its edges. Most often first, then the longer ones. A text that goes everywhere has more
     cycles than can be listed: no more than the first `most` that are found are looked at.
     """
-    found = [(cycle, _rounds(graph, cycle))
-             for cycle in islice(nx.simple_cycles(graph, length_bound=longest), most)]  # fmt: skip
+    found = [
+        (cycle, _rounds(graph, cycle))
+        for cycle in islice(nx.simple_cycles(graph, length_bound=longest), most)
+    ]
     return sorted(found, key=lambda one: (-one[1], -len(one[0]), one[0]))
 
 

@@ -92,12 +92,16 @@ class Header:
 
 
 SOURCES = {  # of drafted tokens, where it is not a second model
-    "store": "a store of texts", "pool": "a pool of n-grams", "recycled": "the target's earlier runners-up",
-    "trigrams": "a table of trigrams", "prompt": "the text so far",
+    "store": "a store of texts",
+    "pool": "a pool of n-grams",
+    "recycled": "the target's earlier runners-up",
+    "trigrams": "a table of trigrams",
+    "prompt": "the text so far",
     "window": "what the forward before drew here",
-    "draft 2": "the second draft model", "draft 3": "the third draft model",
+    "draft 2": "the second draft model",
+    "draft 3": "the third draft model",
     "draft 4": "the fourth draft model",
-}  # fmt: skip
+}
 
 
 def visible(token: bytes) -> str:
@@ -205,9 +209,16 @@ def compared(verdict) -> str:
 
 # What a verdict makes of a node, in the palette's words.
 STATES = {
-    "accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "resampled": "resampled",
-    "bonus": "bonus", "pruned": "pruned", "merged": "pruned", "finished": "finished", "forced": "forced",
-}  # fmt: skip
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "never reached": "unreached",
+    "resampled": "resampled",
+    "bonus": "bonus",
+    "pruned": "pruned",
+    "merged": "pruned",
+    "finished": "finished",
+    "forced": "forced",
+}
 
 
 def scroll_row(number: int, panel: str, y0: float, y1: float) -> Op:

@@ -29,11 +29,17 @@ def negative(lane: Lane) -> list[int]:
     family="sampling",
     parameters=(
         Parameter(
-            "guidance_scale", "float", 1.5,
-            "How much more than the model the prompt counts: 1 as it is, 0 not at all.", low=0.0, high=20.0,
+            "guidance_scale",
+            "float",
+            1.5,
+            "How much more than the model the prompt counts: 1 as it is, 0 not at all.",
+            low=0.0,
+            high=20.0,
         ),
         Parameter(
-            "negative_prompt", "text", "",
+            "negative_prompt",
+            "text",
+            "",
             "What the second view reads in place of the prompt; empty: only the prompt's last token.",
         ),
         *GREEDY,
@@ -41,7 +47,7 @@ def negative(lane: Lane) -> list[int]:
     views=VIEWS,
     badge=lambda p: "equal to generate" if p["temperature"] == 0.0 else "contrasted",
     parts=lambda parameters: [MIX],
-)  # fmt: skip
+)
 def guidance(lane: Lane) -> Iterator[None]:
     """Says what the prompt makes likelier: the model with the prompt against the model without it.
 

@@ -46,11 +46,17 @@ def without_context(lane: Lane) -> list[int] | None:
     family="sampling",
     parameters=(
         Parameter(
-            "alpha", "float", 0.5, "How much more the context counts than it does to the model; 0: as it is.",
-            low=0.0, high=10.0,
+            "alpha",
+            "float",
+            0.5,
+            "How much more the context counts than it does to the model; 0: as it is.",
+            low=0.0,
+            high=10.0,
         ),
         Parameter(
-            "context", "text", "",
+            "context",
+            "text",
+            "",
             "What in the prompt is the context, as it stands there; empty: all before its last line, "
             "or before its last sentence if it is one line.",
         ),
@@ -59,7 +65,7 @@ def without_context(lane: Lane) -> list[int] | None:
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],
-)  # fmt: skip
+)
 def context_aware(lane: Lane) -> Iterator[None]:
     """Sharpens what the context adds: the prompt with it against the same prompt without it.
 

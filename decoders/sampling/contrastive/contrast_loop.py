@@ -44,7 +44,10 @@ def token_by_token(lane: Lane, contrast: Contrast, second: Second) -> Iterator[N
 
 
 def take(
-    lane: Lane, contrast: Contrast, wanted: torch.Tensor, others: list[tuple[str, torch.Tensor]],
+    lane: Lane,
+    contrast: Contrast,
+    wanted: torch.Tensor,
+    others: list[tuple[str, torch.Tensor]],
     added: Sequence[tuple[str, torch.Tensor]] = (),
 ) -> int | None:
     """Tells all rows [1, V] after the lane's tip, combines them, commits the token and returns its node; None
@@ -67,7 +70,7 @@ def take(
     if node is not None:
         token = lane.tree.tokens[node]
         parts = {title: float(log_softmax(row)[0, token]) for title, row in (*others, *added)}
-        lane.rank(node, CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts)
+        lane.record_score(node, CONTRAST, float(combined[0, token]), wanted=float(target[token]), **parts)
     return node
 
 

@@ -41,18 +41,28 @@ def unusable(parameters: dict) -> str | None:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "form", "choice", FORMS[0],
-            "(1 + beta) log p - beta log q, or the ratio log p - log q, which has no beta.", choices=FORMS,
+            "form",
+            "choice",
+            FORMS[0],
+            "(1 + beta) log p - beta log q, or the ratio log p - log q, which has no beta.",
+            choices=FORMS,
         ),
         Parameter("beta", "float", 0.5, "How much the amateur counts against the expert.", 0.0, 10.0),
         Parameter(
-            "alpha", "float", 0.1,
+            "alpha",
+            "float",
+            0.1,
             "Tokens with less than this share of the expert's likeliest are left out; 0 keeps all.",
-            low=0.0, high=1.0,
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
-            "amateur_temperature", "float", 1.0,
-            "Of the amateur's row: below 1 it is surer of its mistakes (2022, GPT-2: 0.5).", 0.01, 100.0,
+            "amateur_temperature",
+            "float",
+            1.0,
+            "Of the amateur's row: below 1 it is surer of its mistakes (2022, GPT-2: 0.5).",
+            0.01,
+            100.0,
         ),
         Parameter("num_beams", "int", 1, "Texts kept at a position (2022: 5); 1: greedy or drawn.", 1, 32),
         *GREEDY,
@@ -61,7 +71,7 @@ def unusable(parameters: dict) -> str | None:
     views=(*VIEWS, "beam_tree"),
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
-)  # fmt: skip
+)
 def contrastive_decoding(lane: Lane) -> Iterator[None]:
     """What the target knows and the draft does not: the expert's row against the amateur's.
 

@@ -84,21 +84,33 @@ def suits(parameters: dict, target) -> str | None:
     family="sampling",
     parameters=(
         Parameter(
-            "dola_layers", "choice", "low",
+            "dola_layers",
+            "choice",
+            "low",
             "Which early layers may be subtracted: every second of a half, or of all, or those listed.",
             choices=(*BUCKETS, LISTED),
         ),
         Parameter("layers", "text", "", "For listed: after how many layers, such as 0, 2, 4."),
         Parameter(
-            "early_norm", "bool", False,
+            "early_norm",
+            "bool",
+            False,
             "Early states pass the model's last norm before its head; the authors' code leaves it out.",
         ),
-        Parameter("divergence", "choice", "reversed", "How far a layer's row is from the last one.",
-                  choices=tuple(DIVERGENCES)),
         Parameter(
-            "alpha", "float", 0.1,
+            "divergence",
+            "choice",
+            "reversed",
+            "How far a layer's row is from the last one.",
+            choices=tuple(DIVERGENCES),
+        ),
+        Parameter(
+            "alpha",
+            "float",
+            0.1,
             "Tokens with less than this share of the last layer's likeliest are left out; 0 keeps all.",
-            low=0.0, high=1.0,
+            low=0.0,
+            high=1.0,
         ),
         *GREEDY,
     ),
@@ -111,7 +123,7 @@ def suits(parameters: dict, target) -> str | None:
     ],
     together=unusable,
     suits=suits,
-)  # fmt: skip
+)
 def dola(lane: Lane) -> Iterator[None]:
     """What the later layers add to the earlier ones: the last layer's row against an early one.
 
@@ -148,5 +160,5 @@ def dola(lane: Lane) -> Iterator[None]:
         if node is None:
             return
         said = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
-        lane.rank(node, "divergence", float(apart[farthest]), **said)
+        lane.record_score(node, "divergence", float(apart[farthest]), **said)
         yield

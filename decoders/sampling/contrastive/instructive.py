@@ -74,11 +74,17 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     family="sampling",
     parameters=(
         Parameter(
-            "epsilon", "float", 0.3, "How much of what the noisy instruction suggests is taken off; 0: none.",
-            low=0.0, high=0.99,
+            "epsilon",
+            "float",
+            0.3,
+            "How much of what the noisy instruction suggests is taken off; 0: none.",
+            low=0.0,
+            high=0.99,
         ),
         Parameter(
-            "noise", "choice", "opposite",
+            "noise",
+            "choice",
+            "opposite",
             "What stands in the place of the instruction, which is the prompt's first line, or its first "
             "sentence if it is one line.",
             choices=NOISES,
@@ -91,7 +97,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     views=VIEWS,
     badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
     parts=lambda parameters: [MIX],
-)  # fmt: skip
+)
 def instructive(lane: Lane) -> Iterator[None]:
     """Takes away what the model says under a noisy instruction; what remains follows the real one.
 

@@ -45,20 +45,31 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "condition_weight", "float", 1.0, "How much counts what the target says behind the prompt.",
-            low=0.0, high=20.0,
+            "condition_weight",
+            "float",
+            1.0,
+            "How much counts what the target says behind the prompt.",
+            low=0.0,
+            high=20.0,
         ),
         Parameter(
-            "unconditional_weight", "float", 0.6,
+            "unconditional_weight",
+            "float",
+            0.6,
             "How much of what the target says without the prompt is taken off; smaller than the other.",
-            low=0.0, high=20.0,
+            low=0.0,
+            high=20.0,
         ),
         Parameter(
-            "negative_prompt", "text", "",
+            "negative_prompt",
+            "text",
+            "",
             "What the target reads in place of the prompt; empty: only the prompt's last token.",
         ),
         Parameter(
-            "style", "text", "",
+            "style",
+            "text",
+            "",
             "What the draft reads in place of the prompt, such as examples with an empty line behind each, "
             "which it then takes for the end; empty: the prompt.",
         ),
@@ -68,7 +79,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
     views=VIEWS,
     badge=badge,
     parts=lambda parameters: [MIX],
-)  # fmt: skip
+)
 def lm_guidance(lane: Lane) -> Iterator[None]:
     """The draft's way of writing, told by the target what the prompt is about.
 

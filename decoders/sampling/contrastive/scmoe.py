@@ -83,7 +83,7 @@ def tell_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
     for layer, one in enumerate(seen, 1):
         weights = {f"expert {e + 1}": weight for e, weight in one.weights.items()}
         share = float(one.law[list(one.weights)].sum())
-        lane.rank(lane.tip, name, share, level=f"layer {layer}", of=len(one.law), **weights)
+        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.law), **weights)
 
 
 def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
@@ -108,19 +108,29 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     parameters=(
         Parameter("beta", "float", 0.5, "How much the weak view counts against the strong one.", 0.0, 10.0),
         Parameter(
-            "alpha", "float", 0.1,
+            "alpha",
+            "float",
+            0.1,
             "Tokens with less than this share of the strong view's likeliest are left out; 0 keeps all.",
-            low=0.0, high=1.0,
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
-            "ranks", "ints", [2],
+            "ranks",
+            "ints",
+            [2],
             "The weak view's experts by the router's order, from 0, the likeliest; where two are active, 2 "
             "is the first that was not chosen.",
-            low=0, high=1023,
+            low=0,
+            high=1023,
         ),
         Parameter(
-            "mass", "float", 0.0,
-            "Above 0: in place of ranks, as many of the likeliest experts as hold this share.", 0.0, 1.0,
+            "mass",
+            "float",
+            0.0,
+            "Above 0: in place of ranks, as many of the likeliest experts as hold this share.",
+            0.0,
+            1.0,
         ),
         *GREEDY,
     ),
@@ -129,7 +139,7 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     badge=badge,
     parts=lambda parameters: [MIX, PLAUSIBLE],
     suits=suits,
-)  # fmt: skip
+)
 def scmoe(lane: Lane) -> Iterator[None]:
     """What a mixture of experts says by its chosen experts, against what it says by one that it left out.
 
@@ -149,7 +159,7 @@ def scmoe(lane: Lane) -> Iterator[None]:
         strong, others = read(lane, "target", model.engine.model, "strong experts"), []
         if compared:
             weak = read(lane, WEAK, lane.scorers[WEAK].twin, WEAK)
-            lane.rank(lane.tip, "divergence", divergence(strong, weak))
+            lane.record_score(lane.tip, "divergence", divergence(strong, weak))
             others = [(str(lane.scorers[WEAK].routing), weak)]
         if take(lane, contrast, strong, others) is None:
             return

@@ -98,13 +98,31 @@ def badge(parameters: dict) -> str:
     family="sampling",
     parameters=(
         Parameter("message", "text", "", "Letters to hide, such as abba; empty: each is drawn."),
-        Parameter("weights", "floats", [8, 4, 2, 1, 1], "How frequent the letters a, b, c, … are.",
-                  low=1e-6, high=1e6),
-        Parameter("bits", "float", 8.0, "Budget for a letter: the signs that are sent have at most so many.",
-                  low=0.0, high=8.0),
+        Parameter(
+            "weights",
+            "floats",
+            [8, 4, 2, 1, 1],
+            "How frequent the letters a, b, c, … are.",
+            low=1e-6,
+            high=1e6,
+        ),
+        Parameter(
+            "bits",
+            "float",
+            8.0,
+            "Budget for a letter: the signs that are sent have at most so many.",
+            low=0.0,
+            high=8.0,
+        ),
         Parameter("encoder", "choice", "greedy", "How letters become signs.", choices=tuple(ENCODERS)),
-        Parameter("confidence", "float", 0.95, "So sure the reader must be before the next letter comes.",
-                  low=0.5, high=0.9999),
+        Parameter(
+            "confidence",
+            "float",
+            0.95,
+            "So sure the reader must be before the next letter comes.",
+            low=0.5,
+            high=0.9999,
+        ),
         *SHAPING,
     ),
     papers=("minimum-entropy-coupling-with-bottleneck",),
@@ -116,7 +134,7 @@ def badge(parameters: dict) -> str:
         Part("encoder", parameters["encoder"], ENCODER_SAYS[parameters["encoder"]]),
         Part("coupling", "greedy", "The largest mass left of either side goes into one cell, and so on."),
     ],
-)  # fmt: skip
+)
 def coupling(lane: Lane) -> Iterator[None]:
     """Hides letters in ordinary samples: who runs the same model reads them, others see nothing unusual.
 
@@ -147,7 +165,7 @@ def coupling(lane: Lane) -> Iterator[None]:
             return
         read += code.read(belief)
         right = float(sent[-1] == read[-1])
-        lane.rank(lane.tip, "letter", max(belief), level=f"{sent[-1]} → {read[-1]}", right=right)
+        lane.record_score(lane.tip, "letter", max(belief), level=f"{sent[-1]} → {read[-1]}", right=right)
         lane.note(f"Letter {len(sent)}: {sent[-1]} is sent, {read[-1]} is read, belief {max(belief):.2f}.")
         yield
     lane.note(f"Sent {sent}, read {read}: {matches(sent, read)} of {len(sent)} letters are right.")
@@ -189,9 +207,14 @@ def hide(lane: Lane, code: Code, t: int) -> Iterator[None]:
 
 
 def say(
-    lane: Lane, code: Code, t: int, belief: list[float], q: torch.Tensor, offered: torch.Tensor,
+    lane: Lane,
+    code: Code,
+    t: int,
+    belief: list[float],
+    q: torch.Tensor,
+    offered: torch.Tensor,
     target: torch.Tensor,
-) -> list[float]:  # fmt: skip
+) -> list[float]:
     """Commits one token, drawn from the row of `t` in the coupling of the belief with q [V]; returns the
     belief after it. offered [V]: log q; target [V]: the model's own log-probabilities, for the record.
     """
@@ -199,7 +222,7 @@ def say(
     token, u = lane.chooser.categorical(table.row(t), ("sample", lane.tree.depths[lane.tip] + 1))
     node = tell(lane, code, table, q, offered, token)
     if u is not None:
-        lane.rank(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
+        lane.record_score(node, "draw from the row", u, p=table.column(token)[t] / belief[t])
     after = table.column(token)
     after = [mass / math.fsum(after) for mass in after]
     believe(lane, node, code, t, after)
@@ -210,7 +233,7 @@ def say(
 def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> None:
     """What the reader believes after this node: as the score of the sign that is meant, with all others."""
     named = {code.sign(k): b for k, b in enumerate(belief)}
-    lane.rank(node, "belief", belief[t], level=code.sign(t), **named)
+    lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
 
 
 def tell(lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torch.Tensor, token: int) -> int:
@@ -222,7 +245,7 @@ def tell(lane: Lane, code: Code, table: Coupling, q: torch.Tensor, offered: torc
     for slot, y in enumerate(dict.fromkeys([*likeliest, token])):
         node = lane.propose(lane.tip, y, float(offered[y]), slot=slot)
         cells = {code.sign(k): mass for k, mass in enumerate(table.column(y)) if mass > 0.0}
-        lane.rank(node, "coupling", float(q[y]), **cells)
+        lane.record_score(node, "coupling", float(q[y]), **cells)
         if y == token:
             drawn = node
         else:

@@ -18,16 +18,21 @@ from decoders.sampling.next_token import NOTHING_LEFT
 from decoders.strategy import Parameter
 
 LENGTH_PENALTY = Parameter(
-    "length_penalty", "float", 1.0,
+    "length_penalty",
+    "float",
+    1.0,
     "A finished text's score is its log-probability divided by length to this power; 0 ranks by plain sums.",
-    low=-10.0, high=10.0,
-)  # fmt: skip
+    low=-10.0,
+    high=10.0,
+)
 EARLY_STOPPING = Parameter(
-    "early_stopping", "choice", "false",
+    "early_stopping",
+    "choice",
+    "false",
     "true: stop once num_beams texts have finished; false: unless a live beam, ended now, would beat the "
     "worst of them; never: unless any continuation could.",
     choices=("false", "true", "never"),
-)  # fmt: skip
+)
 
 
 @dataclass(slots=True)
@@ -62,9 +67,14 @@ class Beams:
     """
 
     def __init__(
-        self, lane: Lane, width: int, group: str | None = None, added: str | None = None,
-        bound: Callable[[float], float] | None = None, worth: Callable[[int], float] | None = None,
-    ):  # fmt: skip
+        self,
+        lane: Lane,
+        width: int,
+        group: str | None = None,
+        added: str | None = None,
+        bound: Callable[[float], float] | None = None,
+        worth: Callable[[int], float] | None = None,
+    ):
         parameters = lane.parameters
         self.lane, self.width, self.group, self.added = lane, width, group, added
         self.bound, self.worth = bound, worth
@@ -180,9 +190,9 @@ class Beams:
         """Says the sum by which a hypothesis is chosen, and of what it is made."""
         if self.added:
             parts = {"sum_logprob": total + paid, self.added: -paid}
-            self.lane.rank(node, "augmented_sum", total, rank, level=self.group, **parts)
+            self.lane.record_score(node, "augmented_sum", total, rank, level=self.group, **parts)
         else:
-            self.lane.rank(node, "sum_logprob", total, rank)
+            self.lane.record_score(node, "sum_logprob", total, rank)
 
     def _finish(self, node: int, candidate: Candidate) -> list[int]:
         """Enters a hypothesis into the finished ones if it is good enough; returns the node that fell out."""
@@ -200,7 +210,7 @@ class Beams:
             why = "end of text" if candidate.token in lane.eos else "a stop string"
         lane.verdict(node, "finished", reason=why)
         parts = {"sum": candidate.total, "length": float(self.length)}
-        lane.rank(node, "length_penalised", ended.score, level=self.group, **parts)
+        lane.record_score(node, "length_penalised", ended.score, level=self.group, **parts)
         if lost is None:
             return []
         reason = f"score {lost.score:.4g}: {self.width} better ones have finished"
@@ -269,7 +279,7 @@ def conclude(lane: Lane, groups: list[Beams]) -> None:
         lane.ended_by = NOTHING_LEFT
         return
     for rank, ended in enumerate(results, 1):
-        lane.rank(ended.node, "length_penalised", ended.score, rank=rank)
+        lane.record_score(ended.node, "length_penalised", ended.score, rank=rank)
     _commit(lane, groups, lane.tree.path(results[0].node, above=lane.tip))
 
 

@@ -27,7 +27,7 @@ from decoders.strategy import Parameter, Part
     parts=lambda parameters: [
         Part("value", "degeneration penalty", "The largest cosine of a hidden state with the earlier ones.")
     ],
-)  # fmt: skip
+)
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k likeliest tokens the one that is likely and whose hidden state repeats the text least.
 

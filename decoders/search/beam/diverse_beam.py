@@ -36,8 +36,12 @@ def uneven_groups(parameters: dict) -> str | None:
         Parameter("num_beams", "int", 4, "Hypotheses kept at each position, all groups together.", 1, 64),
         Parameter("num_beam_groups", "int", 2, "Groups that share the beams evenly.", 1, 64),
         Parameter(
-            "diversity_penalty", "float", 0.5,
-            "Taken off a token for each beam of an earlier group that just took it.", 0.0, 100.0,
+            "diversity_penalty",
+            "float",
+            0.5,
+            "Taken off a token for each beam of an earlier group that just took it.",
+            0.0,
+            100.0,
         ),
         replace(LENGTH_PENALTY, default=0.0),  # the paper ranks by sums
         EARLY_STOPPING,
@@ -51,7 +55,7 @@ def uneven_groups(parameters: dict) -> str | None:
         Part("frontier", "grouped beams", "num_beam_groups beam searches that choose one after the other."),
         Part("value", "Hamming diversity", "A token pays for each earlier beam that took it here."),
     ],
-)  # fmt: skip
+)
 def diverse_beam(lane: Lane) -> Iterator[None]:
     """Beam search in groups; a later group pays for tokens that earlier groups chose at the same position.
 

@@ -150,7 +150,7 @@ def tell_linearity(lane: Lane, mixture: Mixture, live: list[int], shares: Sequen
     mean = sum(w * scorer.streams(node).double() for w, node in zip(weights, live, strict=True))
     cosines = torch.cosine_similarity(mean, mixture.states().double(), dim=-1).tolist()
     parts = {f"after {layer} layers": cosine for layer, cosine in enumerate(cosines)}
-    lane.rank(live[0], "linearity", cosines[-1], **parts)
+    lane.record_score(live[0], "linearity", cosines[-1], **parts)
 
 
 def suits(parameters: dict, target) -> str | None:
@@ -169,20 +169,34 @@ def suits(parameters: dict, target) -> str | None:
         Parameter("top_k", "int", 9, "Tokens of the shared row that may follow a draft.", low=1, high=1000),
         Parameter("temperature", "float", 0.06, "Of the shared row; small: sharp.", low=0.0, high=100.0),
         Parameter(
-            "alpha", "float", 0.54, "How much the n-grams count against the shared row; 0: not at all.",
-            low=0.0, high=1.0,
+            "alpha",
+            "float",
+            0.54,
+            "How much the n-grams count against the shared row; 0: not at all.",
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
-            "first_token", "choice", FIRST[0],
-            "What ranks the first tokens: temperature and n-grams too, or the model alone.", choices=FIRST,
+            "first_token",
+            "choice",
+            FIRST[0],
+            "What ranks the first tokens: temperature and n-grams too, or the model alone.",
+            choices=FIRST,
         ),
         Parameter("store", "choice", "stories", "Texts whose n-grams are counted.", choices=names()),
         Parameter(
-            "ngram_weights", "floats", [0.01, 0.04, 0.15, 0.18, 0.12],
-            "Weights of n-grams of two tokens, three, and so on.", low=0.0, high=1.0, group="N-grams",
+            "ngram_weights",
+            "floats",
+            [0.01, 0.04, 0.15, 0.18, 0.12],
+            "Weights of n-grams of two tokens, three, and so on.",
+            low=0.0,
+            high=1.0,
+            group="N-grams",
         ),
         Parameter(
-            "linearity", "bool", False,
+            "linearity",
+            "bool",
+            False,
             "Also runs every draft for itself, and says how like the mixture's states are to theirs.",
         ),
         LENGTH_PENALTY,
@@ -196,7 +210,7 @@ def suits(parameters: dict, target) -> str | None:
         Part("value", "n-grams", "Other texts say which of the shared tokens follow which draft."),
     ],
     suits=suits,
-)  # fmt: skip
+)
 def superposed(lane: Lane) -> Iterator[None]:
     """Several drafts at the cost of one: each forward reads a mixture of their last tokens.
 
@@ -243,7 +257,7 @@ def extend(lane: Lane, beams: Beams, mixture: Mixture, known: Followers) -> None
     row = lane.score(live, role=MIXTURE)  # [1, V]
     lane.distribution(live[:1], row, "combined", "the row that all drafts share")
     for node, share in zip(live, shares, strict=True):
-        lane.rank(node, "share", share)
+        lane.record_score(node, "share", share)
     if given["linearity"]:
         tell_linearity(lane, mixture, live, shares)
     scores, shared = scored(lane, live, row, known)

@@ -35,10 +35,21 @@ LEAST = 1e-9  # a value of 0 would end every text
         scorers.NOISE,
         Parameter("num_beams", "int", 5, "Hypotheses kept at each position.", low=1, high=32),
         Parameter("candidates", "int", 10, "Likeliest tokens of each that are scored.", low=1, high=64),
-        Parameter("combine", "choice", "weighed sum", "How likelihood and value make a rank.",
-                  choices=tuple(COMBINE)),
-        Parameter("likelihood_weight", "float", 0.1,
-                  "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.", 0.0, 1.0),
+        Parameter(
+            "combine",
+            "choice",
+            "weighed sum",
+            "How likelihood and value make a rank.",
+            choices=tuple(COMBINE),
+        ),
+        Parameter(
+            "likelihood_weight",
+            "float",
+            0.1,
+            "For the weighed sum: 1 is likelihood alone, 0 the scorer alone.",
+            0.0,
+            1.0,
+        ),
         replace(LENGTH_PENALTY, default=0.0),
         EARLY_STOPPING,
         *PENALTIES,
@@ -56,7 +67,7 @@ LEAST = 1e-9  # a value of 0 would end every text
         Part("rank", parameters["combine"], COMBINE[parameters["combine"]]),
         scorers.part(parameters),
     ],
-)  # fmt: skip
+)
 def value_beam(lane: Lane) -> Iterator[None]:
     """A beam search that ranks texts by likelihood and by what a scorer thinks of them.
 

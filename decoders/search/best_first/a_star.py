@@ -66,7 +66,7 @@ class State:
         scorers.part(parameters),
         Part("frontier", "smallest g + h", "g: how much the reward fell on the way; h: how much it lacks."),
     ],
-)  # fmt: skip
+)
 def a_star(lane: Lane) -> Iterator[None]:
     """Opens the state that seems nearest to a good text, and pays for each step that made it look worse.
 
@@ -98,7 +98,7 @@ def a_star(lane: Lane) -> Iterator[None]:
         for child in children:
             child.h = 1 - scorer.score(child.node, whole=child.ended)
             child.g = best.g + max(0.0, child.h - best.h)
-            lane.rank(child.node, "priority", -child.f, g=child.g, h=child.h)
+            lane.record_score(child.node, "priority", -child.f, g=child.g, h=child.h)
             heapq.heappush(heap, (child.key(made), child))
             made += 1
         yield
@@ -171,9 +171,10 @@ def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:
         waiting.remove(pair)
         best = pair[1]
         lane.note(
-            f"{why}, the budget: the whole text with the smallest f is taken." if whole
+            f"{why}, the budget: the whole text with the smallest f is taken."
+            if whole
             else f"{why}, the budget, and no text is whole: greedy decoding finishes the best beginning."
-        )  # fmt: skip
+        )
     else:
         lane.note(f"The opened text is whole: f {best.f:.3f}; {why}.")
     for rank, (_, state) in enumerate(waiting, 1):

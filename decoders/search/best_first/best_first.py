@@ -117,7 +117,9 @@ FRONTIER_SAYS = {
         Parameter("children", "int", 4, "Children that enter the queue at a time; none is lost.", 1, 64),
         Parameter("length_penalty", "float", 0.0, "A text's score is sum log p / length to this.", 0.0, 2.0),
         Parameter(
-            "order", "choice", "bound",
+            "order",
+            "choice",
+            "bound",
             "Priority: the most a beginning can reach (exact), or its own score (reaches ends sooner).",
             choices=("bound", "score"),
         ),
@@ -129,7 +131,7 @@ FRONTIER_SAYS = {
         Part("frontier", parameters["frontier"], FRONTIER_SAYS[parameters["frontier"]]),
         Part("value", parameters["order"], "The sum of log p, divided by length to length_penalty."),
     ],
-)  # fmt: skip
+)
 def best_first(lane: Lane) -> Iterator[None]:
     """Opens the most promising beginning of all until no other text can be likelier than the one it has.
 
@@ -185,5 +187,5 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         if not state.complete and state is not winner:
             reason = f"number {rank} of {len(waiting)} that still wait, priority {space.priority(state):.3f}"
             lane.verdict(state.node, "pruned", reason=reason)
-    lane.rank(winner.node, "score", space.score(winner), 1)
+    lane.record_score(winner.node, "score", space.score(winner), 1)
     return winner

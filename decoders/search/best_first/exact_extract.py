@@ -96,7 +96,7 @@ def passage_of(lane: Lane) -> list[int]:
     parts=lambda parameters: [
         Part("frontier", "all spans", "Every run of up to max_span tokens of the passage, as one trie."),
     ],
-)  # fmt: skip
+)
 def exact_extract(lane: Lane) -> Iterator[None]:
     """Answers with the span of the passage that is likeliest of all its spans, and says what greedy would do.
 
@@ -139,7 +139,7 @@ def tell(lane: Lane, spans: Spans, node: int, penalty: float) -> None:
     total = spans.score(node, penalty)
     if math.isfinite(total):
         parts = {"span": spans.sums[node], "end": spans.ends[node][0], "length": float(length)}
-        lane.rank(node, "span", total, **parts)
+        lane.record_score(node, "span", total, **parts)
 
 
 def finite(value: float) -> float | None:
@@ -151,7 +151,7 @@ def compare(lane: Lane, spans: Spans, best: int) -> None:
     """Marks the greedy walk and says whether it ends with the same span."""
     walk, last = spans.greedy_walk()
     for node in walk:
-        lane.rank(node, "greedy", spans.sums[node])
+        lane.record_score(node, "greedy", spans.sums[node])
     word = lane.models["target"].bytes_of(last).decode("utf-8", "replace")
     if last not in lane.eos or not walk:
         lane.note(f"Greedy decoding leaves the passage after {len(walk)} tokens, with {word!r}.")
@@ -174,5 +174,5 @@ def conclude(lane: Lane, spans: Spans, best: int, penalty: float) -> None:
     lane.distribution(above, lane.score(above))  # their slots went back: the answer is read once more
     last = lane.propose(best, end, logprob)
     lane.verdict(last, "finished", reason="the cheapest span ends here")
-    lane.rank(best, "span", spans.score(best, penalty), 1)
+    lane.record_score(best, "span", spans.score(best, penalty), 1)
     lane.commit([*path, last], [*(spans.logprobs[node] for node in path), logprob])

@@ -156,7 +156,7 @@ class Search:
             node = lane.propose(parent, token, logprob, slot=len(made))
             self.total[node], self.logprob[node] = self.total[parent] + logprob, float(own[token])
             self.graph.link(node, parent)
-            lane.rank(node, "priority", self.priority(node), sum_logprob=self.total[node])
+            lane.record_score(node, "priority", self.priority(node), sum_logprob=self.total[node])
             made.append(node)
         return made
 
@@ -249,7 +249,9 @@ FRONTIERS = {
     parameters=(
         Parameter("max_forwards", "int", 64, "Nodes that may be opened in all.", low=1, high=2000),
         Parameter(
-            "expand", "choice", TO_THE_END,
+            "expand",
+            "choice",
+            TO_THE_END,
             "How far the best beginning is run: to its end, or by one token, or so until the forwards that "
             "are reserved for ends are left.",
             choices=(TO_THE_END, ONE_STEP, THEN_ENDS),
@@ -270,7 +272,7 @@ FRONTIERS = {
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),
         Part("merge", parameters["merge"], "Texts with the same last ngram tokens go on as one."),
     ],
-)  # fmt: skip
+)
 def lattice(lane: Lane) -> Iterator[None]:
     """One graph of many texts: every beginning runs to its end, and alike endings are merged.
 
@@ -345,7 +347,7 @@ def conclude(lane: Lane, search: Search) -> Iterator[None]:
     for node in path:
         if node in search.graph.became:
             lane.verdict(node, "accepted", reason="merged, and on the way to the text that is taken")
-    lane.rank(best, "score", search.priority(best), 1)
+    lane.record_score(best, "score", search.priority(best), 1)
     lane.commit(path, [search.logprob[n] for n in path])
     yield
     yield from greedy(lane)

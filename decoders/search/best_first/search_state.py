@@ -130,7 +130,7 @@ class Space:
             state = State(node, parent.total + logprob, length, ends)
             self.logprobs[node] = float(row.own[token])
             parts = {"sum_logprob": state.total, "length": float(length)}
-            lane.rank(node, "priority", self.priority(state), **parts)
+            lane.record_score(node, "priority", self.priority(state), **parts)
             if ends:
                 why = "end of text" if token in lane.eos else f"the limit of {self.most} new tokens"
                 lane.verdict(node, "finished", reason=why)

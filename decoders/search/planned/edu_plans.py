@@ -85,7 +85,7 @@ class Summaries:
     def tell(self, name: str, unit: int, total: float, rank, plan: Plan | None, parts: dict) -> None:
         """A score of a unit, given to its last token in the prompt."""
         node = self.source.spans[unit][1] - 1
-        self.lane.rank(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)
+        self.lane.record_score(node, name, total, rank, plan.name if plan else str(unit + 1), **parts)
 
     # ---- summaries
 
@@ -110,8 +110,8 @@ class Summaries:
         if lane.parameters["rerank"]:
             texts.sort(key=lambda text: -fmean(text[2]))
         for rank, (plan, path, logprobs) in enumerate(texts, 1):
-            lane.rank(path[-1], ADHERENCE, self.adherence(plan, path), level=plan.name)
-            lane.rank(path[-1], RERANKER, fmean(logprobs), rank, plan.name, plan=plan.logprob)
+            lane.record_score(path[-1], ADHERENCE, self.adherence(plan, path), level=plan.name)
+            lane.record_score(path[-1], RERANKER, fmean(logprobs), rank, plan.name, plan=plan.logprob)
         _, path, logprobs = texts[0]
         before = [lane.tree.parents[node] for node in path]
         lane.distribution(before, torch.stack([rows[node] for node in before]))
@@ -167,7 +167,7 @@ def suits(parameters: dict, target) -> str | None:
         Part("frontier", "beams", "A beam search under each plan."),
         Part("value", "reranker", "The mean log-probability of a summary behind the prompt without tags."),
     ],
-)  # fmt: skip
+)
 def edu_plans(lane: Lane) -> Iterator[None]:
     """Several plans of what to tell, a text under each of them, and the best of these texts.
 

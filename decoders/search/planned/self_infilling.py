@@ -101,7 +101,7 @@ class Writer:
         offered = log_softmax(logits)[0]
         new = lane.propose(node, token, float(offered[token]), level)
         sure = float(offered.max().exp())
-        lane.rank(new, LARGEST, sure, level=level, limit=lane.parameters["tau"])
+        lane.record_score(new, LARGEST, sure, level=level, limit=lane.parameters["tau"])
         return new
 
     def put(self, zones: Zones, tokens: list[int], level: str, why: str) -> list[int]:
@@ -125,7 +125,7 @@ class Writer:
             if self.interrupts(zones, sure):
                 why = f"forced: {LARGEST} {sure:.2f} is below tau {self.lane.parameters['tau']:g}"
                 (node,) = self.put(zones, [self.form.suf], SUFFIX, why)
-                self.lane.rank(node, LARGEST, sure, level=SUFFIX, limit=self.lane.parameters["tau"])
+                self.lane.record_score(node, LARGEST, sure, level=SUFFIX, limit=self.lane.parameters["tau"])
                 return True
             zones.tip = self.choose(zones.tip, PREFIX, logits)
             zones.prefix.append(zones.tip)
@@ -287,17 +287,37 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     family="search",
     papers=("self-infilling-code-generation",),
     parameters=(
-        Parameter("tau", "float", 0.25, "Below this largest probability the end of the text is written next.",
-                  0.0, 1.0),
-        Parameter("iterations", "int", 1, "Loops: the end anew from left to right, then the middle anew.",
-                  0, 8),
-        Parameter("suffix_prompt", "text", "",
-                  "With what the end begins, \\n a line break; empty: what fits the prompt; none: nothing."),
-        Parameter("context", "choice", "vanilla", "What of the new end is kept when the middle is written "
-                  "anew: up to its last suffix prompt; the same of the latter half of all lines; that half.",
-                  choices=MODES),
-        Parameter("random_interrupt", "bool", False,
-                  "Below tau the end is written only with probability 1 − m / 2 tau."),
+        Parameter(
+            "tau",
+            "float",
+            0.25,
+            "Below this largest probability the end of the text is written next.",
+            0.0,
+            1.0,
+        ),
+        Parameter(
+            "iterations", "int", 1, "Loops: the end anew from left to right, then the middle anew.", 0, 8
+        ),
+        Parameter(
+            "suffix_prompt",
+            "text",
+            "",
+            "With what the end begins, \\n a line break; empty: what fits the prompt; none: nothing.",
+        ),
+        Parameter(
+            "context",
+            "choice",
+            "vanilla",
+            "What of the new end is kept when the middle is written "
+            "anew: up to its last suffix prompt; the same of the latter half of all lines; that half.",
+            choices=MODES,
+        ),
+        Parameter(
+            "random_interrupt",
+            "bool",
+            False,
+            "Below tau the end is written only with probability 1 − m / 2 tau.",
+        ),
         Parameter("stop", "text", "", "A text with which the end is complete, \\n a line break."),
         replace(SHAPING[0], default=0.0),
     ),
@@ -308,7 +328,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
         Part("trigger", "largest probability", "Below tau the model jumps to the end of the text."),
         Part("expansion", "infilling", "Sentinels tell the model which part of the text it writes."),
     ],
-)  # fmt: skip
+)
 def self_infilling(lane: Lane) -> Iterator[None]:
     """Where the model becomes unsure, it writes the end of the text first, and then what lies between.
 

@@ -90,7 +90,7 @@ class Planner:
             done = sorted(done, key=lambda one: -one.total)[: self.width]
             self.bury([*leaves, *grown], [*live, *done], "none of its continuations is kept")
             for rank, draft in enumerate(live, 1):
-                self.lane.rank(draft.node, "sum_logprob", draft.total, rank)
+                self.lane.record_score(draft.node, "sum_logprob", draft.total, rank)
             yield
         self.bury(live, done, "likelier sentences have ended")
         return done
@@ -218,8 +218,12 @@ def suits(parameters: dict, target) -> str | None:
         Parameter("forbid", "text", "", "Topics that are never taken, such as t2, end."),
         Parameter("num_beams", "int", 1, "Texts that are kept side by side, sentence by sentence.", 1, 16),
         Parameter("max_sentences", "int", 15, "After so many topics the text ends.", 1, 64),
-        Parameter("no_repeats", "bool", True,
-                  "No three tokens in a row stand twice in a sentence and the one before."),
+        Parameter(
+            "no_repeats",
+            "bool",
+            True,
+            "No three tokens in a row stand twice in a sentence and the one before.",
+        ),
     ),
     suits=suits,
     views=("beads", "beam_tree", "entropy", "dependencies", "text"),
@@ -228,7 +232,7 @@ def suits(parameters: dict, target) -> str | None:
         Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
         Part("frontier", "beams", "The beams of a sentence go on from those of the sentence before."),
     ],
-)  # fmt: skip
+)
 def topic_plan(lane: Lane) -> Iterator[None]:
     """A text sentence by sentence, each under a topic that the model foretells or that a person sets.
 

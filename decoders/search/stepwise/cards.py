@@ -55,14 +55,31 @@ def unusable(parameters: dict) -> str | None:
     family="search",
     parameters=(
         *scorers.SCORER,
-        Parameter("entropy_threshold", "float", 3.0, "A segment ends before a token of this entropy, nats.",
-                  low=0.0, high=100.0),
-        Parameter("target_reward", "float", 0.8, "The reward that the whole text should have, 0 to 1.",
-                  low=-100.0, high=1.0),
+        Parameter(
+            "entropy_threshold",
+            "float",
+            3.0,
+            "A segment ends before a token of this entropy, nats.",
+            low=0.0,
+            high=100.0,
+        ),
+        Parameter(
+            "target_reward",
+            "float",
+            0.8,
+            "The reward that the whole text should have, 0 to 1.",
+            low=-100.0,
+            high=1.0,
+        ),
         Parameter("alpha", "float", 0.5, "Share of target_reward in the first threshold.", low=0.0, high=1.0),
-        Parameter("acceptance_temperature", "float", 0.2,
-                  "Larger: rewards below the threshold are accepted more often; 0: never.",
-                  low=0.0, high=100.0),
+        Parameter(
+            "acceptance_temperature",
+            "float",
+            0.2,
+            "Larger: rewards below the threshold are accepted more often; 0: never.",
+            low=0.0,
+            high=100.0,
+        ),
         Parameter("min_segment", "int", 4, "Tokens of a segment at least.", low=1, high=512),
         Parameter("max_segment", "int", 64, "Tokens of a segment at most.", low=1, high=512),
         Parameter("max_rejections", "int", 20, "After so many the best of the rejected is taken.", 0, 1000),
@@ -77,10 +94,13 @@ def unusable(parameters: dict) -> str | None:
         PROCESSORS,
         Part("expansion", "segment", "Tokens are drawn until the model is unsure about the next one."),
         scorers.part(parameters),
-        Part("verifier", "rising threshold",
-             "A segment is accepted with probability min(1, exp((r - threshold) / beta)), else redrawn."),
+        Part(
+            "verifier",
+            "rising threshold",
+            "A segment is accepted with probability min(1, exp((r - threshold) / beta)), else redrawn.",
+        ),
     ],
-)  # fmt: skip
+)
 def cards(lane: Lane) -> Iterator[None]:
     """A text in pieces: each is drawn, then accepted by its reward or drawn again.
 
@@ -172,7 +192,7 @@ def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
     chance = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
     accepted, u = lane.chooser.bernoulli(chance, ("segment", lane.written, attempt))
     drawn = {} if u is None else {"u": u}
-    lane.rank(last, "reward", reward, threshold=tau, accepted_with=chance, **drawn)
+    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=chance, **drawn)
     why = f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {chance:.3f}"
     for node in segment.nodes:
         lane.verdict(node, "accepted" if accepted else "rejected", u=u, reason=why)

@@ -30,9 +30,12 @@ def too_many_finishers(parameters: dict) -> str | None:
     parameters=(
         Parameter("num_samples", "int", 4, "Samples drawn side by side.", low=1, high=64),
         Parameter(
-            "finishers", "int", 1,
+            "finishers",
+            "int",
+            1,
             "Samples waited for; of several the most frequent last line wins. All of them: self-consistency.",
-            low=1, high=64,
+            low=1,
+            high=64,
         ),
         *SHAPING,
     ),
@@ -43,10 +46,13 @@ def too_many_finishers(parameters: dict) -> str | None:
     parts=lambda parameters: [
         PROCESSORS,
         Part("frontier", "samples", "Texts grow side by side, a token of each in one forward."),
-        Part("stopper", "first finish" if parameters["finishers"] == 1 else "vote",
-             "The search ends with the finishers-th sample that ends; the others are cut off."),
+        Part(
+            "stopper",
+            "first finish" if parameters["finishers"] == 1 else "vote",
+            "The search ends with the finishers-th sample that ends; the others are cut off.",
+        ),
     ],
-)  # fmt: skip
+)
 def first_finish(lane: Lane) -> Iterator[None]:
     """Several samples run a race, and the shortest wins: good where right answers are short.
 
@@ -79,7 +85,7 @@ def first_finish(lane: Lane) -> Iterator[None]:
         why = "another sample was chosen" if sample in ended else "it had not ended"
         cut_off(lane, sample, winner, f"sample {sample.number}: {why}")
     if winner.logprobs:
-        lane.rank(winner.node, "mean_logprob", winner.mean, rank=1)
+        lane.record_score(winner.node, "mean_logprob", winner.mean, rank=1)
     take(lane, winner)
 
 

@@ -75,13 +75,21 @@ class Candidate:
         Parameter("delta", "float", 0.7, "A cluster with this share of the foresights ends them.", 0.0, 1.0),
         Parameter("sigma", "float", 1.0, "Deviations below the mean at which a step is pruned.", 0.0, 10.0),
         Parameter("temperature", "float", 0.6, "Of steps; 0 is greedy.", low=0.0, high=100.0),
-        Parameter("foresight_temperature", "float", 1.0, "Of foresights and texts' ends; 0 is greedy.",
-                  low=0.0, high=100.0),
+        Parameter(
+            "foresight_temperature",
+            "float",
+            1.0,
+            "Of foresights and texts' ends; 0 is greedy.",
+            low=0.0,
+            high=100.0,
+        ),
         Parameter("tau_1", "float", 0.6, "Temperature of the advantages.", low=0.01, high=10.0),
         Parameter("tau_2", "float", 0.6, "Temperature of the clusters' shares.", low=0.01, high=10.0),
         Parameter("tau", "float", 0.6, "Temperature of the draw.", low=0.01, high=10.0),
         Parameter(
-            "form", "choice", "paper",
+            "form",
+            "choice",
+            "paper",
             "The paper's values; or its code's, which drops what has no advantage before it clusters.",
             choices=("paper", "code"),
         ),
@@ -92,16 +100,20 @@ class Candidate:
     together=lambda parameters: (
         f"min_steps is {parameters['min_steps']}, but max_steps only {parameters['max_steps']}; "
         "choose no more at least than at most."
-        if parameters["min_steps"] > parameters["max_steps"] else None
+        if parameters["min_steps"] > parameters["max_steps"]
+        else None
     ),
     parts=lambda parameters: [
-        Part("expansion", "sampled steps", f"Each beam goes on in several ways, to the end of a "
-             f"{parameters['step']}."),
+        Part(
+            "expansion",
+            "sampled steps",
+            f"Each beam goes on in several ways, to the end of a {parameters['step']}.",
+        ),
         Part("value", "foresight", "How much likelier the text ahead became, and how many say the same."),
         Part("frontier", "drawn beams", "Those that go on are drawn without replacement."),
         Part("stopper", "agreement", "Once most foresights say alike, nobody looks ahead any more."),
     ],
-)  # fmt: skip
+)
 def phi_decoding(lane: Lane) -> Iterator[None]:
     """Looks ahead before it takes a step: what makes the rest likelier, and where most ways lead, goes on.
 
@@ -219,7 +231,7 @@ class Search:
             law = foresight.softmax([c.score for c in pruned], foresight.SHARP)
             kept += [pruned[i] for i in self._draw(law, self.width - len(kept), "keep")]
         for c in (c for c in candidates if c not in kept):
-            self.lane.rank(c.node, "step", c.score)
+            self.lane.record_score(c.node, "step", c.score)
             self._bury(c, f"the step's mean log p is {c.score:.2f}, below {least:.2f}")
         return sorted(kept, key=lambda c: c.number)
 
@@ -268,7 +280,7 @@ class Search:
                 parts["share"] = clustered.count(labels[i]) / len(clustered)
                 level = f"cluster {labels[i] + 1}"
             rank = order.index(i) + 1 if i in order else None
-            self.lane.rank(c.node, "foresight", law[i], rank, level, **parts)
+            self.lane.record_score(c.node, "foresight", law[i], rank, level, **parts)
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:

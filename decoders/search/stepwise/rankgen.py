@@ -131,7 +131,9 @@ def scorer_part(parameters: dict) -> Part:
     family="search",
     parameters=(
         replace(
-            scorers.SCORER[0], default=RANKER, choices=(*SAYS, *scorers.SCORER[0].choices),
+            scorers.SCORER[0],
+            default=RANKER,
+            choices=(*SAYS, *scorers.SCORER[0].choices),
             help="What ranks texts: the trained ranker, the model's own likelihood, a rule, the reward head.",
         ),
         *scorers.SCORER[1:],
@@ -151,7 +153,7 @@ def scorer_part(parameters: dict) -> Part:
         scorer_part(parameters),
         Part("frontier", "beams", "The num_beams best texts, of those that have ended too."),
     ],
-)  # fmt: skip
+)
 def rankgen(lane: Lane) -> Iterator[None]:
     """Samples several blocks behind each beam, and goes on with those that make the text fit the prompt best.
 
@@ -201,7 +203,7 @@ class Search:
         rivals = sorted([*(b for b in self.beams if b.ended), *fresh], key=lambda t: (-t.score, t.number))
         for rank, text in enumerate(rivals, 1):
             if text in fresh:
-                self.lane.rank(text.node, "reward", text.score, rank, **text.aside)
+                self.lane.record_score(text.node, "reward", text.score, rank, **text.aside)
                 if text.ended:
                     self.lane.verdict(text.node, "finished", reason=f"a whole text, score {text.score:.2f}")
         width = self.given["num_beams"]

@@ -137,17 +137,23 @@ RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
 REWARD_SAYS = "What the target's reward head says: the chance that the text is, or may still become, right."
 SCORER = (
     Parameter(
-        "scorer", "choice", "length", "What makes a text good: a rule, tests, or the reward head.",
+        "scorer",
+        "choice",
+        "length",
+        "What makes a text good: a rule, tests, or the reward head.",
         choices=(*RULES, "reward"),
     ),
     Parameter("keywords", "text", "", "For keyword: words that should occur, such as dog, ball."),
     Parameter("words", "int", 12, "For length: words that the text should have.", low=1, high=1000),
-)  # fmt: skip
+)
 NOISE = Parameter(
-    "value_noise", "float", 0.0,
+    "value_noise",
+    "float",
+    0.0,
     "Spoils the scorer: values are drawn around the true ones with this deviation, cut off at 0 and 1.",
-    low=0.0, high=100.0,
-)  # fmt: skip
+    low=0.0,
+    high=100.0,
+)
 
 
 def spoiled(value: float, deviation: float, u: float) -> float:

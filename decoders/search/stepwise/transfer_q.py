@@ -84,7 +84,9 @@ def unusable(parameters: dict) -> str | None:
     parameters=(
         *scorers.SCORER,
         Parameter(
-            "variant", "choice", DIRECT,
+            "variant",
+            "choice",
+            DIRECT,
             "Whose texts are weighed: the aligned model's (direct; indirect corrects for its other reward; "
             "code as released), the target's own (cd), none (args).",
             choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
@@ -95,8 +97,14 @@ def unusable(parameters: dict) -> str | None:
         Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
         Parameter("rollout_temperature", "float", 1.0, "Of the continuations; 0 is greedy.", 0.0, 100.0),
         Parameter("beta", "float", 1.0, "For indirect: how gently texts are weighed anew.", 0.01, 100.0),
-        Parameter("temperature", "float", 0.0, "0 takes the best; else drawn from the softmax of the totals.",
-                  0.0, 100.0),
+        Parameter(
+            "temperature",
+            "float",
+            0.0,
+            "0 takes the best; else drawn from the softmax of the totals.",
+            0.0,
+            100.0,
+        ),
     ),
     together=unusable,
     suits=scorers.unscored,
@@ -113,7 +121,7 @@ def unusable(parameters: dict) -> str | None:
         Part("rollout", "aligned model", "Continues each candidate as a model that has the reward would."),
         scorers.part(parameters),
     ],
-)  # fmt: skip
+)
 def transfer_q(lane: Lane) -> Iterator[None]:
     """Chooses each token by how good the text becomes if an aligned model goes on behind it.
 
@@ -255,7 +263,7 @@ class Search:
         """Every candidate's total, and what it is made of."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])
         for at, (c, q, total) in enumerate(zip(candidates, found, totals, strict=True)):
-            self.lane.rank(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
+            self.lane.record_score(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
 
     def _take(self, candidates: list[Candidate], found: list[float], at: int) -> None:
         """Commits one candidate; the others are pruned."""
@@ -271,5 +279,5 @@ class Search:
         node = candidates[at].node
         so_far = self.scorer.score(node, whole=not self.lane.more)
         far = distance(softmax(totals), softmax([c.logprob for c in candidates]))
-        self.lane.rank(node, "reward so far", so_far, level=GAUGE, high=1.0)
-        self.lane.rank(node, "nats from target", far, level=GAUGE, high=FARTHEST)
+        self.lane.record_score(node, "reward so far", so_far, level=GAUGE, high=1.0)
+        self.lane.record_score(node, "nats from target", far, level=GAUGE, high=FARTHEST)

@@ -22,8 +22,9 @@ DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
     "start over": "After a dead end the whole text is drawn again: every text then has the exact law.",
 }
-DEAD_END = Parameter("dead_end", "choice", "go back", "Where a draw goes on after a dead end.",
-                     choices=tuple(DEAD_ENDS))  # fmt: skip
+DEAD_END = Parameter(
+    "dead_end", "choice", "go back", "Where a draw goes on after a dead end.", choices=tuple(DEAD_ENDS)
+)
 
 
 class Futures:
@@ -153,7 +154,7 @@ class Asap:
         *constraints.parts(parameters),
         Part("control", parameters["dead_end"], DEAD_ENDS[parameters["dead_end"]]),
     ],
-)  # fmt: skip
+)
 def asap(lane: Lane) -> Iterator[None]:
     """Draws texts that keep constraints without bending the model's law towards easy beginnings.
 

@@ -68,8 +68,9 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
         *SCORER,
         Parameter("rollouts", "int", 16, "Texts that are completed and tested.", low=1, high=512),
         Parameter("width", "int", 3, "Next tokens that are tried after a beginning.", low=1, high=32),
-        Parameter("selection", "choice", "p-ucb", "How a child is chosen on the way down.",
-                  choices=tuple(RULES)),
+        Parameter(
+            "selection", "choice", "p-ucb", "How a child is chosen on the way down.", choices=tuple(RULES)
+        ),
         Parameter("c", "float", 4.0, "Weight of the bonus for what was tried seldom.", low=0.0, high=100.0),
         Parameter("c_base", "float", 10.0, "The larger, the later that weight grows.", low=0.1, high=1e6),
         Parameter("num_beams", "int", 1, "Beams that complete a text; 1 is greedy.", low=1, high=8),
@@ -87,7 +88,7 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
         Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
         Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
     ],
-)  # fmt: skip
+)
 def pg_td(lane: Lane) -> Iterator[None]:
     """Completes many texts, tests each, and goes on where tests went well: a search for what passes.
 
@@ -163,7 +164,7 @@ class Search:
 
     def tell(self, edge: Edge) -> None:
         """The numbers of an edge."""
-        self.lane.rank(edge.node, "visits", edge.returns, value=edge.value, prior=edge.prior)
+        self.lane.record_score(edge.node, "visits", edge.returns, value=edge.value, prior=edge.prior)
 
     # ---- one rollout -------------------------------------------------------------------------
     def rollout(self) -> None:
@@ -219,7 +220,7 @@ class Search:
         """The value of a whole text; each is judged once."""
         if tip not in self.texts:
             self.texts[tip] = value = self.scorer.score(tip, whole=True)
-            self.lane.rank(tip, "text_value", value, rollout=float(self.done))
+            self.lane.record_score(tip, "text_value", value, rollout=float(self.done))
             self.lane.verdict(tip, "finished", reason=f"rollout {self.done}: {value:.2f}")
         return self.texts[tip]
 
@@ -233,8 +234,10 @@ class Search:
             offers = [(total, n, None, 0.0) for total, n in offers]
             for (total, n), row in zip(running, logits.log_softmax(-1), strict=True):
                 top = row.topk(min(width, len(row)))
-                offers += [(total + lp, n, token, lp) for token, lp in
-                           zip(top.indices.tolist(), top.values.tolist(), strict=True)]  # fmt: skip
+                offers += [
+                    (total + lp, n, token, lp)
+                    for token, lp in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+                ]
             offers = sorted(offers, key=lambda offer: -offer[0])[:width]
             beams = [
                 (total, n if token is None else self.child(n, token, lp, again=self.given["cache"]))
@@ -265,5 +268,5 @@ class Search:
                 lane.verdict(node, "pruned", reason=reason)
             elif node not in inner and node != winner:
                 lane.verdict(node, "never reached", reason="no rollout came here")
-        lane.rank(winner, "text_value", self.texts[winner], rank=1)
+        lane.record_score(winner, "text_value", self.texts[winner], rank=1)
         lane.commit(path, [self.logprob[n] for n in path])

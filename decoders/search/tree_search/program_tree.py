@@ -71,7 +71,7 @@ class Programs:
         """A complete text, with what it is worth."""
         self.finished[node] = phi = self.gate.worth(node)
         self.lane.verdict(node, "finished", reason=f"complete, Phi {phi:.2f}")
-        self.lane.rank(node, "phi", phi)
+        self.lane.record_score(node, "phi", phi)
 
     def conclude(self, winner: int | None) -> Iterator[None]:
         """Outputs the winner; if there is none, says so and greedy decoding writes the text. All other ends
@@ -86,7 +86,7 @@ class Programs:
                 why = "another text was taken" if path else "no text could be completed from it"
                 lane.verdict(node, "pruned", reason=why)
         if path:
-            lane.rank(winner, "phi", self.finished[winner], rank=1)
+            lane.record_score(winner, "phi", self.finished[winner], rank=1)
             lane.commit(path, [self.logprob[node] for node in path])
         else:
             lane.note("No complete text passes the constraints: greedy decoding writes one without them.")

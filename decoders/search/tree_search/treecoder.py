@@ -256,10 +256,12 @@ DECODERS = {
     "beam": (Beam, "Beam search with population beams."),
     "smc": (Smc, "Population texts; the places of those that a constraint ends go to copies of others."),
     "mcts": (Mcts, "Monte-Carlo tree search: rollouts texts are completed, Phi is what each is worth."),
-    "asap": (lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
-             "Population texts one after another; dead ends teach how much of what follows is allowed."),
+    "asap": (
+        lambda programs: BestAsap(programs, programs.lane.parameters["population"], False),
+        "Population texts one after another; dead ends teach how much of what follows is allowed.",
+    ),
     "best first": (BestFirst, "The likeliest beginnings of all that wait, population of them in a turn."),
-}  # fmt: skip
+}
 WITHOUT_CHANCE = ("beam", "best first")
 
 
@@ -279,9 +281,13 @@ def badge(parameters: dict) -> str:
         Parameter("population", "int", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
         Parameter("temperature", "float", 1.0, "Of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0),
         Parameter("rollouts", "int", 32, "For mcts and best first: turns at most.", low=1, high=2000),
-        Parameter("backup", "choice", "win rate",
-                  "For mcts: what a beginning's rollouts say of it, their mean Phi or the best of them.",
-                  choices=("win rate", "maximum")),
+        Parameter(
+            "backup",
+            "choice",
+            "win rate",
+            "For mcts: what a beginning's rollouts say of it, their mean Phi or the best of them.",
+            choices=("win rate", "maximum"),
+        ),
         LENGTH_PENALTY,
         EARLY_STOPPING,
     ),
@@ -293,7 +299,7 @@ def badge(parameters: dict) -> str:
         Part("decoder", parameters["decoder"], DECODERS[parameters["decoder"]][1]),
         *constraints.parts(parameters),
     ],
-)  # fmt: skip
+)
 def treecoder(lane: Lane) -> Iterator[None]:
     """Any decoder under any constraints, over one tree of partial programs.
 

@@ -68,8 +68,13 @@ VALUES = {
         Parameter("width", "int", 20, "Likeliest next tokens that are tried after a beginning.", 1, 64),
         Parameter("c", "float", 1.25, "Weight of the bonus for what was tried seldom.", 0.0, 100.0),
         Parameter("c_base", "float", 19652.0, "The larger, the later that weight grows; 0: never.", 0.0, 1e9),
-        Parameter("q_values", "choice", RESCALED,
-                  "Whether Q is rescaled among siblings, or stays as scored.", choices=tuple(VALUES)),
+        Parameter(
+            "q_values",
+            "choice",
+            RESCALED,
+            "Whether Q is rescaled among siblings, or stays as scored.",
+            choices=tuple(VALUES),
+        ),
         Parameter("root_noise", "float", 0.25, "Share of noise in the priors of the next token.", 0.0, 1.0),
         Parameter("noise_shape", "float", 0.3, "Shape of that Dirichlet noise.", low=0.01, high=100.0),
     ),
@@ -84,7 +89,7 @@ VALUES = {
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
         Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
     ],
-)  # fmt: skip
+)
 def value_mcts(lane: Lane) -> Iterator[None]:
     """Tries many beginnings before each token; the token that was tried most often is taken.
 
@@ -194,7 +199,7 @@ class Search:
     def leave(self, state: State, best: Edge) -> None:
         """Tells the numbers that changed, and that the siblings of `best` are out."""
         for edge in self.changed.values():
-            self.lane.rank(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
+            self.lane.record_score(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
         self.changed = {}
         for edge in state.edges:
             if edge is not best:

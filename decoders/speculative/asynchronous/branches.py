@@ -54,9 +54,11 @@ def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> N
 def endless_forks(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Sequences without chance that go on and on; greedy match at temperature 0, else node sampling."""
     drafter = Drafter(
-        propose=lambda lane: Draft(lane.tip), fill=FIXED, source="draft",
+        propose=lambda lane: Draft(lane.tip),
+        fill=FIXED,
+        source="draft",
         name="endless sequences from a draft model",
         says="A second, smaller model writes on, in one sequence or several, while the target reads what it "
         "wrote before.",
-    )  # fmt: skip
+    )
     return simplest(drafter, parameters["temperature"])

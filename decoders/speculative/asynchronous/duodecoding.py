@@ -68,8 +68,13 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "budget", "int", 12, "Tokens that the draft writes in a round; 0: as many as it writes in "
-            "the time of one target forward, measured here.", low=0, high=64,
+            "budget",
+            "int",
+            12,
+            "Tokens that the draft writes in a round; 0: as many as it writes in "
+            "the time of one target forward, measured here.",
+            low=0,
+            high=64,
         ),
         CONCURRENT,
         *GREEDY,
@@ -78,7 +83,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     views=("timeline", "draft_tree", "draft_round", "graph", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*endless_forks(parameters)),
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
-)  # fmt: skip
+)
 def duodecoding(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
 

@@ -25,10 +25,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain that goes on and on; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = Drafter(
-        propose=lambda lane: Draft(lane.tip), fill=FIXED if temperature == 0.0 else SAMPLED, source="draft",
+        propose=lambda lane: Draft(lane.tip),
+        fill=FIXED if temperature == 0.0 else SAMPLED,
+        source="draft",
         name="endless chain from a draft model",
         says="A second, smaller model writes on while the target reads what it wrote in the round before.",
-    )  # fmt: skip
+    )
     return simplest(drafter, temperature)
 
 
@@ -53,16 +55,27 @@ def measured_window(lane: Lane) -> int:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "num_assistant_tokens", "int", 4, "Tokens that the draft writes in a round; 0: as many as it "
-            "writes in the time of one target forward, measured here.", low=0, high=MOST,
+            "num_assistant_tokens",
+            "int",
+            4,
+            "Tokens that the draft writes in a round; 0: as many as it "
+            "writes in the time of one target forward, measured here.",
+            low=0,
+            high=MOST,
         ),
         Parameter(
-            "pre_verify", "bool", True, "The target tests the first token of a window while the draft writes "
-            "the rest; without it, the target waits for the window."
+            "pre_verify",
+            "bool",
+            True,
+            "The target tests the first token of a window while the draft writes "
+            "the rest; without it, the target waits for the window.",
         ),
         Parameter(
-            "post_verify", "bool", True, "The draft writes the next window while the target tests this one; "
-            "without it, the draft waits, and a window that passes is followed by a token of the target's."
+            "post_verify",
+            "bool",
+            True,
+            "The draft writes the next window while the target tests this one; "
+            "without it, the draft waits, and a window that passes is followed by a token of the target's.",
         ),
         CONCURRENT,
         *GREEDY,
@@ -71,7 +84,7 @@ def measured_window(lane: Lane) -> int:
     views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
-)  # fmt: skip
+)
 def pearl(lane: Lane) -> Iterator[None]:
     """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
 

@@ -20,7 +20,7 @@ from decoders.speculative.batched.shared_batch import (
 )
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length, batch_heuristic
-from decoders.speculative.interfaces import Draft, Drafter, Verifier, Walk, badge, described
+from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier, badge, described
 from decoders.strategy import Parameter
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
@@ -70,10 +70,10 @@ def bass(lane: Lane) -> Iterator[None]:
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.rank(lane.tip, "draft length", length.most(lane))
+        lane.record_score(lane.tip, "draft length", length.most(lane))
         return draft_chains(texts, [length.most(lane)] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
         length.observe(length.most(lane), max(len(walk.path) for walk in walks))
 
     yield from batch_rounds(lane, propose, verifier, observe)

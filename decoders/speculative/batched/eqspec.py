@@ -19,7 +19,7 @@ from decoders.speculative.batched.shared_batch import (
     too_long,
     too_many,
 )
-from decoders.speculative.interfaces import Draft, Question, Verifier, Walk, badge, described
+from decoders.speculative.interfaces import Draft, Verification, Verifier, VerifierInput, badge, described
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.strategy import Parameter
 
@@ -29,14 +29,14 @@ VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "text")
 GUESSES = Parameter("num_assistant_tokens", "int", 5, "Guesses for each text in a round.", low=1, high=32)
 
 
-def keeps_the_mismatch(question: Question) -> Walk:
+def keeps_the_mismatch(inputs: VerifierInput) -> Verification:
     """Greedy match with a mistake: the first guess that fails is kept as well."""
-    walk = GREEDY_MATCH.walk(question)
+    walk = GREEDY_MATCH.walk(inputs)
     wrong = [test for test in walk.tests if not test.accepted]
-    if wrong and wrong[0].node in question.p:
+    if wrong and wrong[0].node in inputs.p:
         walk.path.append(wrong[0].node)
         wrong[0].accepted, wrong[0].reason = True, "It is not the target's token, and kept by mistake."
-        walk.token = int(question.p[wrong[0].node].argmax())
+        walk.token = int(inputs.p[wrong[0].node].argmax())
     return walk
 
 
@@ -64,14 +64,14 @@ def decode(
     target, count = lane.scorers["target"], lane.parameters["num_assistant_tokens"]
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.rank(lane.tip, "draft length", count)
+        lane.record_score(lane.tip, "draft length", count)
         return draft_chains(texts, [count] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
         if isinstance(target, Rectangle):
             for text, row in zip(texts, target.rows.values(), strict=True):
                 told = {"moved": row.moved, "width": target.width}
-                lane.rank(lane.tip, "padding", row.padding, level=f"text {text.number}", **told)
+                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **told)
 
     yield from batch_rounds(lane, propose, verifier_of(mistake), observe, choose)
 

@@ -124,9 +124,12 @@ class Rectangle:
         mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
         with torch.inference_mode():
             logits = self.model(
-                input_ids=ids.to(device), position_ids=places.to(device), attention_mask=mask.to(device),
-                past_key_values=cache, use_cache=True,
-            ).logits  # [B, N, V]  # fmt: skip
+                input_ids=ids.to(device),
+                position_ids=places.to(device),
+                attention_mask=mask.to(device),
+                past_key_values=cache,
+                use_cache=True,
+            ).logits  # [B, N, V]
         self.stored = cache.stored
         logits = logits if logits.dtype == torch.float64 else logits.float()
         for i, added in enumerate(new.values()):
@@ -188,8 +191,10 @@ class Rectangle:
         for layer in range(self.layers):
             both = []
             for which in (0, 1):
-                sides = [self._padded(layers, layer, which, known[root], width, like[layer][which])
-                         for root, (_, layers) in parts.items()]  # fmt: skip
+                sides = [
+                    self._padded(layers, layer, which, known[root], width, like[layer][which])
+                    for root, (_, layers) in parts.items()
+                ]
                 both.append(torch.stack(sides))
             self.stored.append(both)
 

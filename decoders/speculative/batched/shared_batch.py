@@ -18,15 +18,18 @@ from decoders.logits.distributions import log_softmax
 from decoders.speculative.draft_verify_loop import judged, law
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, sampled
-from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, Walk
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
 VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
 MOST = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(
-    "prompts", "text", OTHERS, "The other texts of the batch: the prompt of one in each line.",
-)  # fmt: skip
+    "prompts",
+    "text",
+    OTHERS,
+    "The other texts of the batch: the prompt of one in each line.",
+)
 
 
 def lines(parameters: dict) -> list[str]:
@@ -205,7 +208,9 @@ def batch_rounds(
     lane: Lane,
     propose: Callable[[list[Text]], list[Draft]],
     verifier: Verifier,
-    observe: Callable[[list[Text], list[Draft], list[Walk]], None] = lambda texts, drafts, walks: None,
+    observe: Callable[[list[Text], list[Draft], list[Verification]], None] = lambda texts, drafts, walks: (
+        None
+    ),
     choose: Callable[[list[Text]], list[Text]] = lambda texts: texts,
 ) -> Iterator[None]:
     """Runs rounds until all texts are finished; each is one target forward over all texts that are chosen.

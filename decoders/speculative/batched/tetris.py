@@ -64,10 +64,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         PROMPTS,
-        Parameter("num_assistant_tokens", "int", 3, "Guesses for each text that the target has time for.",
-                  low=1, high=16),
-        Parameter("extra_tokens", "int", 3, "Guesses for each text that are drafted beyond that.",
-                  low=0, high=16),
+        Parameter(
+            "num_assistant_tokens",
+            "int",
+            3,
+            "Guesses for each text that the target has time for.",
+            low=1,
+            high=16,
+        ),
+        Parameter(
+            "extra_tokens", "int", 3, "Guesses for each text that are drafted beyond that.", low=0, high=16
+        ),
         Parameter("scores", "choice", DRAWN, "What a guess is ranked by.", choices=(DRAWN, LIKELIEST)),
         *GREEDY,
     ),
@@ -77,7 +84,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts=lambda parameters: described(*parts(parameters)),
     together=too_many,
     suits=too_long,
-)  # fmt: skip
+)
 def tetris(lane: Lane) -> Iterator[None]:
     """A batch drafts a little too much, and the target checks the guesses with the best prospects.
 
@@ -99,7 +106,7 @@ def tetris(lane: Lane) -> Iterator[None]:
             return draft_chains(texts, [base])
         drafts = draft_chains(texts, [base + extra] * len(texts))
         scores = [scores_of(*pair, lane.parameters["scores"]) for pair in zip(texts, drafts, strict=True)]
-        lane.rank(lane.tip, "budget", base * len(texts))
+        lane.record_score(lane.tip, "budget", base * len(texts))
         lengths = allocate(scores, base * len(texts))
         for text, draft, length in zip(texts, drafts, lengths, strict=True):
             draft.prune(text, draft.nodes[length:], REASON)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import law
 from decoders.speculative.drafters.fixed_trees import SAYS, Guess, likeliest, sampled
-from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, Walk
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, Verification
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def chain(length: Length, temperature: float) -> Shape:
             if lane.tree.tokens[node] in lane.eos or length.enough(lane, draft, nodes):
                 break
 
-    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         if draft.nodes:
             length.observe(len(draft.nodes), len(walk.path))
 

@@ -22,10 +22,15 @@ def scores(lane: Lane, nodes: list[int], hidden: bool = False, sharper: float = 
 DRAFT_MODEL = Source(scores, "a draft model", "A second, smaller model guesses, one forward for each level.")
 DRAFT_STATES = replace(DRAFT_MODEL, scores=partial(scores, hidden=True))
 DRAFT_TEMPERATURE = Parameter(
-    "draft_temperature", "float", 0.0, "The temperature of the draft, whatever that of the target is. Below "
+    "draft_temperature",
+    "float",
+    0.0,
+    "The temperature of the draft, whatever that of the target is. Below "
     "1 it is surer of its best guesses, and a tree that grows gets deeper. 0: the target's, or 1 if that is "
-    "0.", low=0.0, high=5.0,
-)  # fmt: skip
+    "0.",
+    low=0.0,
+    high=5.0,
+)
 
 
 def at_temperature(parameters: dict) -> Source:

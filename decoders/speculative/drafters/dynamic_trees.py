@@ -48,10 +48,12 @@ def best_slots(budget: int, temperature: float) -> Shape:
                 heapq.heappush(slots, (-worth["below"], age + 1, node))
 
     return Shape(
-        grow, fill, "tree of the best slots",
+        grow,
+        fill,
+        "tree of the best slots",
         "Of all open places the one that is likeliest to be tested gets the next token, one forward for each "
         "new place.",
-    )  # fmt: skip
+    )
 
 
 def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
@@ -77,10 +79,12 @@ def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
             level = below
 
     return Shape(
-        grow, fill, "tree of all good slots",
+        grow,
+        fill,
+        "tree of all good slots",
         f"Every open place that is tested with a chance of {threshold:.3g} or more gets a token, one forward "
         "for each level.",
-    )  # fmt: skip
+    )
 
 
 def filled(
@@ -96,7 +100,7 @@ def filled(
         worth["beside"] = value * (1.0 - chance)
     if token not in lane.eos and lane.tree.depths[node] < deepest:
         worth["below"] = value * chance
-    lane.rank(node, "slot", value, **worth)
+    lane.record_score(node, "slot", value, **worth)
     return node, worth
 
 
@@ -159,16 +163,18 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
                 born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
                 value[born[-1]] = total
             if born:
-                lane.rank(born[0], "gain of the level", gain, limit=delta)
+                lane.record_score(born[0], "gain of the level", gain, limit=delta)
             level = open_ends(lane, born)
             if gain <= delta or not level:
                 break
         keep(lane, draft, value, count)
 
     return Shape(
-        grow, FIXED, "tree of the best paths",
+        grow,
+        FIXED,
+        "tree of the best paths",
         f"The {count} likeliest paths are kept, as deep as it is worth a forward.",
-    )  # fmt: skip
+    )
 
 
 def best_children(
@@ -214,6 +220,8 @@ def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
         keep(lane, draft, value, count)
 
     return Shape(
-        grow, FIXED, "tree that is expanded and ranked again",
+        grow,
+        FIXED,
+        "tree that is expanded and ranked again",
         f"On each level the best {top} are expanded, and of all candidates the best {count} are kept.",
-    )  # fmt: skip
+    )

@@ -18,10 +18,10 @@ from decoders.speculative.interfaces import (
     RELAXED_VIEWS,
     SAMPLED,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -62,29 +62,32 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
     far = DIVERGENCES[divergence]
     exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # where equal laws make the guess right
 
-    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        apart = far(question.soft[node], question.guessed(node))
+    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        apart = far(inputs.soft[node], inputs.guessed(node))
         accepted = apart <= limit
         reason = (
             f"Target and draft are {number(apart)} apart here ({divergence}), "
             f"{'no more' if accepted else 'more'} than {number(limit)}: every token "
             f"{'passes' if accepted else 'is refused'}."
         )
-        return Test(child, accepted, float(question.soft[node][question.tokens[child]]), reason=reason)
+        return TokenTest(child, accepted, float(inputs.soft[node][inputs.tokens[child]]), reason=reason)
 
-    def law(question: Question, node: int) -> torch.Tensor:
-        p, q = question.p[node], question.draft.q[node]
-        return q if far(question.soft[node], question.guessed(node)) <= limit else p
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+        p, q = inputs.p[node], inputs.draft.q[node]
+        return q if far(inputs.soft[node], inputs.guessed(node)) <= limit else p
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
 
     return Verifier(
-        walk, exact if limit == 0.0 else frozenset(), name="fuzzy acceptance",
-        judges=frozenset({FIXED, SAMPLED}), law=law,
+        walk,
+        exact if limit == 0.0 else frozenset(),
+        name="fuzzy acceptance",
+        relaxed_for=frozenset({FIXED, SAMPLED}),
+        law=law,
         says=f"A drafted token passes where target and draft are no more than {number(limit)} ({divergence}) "
         "apart.",
-    )  # fmt: skip
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

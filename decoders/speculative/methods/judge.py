@@ -22,10 +22,10 @@ from decoders.speculative.interfaces import (
     SAMPLED,
     WANTED_MORE,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -51,22 +51,22 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
     """
     fill = frozenset({FIXED if temperature == 0.0 else SAMPLED})
 
-    def right(question: Question, child: int) -> float | None:
+    def right(inputs: VerifierInput, child: int) -> float | None:
         """What the judge says of a drafted token; None if it is not asked."""
-        state = question.states.get(child)
+        state = inputs.states.get(child)
         return None if state is None or judge is None else float(judge(state))
 
-    def ordinary(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token = question.tokens[child]
+    def ordinary(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token = inputs.tokens[child]
         if temperature == 0.0:
-            accepted, p = bool(question.p[node][token] == 1.0), float(question.soft[node][token])
-            return Test(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
-        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
-        accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", *at))
-        return Test(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), 0))
+            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.soft[node][token])
+            return TokenTest(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
+        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
+        accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
+        return TokenTest(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), 0))
 
-    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        test, score = ordinary(question, node, child, at), right(question, child)
+    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        test, score = ordinary(inputs, node, child, at), right(inputs, child)
         if score is None:
             return test
         test.watched = (SCORE, score, delta)
@@ -78,30 +78,34 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
             )
         return test
 
-    def left(question: Question, node: int) -> torch.Tensor:
-        rest = residual(question.p[node], question.draft.q[node])
-        return question.p[node] if rest is None else rest
+    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
+        rest = residual(inputs.p[node], inputs.draft.q[node])
+        return inputs.p[node] if rest is None else rest
 
-    def strayed(question: Question, node: int) -> float:
+    def divergence_estimate(inputs: VerifierInput, node: int) -> float:
         """Of the law, only what the judge says of the drafted token is known. The law exceeds p by q - p on
         the tokens that the judge likes and the draft overrates, so that the distance is the mean, over what
         the draft draws, of max(0, 1 - p/q) where the judge likes it.
         """
-        (child,) = question.children(node)
-        score, token = right(question, child), question.tokens[child]
+        (child,) = inputs.children(node)
+        score, token = right(inputs, child), inputs.tokens[child]
         if score is None or score <= delta:
             return 0.0
-        return max(0.0, 1.0 - float(question.p[node][token]) / float(question.draft.q[node][token]))
+        return max(0.0, 1.0 - float(inputs.p[node][token]) / float(inputs.draft.q[node][token]))
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, rule, left, WANTED_MORE, temperature == 0.0)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, rule, left, WANTED_MORE, temperature == 0.0)
 
     return Verifier(
-        walk, fill if delta == 1.0 else frozenset(), name="judge", judges=fill, strayed=strayed,
+        walk,
+        fill if delta == 1.0 else frozenset(),
+        name="judge",
+        relaxed_for=fill,
+        divergence_estimate=divergence_estimate,
         reads_states=judge is not None,
         says=f"A drafted token passes the ordinary test, or if a trained head finds it right with more than "
         f"{number(delta)}.",
-    )  # fmt: skip
+    )
 
 
 def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifier, float]:

@@ -20,10 +20,10 @@ from decoders.speculative.interfaces import (
     SAMPLED,
     WANTED_MORE,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -73,45 +73,45 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})
 
-    def supported(question: Question, node: int, token: int) -> tuple[torch.Tensor, float]:
+    def supported(inputs: VerifierInput, node: int, token: int) -> tuple[torch.Tensor, float]:
         """The neighbours that count [m], and p~ of the token."""
-        p = question.soft[node]
+        p = inputs.soft[node]
         ids = near(torch.tensor([token], device=p.device))  # [1, k]
         counted = ids[support(p, ids, delta)]
         return counted, float(p[token] + p[counted].sum())
 
-    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token = question.tokens[child]
-        counted, lifted = supported(question, node, token)
-        p = question.soft[node]
+    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token = inputs.tokens[child]
+        counted, lifted = supported(inputs, node, token)
+        p = inputs.soft[node]
         said = f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
         if greedy:
             raised = p.clone()
             raised[token] = lifted
             accepted = int(raised.argmax()) == token
             side = "the most of all" if accepted else f"less than another's {number(float(p.max()))}"
-            return Test(child, accepted, lifted, reason=f"{said}, {side}.")
-        q = float(question.draft.q[node][token])
+            return TokenTest(child, accepted, lifted, reason=f"{said}, {side}.")
+        q = float(inputs.draft.q[node][token])
         chance = acceptance(lifted, q)
-        accepted, u = question.chooser.bernoulli(chance, ("accept", *at))
+        accepted, u = inputs.chooser.bernoulli(chance, ("accept", *at))
         alone = accepted and u is not None and u * q >= float(p[token])
         why = ", and without the neighbours it would not be." if alone else "."
         said = f"{said}, against the draft's {number(q)}: it passes with {number(chance)}."
         verdict = "accepted" if accepted else "rejected"
-        return Test(child, bool(accepted), lifted, q, u, f"{said} It was {verdict}{why}")
+        return TokenTest(child, bool(accepted), lifted, q, u, f"{said} It was {verdict}{why}")
 
-    def left(question: Question, node: int) -> torch.Tensor:
+    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
         """max(p~ - q, 0): the mass of the neighbours that counted is the refused token's now."""
-        counted, _ = supported(question, node, question.tokens[question.children(node)[0]])
-        rest = (question.p[node] - question.draft.q[node]).clamp(min=0.0)
+        counted, _ = supported(inputs, node, inputs.tokens[inputs.children(node)[0]])
+        rest = (inputs.p[node] - inputs.draft.q[node]).clamp(min=0.0)
         rest[counted] = 0.0
-        return rest if float(rest.sum()) > NOTHING else question.p[node]
+        return rest if float(rest.sum()) > NOTHING else inputs.p[node]
 
-    def law(question: Question, node: int) -> torch.Tensor:
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
         """The sum of q's accepted part and, for every refused token, its own residual; of more than MOST
         tokens that the draft overrates the others count as refused without neighbours.
         """
-        p, q = question.p[node], question.draft.q[node]
+        p, q = inputs.p[node], inputs.draft.q[node]
         wanted, over = (p - q).clamp(min=0.0), (q - p).clamp(min=0.0)
         tokens = over.topk(min(MOST, len(over))).indices
         tokens = tokens[over[tokens] > 0.0]
@@ -129,13 +129,17 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         found = q - refused + wanted * whole + nowhere * p
         return found.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, rule, left, WANTED_MORE, greedy)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, rule, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk, fill if delta == 0.0 else frozenset(), name="neighbours' support", judges=fill, law=law,
+        walk,
+        fill if delta == 0.0 else frozenset(),
+        name="neighbours' support",
+        relaxed_for=fill,
+        law=law,
         says=f"A drafted token counts with its nearest neighbours' probability, up to {number(delta)} of it.",
-    )  # fmt: skip
+    )
 
 
 def neighbours_of(lane: Lane, count: int) -> Near:

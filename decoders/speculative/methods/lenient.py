@@ -20,10 +20,10 @@ from decoders.speculative.interfaces import (
     SAMPLED,
     WANTED_MORE,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -38,10 +38,10 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})
 
-    def drawn(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token = question.tokens[child]
-        p, q = float(question.p[node][token]), float(question.draft.q[node][token])
-        accepted, u = question.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
+    def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token = inputs.tokens[child]
+        p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
+        accepted, u = inputs.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
         said = (
             f"The target gave {number(p)}, the draft {number(q)}, which counts as {number(lenience * q)}: it "
             f"passes with {number(acceptance(p, lenience * q))}"
@@ -52,34 +52,39 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
             if alone
             else (". It was accepted." if accepted else ". It was rejected.")
         )
-        return Test(child, bool(accepted), p, lenience * q, u, said + why)
+        return TokenTest(child, bool(accepted), p, lenience * q, u, said + why)
 
-    def likely_enough(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        p, best = float(question.soft[node][question.tokens[child]]), float(question.soft[node].max())
+    def likely_enough(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        p, best = float(inputs.soft[node][inputs.tokens[child]]), float(inputs.soft[node].max())
         accepted = p >= lenience * best
         reason = (
             f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "
             f"{'enough' if accepted else 'wanted'}."
         )
-        return Test(child, accepted, p, reason=reason)
+        return TokenTest(child, accepted, p, reason=reason)
 
-    def left(question: Question, node: int) -> torch.Tensor:
-        rest = residual(question.p[node], lenience * question.draft.q[node])
-        return question.p[node] if rest is None else rest
+    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
+        rest = residual(inputs.p[node], lenience * inputs.draft.q[node])
+        return inputs.p[node] if rest is None else rest
 
-    def law(question: Question, node: int) -> torch.Tensor:
-        passes = torch.minimum(question.draft.q[node], question.p[node] / lenience)
-        return relaxed_law(passes, left(question, node))
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+        passes = torch.minimum(inputs.draft.q[node], inputs.p[node] / lenience)
+        return relaxed_law(passes, left(inputs, node))
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk, fill if lenience == 1.0 else frozenset(), name="lenient rejection", judges=fill, law=law,
+        walk,
+        fill if lenience == 1.0 else frozenset(),
+        name="lenient rejection",
+        relaxed_for=fill,
+        law=law,
         says=f"A drafted token passes with probability p/q divided by {number(lenience)}, at most 1."
-        if not greedy else
-        f"A drafted token passes if the target gives it {number(lenience)} of its best token's probability.",
-    )  # fmt: skip
+        if not greedy
+        else f"A drafted token passes if the target gives it {number(lenience)} of its best token's "
+        "probability.",
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

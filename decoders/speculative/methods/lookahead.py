@@ -15,7 +15,16 @@ from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Seen, Verifier, Walk, badge, described
+from decoders.speculative.interfaces import (
+    FIXED,
+    Draft,
+    Drafter,
+    Seen,
+    Verification,
+    Verifier,
+    badge,
+    described,
+)
 from decoders.strategy import Parameter
 
 NGram = tuple[int, ...]
@@ -84,7 +93,7 @@ class Window:
             self.comb.append([lane.tree.add(above, t) for above, t in zip(self.comb[-1], row, strict=True)])
         return [node for level in self.comb for node in level if node != lane.tip]
 
-    def observe(self, lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         """Reads the next row off the forward, harvests n-grams, and moves the window on by one token."""
         self.passes += 1
         text = lane.tree.text(lane.tip)

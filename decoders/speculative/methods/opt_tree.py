@@ -28,8 +28,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("budget", "int", 8, "Nodes that the target checks in a round.", low=1, high=64),
         Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=32),
         Parameter(
-            "delta", "float", 0.3, "A further level is drafted while the last one raised the expected number "
-            "of accepted tokens by more than this.", low=0.0, high=1.0,
+            "delta",
+            "float",
+            0.3,
+            "A further level is drafted while the last one raised the expected number "
+            "of accepted tokens by more than this.",
+            low=0.0,
+            high=1.0,
         ),
         DRAFT_TEMPERATURE,
         *GREEDY,
@@ -38,7 +43,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)  # fmt: skip
+)
 def opt_tree(lane: Lane) -> Iterator[None]:
     """The drafted tree is the one from which, as the draft sees it, most tokens will be accepted.
 

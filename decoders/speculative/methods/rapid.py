@@ -73,15 +73,23 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
         ),
         Parameter("num_assistant_tokens", "int", 5, "Guesses of a round at most.", low=1, high=32),
         Parameter(
-            "assistant_confidence_threshold", "float", 0.1,
-            "Drafting stops after a token with less than this; the token is still tested.", low=0.0, high=1.0,
+            "assistant_confidence_threshold",
+            "float",
+            0.1,
+            "Drafting stops after a token with less than this; the token is still tested.",
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
             "eta", "float", 0.0, "How far the target is moved towards the draft; 0 is lossless.", 0.0, 100.0
         ),
         Parameter(
-            "alpha", "float", 0.1, "A token with less than this share of the draft's best stays as it is.",
-            low=0.0, high=1.0,
+            "alpha",
+            "float",
+            0.1,
+            "A token with less than this share of the draft's best stays as it is.",
+            low=0.0,
+            high=1.0,
         ),
         *GREEDY,
     ),
@@ -89,7 +97,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
     views=VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)  # fmt: skip
+)
 def rapid(lane: Lane) -> Iterator[None]:
     """The same model drafts from a few chunks of a long prompt, and checks with the whole of it.
 

@@ -63,14 +63,16 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
             for total, path, parent, token in sorted(candidates, reverse=True)[:width]:
                 node = draft.propose(lane, parent, token, path - phi[parent], source="draft", fill=fill)
                 phi[node], value[node] = path, total
-                lane.rank(node, "perturbed value" if fill != FIXED else "path", total, path=path)
+                lane.record_score(node, "perturbed value" if fill != FIXED else "path", total, path=path)
                 born.append(node)
             level = open_ends(lane, born)
 
     return Shape(
-        grow, fill, "stochastic beam",
+        grow,
+        fill,
+        "stochastic beam",
         f"It draws {width} paths, none of them twice, and drops unlikely beginnings as it goes.",
-    )  # fmt: skip
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

@@ -74,17 +74,30 @@ def fits(parameters: dict) -> str | None:
         Parameter("budget", "int", 16, "Nodes that are drafted in a round at most.", low=1, high=128),
         Parameter("max_depth", "int", 8, "Levels that are drafted at most.", low=1, high=16),
         Parameter(
-            "acceptance", "floats", [0.743, 0.164, 0.035, 0.041],
+            "acceptance",
+            "floats",
+            [0.743, 0.164, 0.035, 0.041],
             "How often the first, second, ... child is the accepted one; the experiment acceptance-by-rank "
-            "measures it.", low=0.0, high=1.0,
+            "measures it.",
+            low=0.0,
+            high=1.0,
         ),
         Parameter(
-            "draft_cost", "float", 0.0, "What a draft forward costs, in target forwards. At 0 the tree is as "
-            "deep as it can be.", low=0.0, high=10.0,
+            "draft_cost",
+            "float",
+            0.0,
+            "What a draft forward costs, in target forwards. At 0 the tree is as deep as it can be.",
+            low=0.0,
+            high=10.0,
         ),
         Parameter(
-            "node_cost", "float", 0.0, "What a further node costs the target, in forwards of one. At 0 the "
-            "tree is as large as it may be.", low=0.0, high=10.0,
+            "node_cost",
+            "float",
+            0.0,
+            "What a further node costs the target, in forwards of one. At 0 the "
+            "tree is as large as it may be.",
+            low=0.0,
+            high=10.0,
         ),
         replace(VERIFIER, choices=(TOKEN_BY_TOKEN, "traversal")),
         costs_parameter("draft_cost and node_cost as they stand, or forwards timed when the lane starts."),
@@ -95,7 +108,7 @@ def fits(parameters: dict) -> str | None:
     badge=lambda parameters: badge(*parts(parameters, {})),
     parts=lambda parameters: described(*parts(parameters, {})),
     together=fits,
-)  # fmt: skip
+)
 def sequoia(lane: Lane) -> Iterator[None]:
     """The drafted tree has the form that is best for how good the draft's first, second, ... guesses are.
 
@@ -118,5 +131,7 @@ def sequoia(lane: Lane) -> Iterator[None]:
         row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
         told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
         chosen = {"chosen": float(nodes)} if depth == levels else {}
-        lane.rank(lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told)
+        lane.record_score(
+            lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told
+        )
     yield from rounds(lane, drafter, verifier)

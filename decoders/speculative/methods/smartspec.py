@@ -27,7 +27,7 @@ from decoders.speculative.batched.shared_batch import (
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.interfaces import Draft, Drafter, Verifier, Walk, badge, described
+from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier, badge, described
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
@@ -138,8 +138,9 @@ SAYS = "As many as promise the most accepted tokens for the time that a round of
 def by_goodput(most: int) -> Length:
     """The policy for one text."""
     policy = Goodput(most)
-    return Length(lambda lane: policy.decide(1, lane.tree.depths[lane.tip] + 1, lane.note), SAYS,
-                  observe=policy.observe)  # fmt: skip
+    return Length(
+        lambda lane: policy.decide(1, lane.tree.depths[lane.tip] + 1, lane.note), SAYS, observe=policy.observe
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -156,8 +157,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parameters=(
         PROMPTS,
         Parameter(
-            "load", "int", 0, "Further texts that are assumed beside the batch, as a busy server has them.",
-            low=0, high=1024,
+            "load",
+            "int",
+            0,
+            "Further texts that are assumed beside the batch, as a busy server has them.",
+            low=0,
+            high=1024,
         ),
         Parameter("num_assistant_tokens", "int", 8, "Tokens of a draft at most.", low=1, high=32),
         costs_parameter("A fixed model of what forwards cost, or one fitted to forwards timed at the start."),
@@ -170,7 +175,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts=lambda parameters: described(*parts(parameters)),
     together=too_many,
     suits=too_long,
-)  # fmt: skip
+)
 def smartspec(lane: Lane) -> Iterator[None]:
     """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
 
@@ -194,10 +199,10 @@ def smartspec(lane: Lane) -> Iterator[None]:
     def propose(texts: list[Text]) -> list[Draft]:
         length = math.ceil(fmean(text.length for text in texts))
         k = policy.decide(len(texts) + lane.parameters["load"], length, lane.note)
-        lane.rank(lane.tip, "draft length", k)
+        lane.record_score(lane.tip, "draft length", k)
         return draft_chains(texts, [k] * len(texts))
 
-    def observe(texts: list[Text], drafts: list[Draft], walks: list[Walk]) -> None:
+    def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
         policy.observe(sum(len(draft.nodes) for draft in drafts), sum(len(walk.path) for walk in walks))
 
     yield from batch_rounds(lane, propose, verifier, observe)

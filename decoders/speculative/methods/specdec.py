@@ -20,10 +20,10 @@ from decoders.speculative.interfaces import (
     TIMED_VIEWS,
     Draft,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -70,35 +70,39 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
     if beta == 1 or tau == 0.0:
         return simplest_verifier(FIXED, temperature)
 
-    def rule(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        law, token = question.soft[node].log(), question.tokens[child]
+    def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        law, token = inputs.soft[node].log(), inputs.tokens[child]
         rank, gap = 1 + int((law > law[token]).sum()), float(law.max() - law[token])
         accepted = rank <= beta and gap <= tau
         reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (
             "it passes." if accepted else f"it passes up to number {beta} and {number(tau)} nats."
         )
-        return Test(child, accepted, float(law[token].exp()), reason=reason, watched=("gap", gap, tau))
+        return TokenTest(child, accepted, float(law[token].exp()), reason=reason, watched=("gap", gap, tau))
 
-    def own(question: Question, node: int) -> torch.Tensor:
-        return question.p[node]
+    def own(inputs: VerifierInput, node: int) -> torch.Tensor:
+        return inputs.p[node]
 
-    def law(question: Question, node: int) -> torch.Tensor:
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
         """The drafted token for certain if it passes; else p."""
-        for child in question.children(node):
-            if rule(question, node, child, (0, 0)).accepted:
+        for child in inputs.children(node):
+            if rule(inputs, node, child, (0, 0)).accepted:
                 return torch.nn.functional.one_hot(
-                    torch.tensor(question.tokens[child]), len(question.p[node])
-                ).to(question.p[node])
-        return question.p[node]
+                    torch.tensor(inputs.tokens[child]), len(inputs.p[node])
+                ).to(inputs.p[node])
+        return inputs.p[node]
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, rule, own, OWN, temperature == 0.0)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, rule, own, OWN, temperature == 0.0)
 
     return Verifier(
-        walk, frozenset(), name="nearly the best", judges=frozenset({FIXED}), law=law,
+        walk,
+        frozenset(),
+        name="nearly the best",
+        relaxed_for=frozenset({FIXED}),
+        law=law,
         says=f"A drafted token passes if it is among the target's {beta} likeliest and at most {number(tau)} "
         "nats behind the best.",
-    )  # fmt: skip
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -116,17 +120,29 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     family="speculative",
     parameters=(
         Parameter("num_assistant_tokens", "int", 8, "Masks that are filled in a round.", low=1, high=64),
-        Parameter("beta", "int", 3, "Up to which of the target's likeliest a guess passes; 1 is lossless.",
-                  low=1, high=64),
-        Parameter("tau", "float", 1.0, "Nats that a guess may lie behind the best; 0 is lossless.", low=0.0,
-                  high=100.0),
+        Parameter(
+            "beta",
+            "int",
+            3,
+            "Up to which of the target's likeliest a guess passes; 1 is lossless.",
+            low=1,
+            high=64,
+        ),
+        Parameter(
+            "tau",
+            "float",
+            1.0,
+            "Nats that a guess may lie behind the best; 0 is lossless.",
+            low=0.0,
+            high=100.0,
+        ),
         *GREEDY,
     ),
     papers=("speculative-decoding",),
     views=("shortlist", *TIMED_VIEWS),
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)  # fmt: skip
+)
 def specdec(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a block in one forward; the target takes what is nearly its best.
 

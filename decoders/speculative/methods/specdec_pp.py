@@ -79,7 +79,7 @@ def until_doubtful(stop: float, least: int, most: int, predict: Predict = own_ch
         else:
             judged.append(predict(lane, draft, nodes[-2]))
             parts = {"acceptance": judged[-1], "limit": 1.0 - stop}
-            lane.rank(nodes[-2], SCORE, math.prod(judged), **parts)
+            lane.record_score(nodes[-2], SCORE, math.prod(judged), **parts)
         return ends(judged)
 
     says = f"It stops when one of them is refused with more than {stop:g}, as far as it can foresee."
@@ -108,7 +108,10 @@ def predictor(parameters: dict) -> Part:
     parameters=(
         Parameter("stop", "float", 0.3, "Chance of a refusal at which the draft ends.", low=0.0, high=1.0),
         Parameter(
-            "predictor", "choice", HEAD, "Who says how likely a token is to be accepted.",
+            "predictor",
+            "choice",
+            HEAD,
+            "Who says how likely a token is to be accepted.",
             choices=tuple(PREDICTORS),
         ),
         Parameter("min_assistant_tokens", "int", 2, "Tokens that are drafted in any case.", low=1, high=32),
@@ -119,7 +122,7 @@ def predictor(parameters: dict) -> Part:
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
-)  # fmt: skip
+)
 def specdec_pp(lane: Lane) -> Iterator[None]:
     """The draft goes on while a small trained head foresees that all of it will be accepted.
 

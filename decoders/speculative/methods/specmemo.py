@@ -78,9 +78,11 @@ def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
         "guesses": n * target.slot + max(0, n - 1) * draft.slot,
         "logits": (n + 1) * target.logits + n * draft.logits,
         "mask": to_target * (place.length + n) * target.number if to_target > 1 else 0,
-        "states": (n + 1) * target.asked + to_target * target.computed + n * draft.asked
+        "states": (n + 1) * target.asked
+        + to_target * target.computed
+        + n * draft.asked
         + to_draft * draft.computed,
-    }  # fmt: skip
+    }
 
 
 def longest(place: Place, budget: int, most: int, target: Sizes, draft: Sizes) -> int:
@@ -111,7 +113,7 @@ def within(budget: int, most: int, alpha: float, margin: float) -> Length:
         n = n if n >= shortest(alpha, place.length, margin, possible, CostModel()) else 0
         sums = memory(place, n, target, draft)
         if total := sum(sums.values()):
-            lane.rank(lane.tip, "memory", total, **sums)
+            lane.record_score(lane.tip, "memory", total, **sums)
         if said[-1:] != [n]:
             lane.note(sentence(n, total, budget, sums) if total else UNKNOWN)
             said.append(n)

@@ -23,7 +23,15 @@ from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import law, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
-from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Question, Verifier, badge, described
+from decoders.speculative.interfaces import (
+    TIMED_VIEWS,
+    Draft,
+    Drafter,
+    Verifier,
+    VerifierInput,
+    badge,
+    described,
+)
 from decoders.strategy import Parameter, Part
 from decoders.trace.costs import TOTAL_VARIATION
 from decoders.trace.number_format import number
@@ -95,7 +103,7 @@ class Partial:
         wholes = law(lane, lane.process(logits, again))
         far = ((parts - wholes).abs().sum(-1) / 2).tolist()
         for node, variation in zip(again, far, strict=True):
-            lane.rank(node, TOTAL_VARIATION, variation)
+            lane.record_score(node, TOTAL_VARIATION, variation)
         if lane.parameters["temperature"] == 0.0:
             agree = sum(x < 0.5 for x in far)
             says = f"at {agree} of {len(far)} of them all keys would have chosen the same token"
@@ -168,7 +176,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
     p = dict(zip(nodes, law(lane, scores), strict=True))
     soft = dict(zip(nodes, probabilities(scores), strict=True))
-    walk = verifier.walk(Question(inner, tokens, p, chooser, lane.tree.depths[end], soft))
+    walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], soft))
     out = {test.node: test for test in walk.tests if not test.accepted}
     for node in inner.nodes:
         if node not in walk.path:
@@ -208,10 +216,11 @@ def refreshing(parameters: dict) -> Part:
     """What people read of which keys are seen when."""
     lost = "are not committed before" if parameters["strict"] else "stay as they are"
     return Part(
-        "schedule", "partial verification",
+        "schedule",
+        "partial verification",
         f"Rounds see a part of the keys while at most {parameters['refresh']} tokens wait for all of them; "
         f"these {lost}.",
-    )  # fmt: skip
+    )
 
 
 @strategy(
@@ -227,7 +236,10 @@ def refreshing(parameters: dict) -> Part:
         Parameter("window_blocks", "int", 2, "Last blocks of the text, which are always seen.", 0, 64),
         Parameter("refresh", "int", 12, "Tokens that may wait for a round that sees everything.", 0, 256),
         Parameter(
-            "selector", "choice", "larger end", "How a block is judged by its keys' extremes.",
+            "selector",
+            "choice",
+            "larger end",
+            "How a block is judged by its keys' extremes.",
             choices=tuple(SELECTORS),
         ),
         Parameter("strict", "bool", False, "Commit only what all keys have checked: lossless."),
@@ -237,7 +249,7 @@ def refreshing(parameters: dict) -> Part:
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)) if parameters["strict"] else "relaxed",
     parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
-)  # fmt: skip
+)
 def specpv(lane: Lane) -> Iterator[None]:
     """Most rounds check the draft with a part of a long text's keys; now and then one sees all of them.
 

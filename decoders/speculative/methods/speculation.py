@@ -90,8 +90,8 @@ def fits(parameters: dict) -> str | None:
     drafter, verifier, temperature = parts(parameters)
     if parameters["shape"] != "chain" and parameters["length"] != "fixed":
         return "Only a chain has a length to choose: choose the shape chain, or the length fixed."
-    if verifier.judges:
-        return judges(parameters, drafter, verifier)
+    if verifier.relaxed_for:
+        return relaxed_problem(parameters, drafter, verifier)
     if temperature == 0.0 and verifier.uses_q:
         return (
             "At temperature 0 nothing is drawn: choose greedy match or node sampling, or raise temperature."
@@ -108,9 +108,9 @@ def fits(parameters: dict) -> str | None:
     return None
 
 
-def judges(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None:
+def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> str | None:
     """Why a relaxed verifier cannot judge the chosen shape, in a sentence; None if it can."""
-    if drafter.fill not in verifier.judges:
+    if drafter.fill not in verifier.relaxed_for:
         return (
             f"{verifier.name} has no rule for guesses that are {drafter.fill}: choose the shape chain, or "
             "temperature 0."

@@ -148,7 +148,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "stage", "choice", "table", "Who guesses for the draft: a table, the text so far, or nobody.",
+            "stage",
+            "choice",
+            "table",
+            "Who guesses for the draft: a table, the text so far, or nobody.",
             choices=("table", "text", "off"),
         ),
         Parameter("guesses_ahead", "int", 3, "Guesses that a draft forward reads at most.", low=1, high=16),
@@ -162,7 +165,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
-)  # fmt: skip
+)
 def staged_decoding(lane: Lane) -> Iterator[None]:
     """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.
 

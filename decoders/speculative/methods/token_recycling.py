@@ -17,8 +17,8 @@ from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Seen,
+    Verification,
     Verifier,
-    Walk,
     badge,
     described,
 )
@@ -26,15 +26,60 @@ from decoders.strategy import Parameter
 
 # A tree as path of ranks -> number of children, "" being the root: "01" is the second choice after the first.
 PAPER = {
-    "": 8, "0": 8, "1": 4, "2": 3, "3": 2, "4": 1, "5": 1, "6": 1, "7": 1,
-    "00": 8, "01": 3, "02": 2, "03": 1, "04": 1, "05": 1, "06": 1, "07": 1, "10": 2, "11": 1,
-    "20": 1, "30": 1, "40": 1, "50": 1,
-    "000": 5, "001": 2, "002": 1, "003": 1, "004": 1, "010": 1, "020": 1, "100": 1, "200": 1, "300": 1,
-    "0000": 3, "0001": 1, "0002": 1, "0010": 1, "0100": 1, "1000": 1, "00000": 2, "00010": 1,
-}  # fmt: skip
+    "": 8,
+    "0": 8,
+    "1": 4,
+    "2": 3,
+    "3": 2,
+    "4": 1,
+    "5": 1,
+    "6": 1,
+    "7": 1,
+    "00": 8,
+    "01": 3,
+    "02": 2,
+    "03": 1,
+    "04": 1,
+    "05": 1,
+    "06": 1,
+    "07": 1,
+    "10": 2,
+    "11": 1,
+    "20": 1,
+    "30": 1,
+    "40": 1,
+    "50": 1,
+    "000": 5,
+    "001": 2,
+    "002": 1,
+    "003": 1,
+    "004": 1,
+    "010": 1,
+    "020": 1,
+    "100": 1,
+    "200": 1,
+    "300": 1,
+    "0000": 3,
+    "0001": 1,
+    "0002": 1,
+    "0010": 1,
+    "0100": 1,
+    "1000": 1,
+    "00000": 2,
+    "00010": 1,
+}
 SMALL = {
-    "": 5, "0": 4, "1": 2, "2": 1, "00": 3, "01": 1, "10": 1, "000": 2, "001": 1, "0000": 1,
-}  # fmt: skip
+    "": 5,
+    "0": 4,
+    "1": 2,
+    "2": 1,
+    "00": 3,
+    "01": 1,
+    "10": 1,
+    "000": 2,
+    "001": 1,
+    "0000": 1,
+}
 TEMPLATES = {"21 nodes": SMALL, "80 nodes": PAPER}
 Table = dict[int, list[int]]  # token -> the likeliest tokens after it, best first
 
@@ -57,15 +102,19 @@ def recycled(template: dict[str, int], table: Table) -> Drafter:
             level = below
         return draft
 
-    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         best = seen.logits.topk(min(width, seen.logits.shape[-1])).indices.tolist()
         for node, row in zip(seen.nodes, best, strict=True):
             table[lane.tree.tokens[node]] = row  # of equal tokens the later one counts
 
     return Drafter(
-        propose, FIXED, source="recycled", observe=observe, name="recycled tokens",
+        propose,
+        FIXED,
+        source="recycled",
+        observe=observe,
+        name="recycled tokens",
         says="For each token the likeliest successors that the target last saw for it fill a fixed tree.",
-    )  # fmt: skip
+    )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:

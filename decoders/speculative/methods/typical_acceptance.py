@@ -20,10 +20,10 @@ from decoders.speculative.interfaces import (
     RELAXED_VIEWS,
     SAMPLED,
     Drafter,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
     badge,
     described,
 )
@@ -42,18 +42,18 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     long ones the likeliest; its own token comes from p.
     """
 
-    def walk(question: Question) -> Walk:
-        found, root = Walk(), question.draft.root
+    def walk(inputs: VerifierInput) -> Verification:
+        found, root = Verification(), inputs.draft.root
         reached, weight = {root: []}, {root: 0.0}  # place -> path to it, and its sum of log p
-        for node in (root, *question.draft.nodes):
-            if node not in reached or node not in question.p:
+        for node in (root, *inputs.draft.nodes):
+            if node not in reached or node not in inputs.p:
                 continue
-            p = question.soft[node]
+            p = inputs.soft[node]
             line = threshold(p, epsilon, delta)
-            for child in question.children(node):
-                chance = float(p[question.tokens[child]])
+            for child in inputs.children(node):
+                chance = float(p[inputs.tokens[child]])
                 reason, watched = sentence(chance, line), ("p(x)", chance, line)
-                found.tests.append(Test(child, chance > line, chance, reason=reason, watched=watched))
+                found.tests.append(TokenTest(child, chance > line, chance, reason=reason, watched=watched))
                 if chance > line:
                     reached[child] = [*reached[node], child]
                     weight[child] = weight[node] + math.log(chance)
@@ -62,20 +62,24 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         for test in found.tests:
             if test.accepted and test.node not in found.path:
                 test.accepted, test.reason = False, f"{test.reason} Another path is longer or likelier."
-        if end not in question.p:
+        if end not in inputs.p:
             return found  # an end-of-text token
-        return own_token(found, question, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
+        return own_token(found, inputs, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
 
-    def law(question: Question, node: int) -> torch.Tensor:
-        p, q = question.p[node], question.draft.q[node]
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+        p, q = inputs.p[node], inputs.draft.q[node]
         passes = torch.where(p > threshold(p, epsilon, delta), q, 0.0)
         return relaxed_law(passes, p)
 
     return Verifier(
-        walk, frozenset(), name="typical acceptance", judges=frozenset({FIXED, SAMPLED}), law=law,
+        walk,
+        frozenset(),
+        name="typical acceptance",
+        relaxed_for=frozenset({FIXED, SAMPLED}),
+        law=law,
         says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "
         "target itself is unsure.",
-    )  # fmt: skip
+    )
 
 
 def sentence(chance: float, line: float) -> str:

@@ -22,8 +22,8 @@ from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Seen,
+    Verification,
     Verifier,
-    Walk,
     badge,
     described,
 )
@@ -84,7 +84,7 @@ def planning(parameters: dict) -> Drafter:
         lane.scorers["target"].taps = True
         return Draft(lane.tip) if skipped is None else inner.propose(lane)
 
-    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         nonlocal skipped, planned_at
         node = walk.path[-1] if walk.path else draft.root  # the last one that all layers have read
         due = skipped is None or lane.written - planned_at >= parameters["replan_every"]
@@ -101,8 +101,8 @@ def planning(parameters: dict) -> Drafter:
         for layer, row in enumerate(table):
             taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
             told = {f"skipped {j}": value for j, value in row.items()}
-            lane.rank(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
-        lane.rank(node, "cosine", close, level="adopted")
+            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
+        lane.record_score(node, "cosine", close, level="adopted")
         lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
 
     return replace(inner, propose=propose, observe=observe)

@@ -89,9 +89,7 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
             logits = early.below(node, rank)
         return draft
 
-    return Drafter(
-        propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says
-    )  # fmt: skip
+    return Drafter(propose, FIXED if temperature == 0.0 else SAMPLED, "draft", name=name, says=says)
 
 
 def parts_problem(parameters: dict, target) -> str | None:

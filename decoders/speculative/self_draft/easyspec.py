@@ -76,7 +76,10 @@ def depths(layers: Layers) -> str:
     needs=("target", "draft"),
     parameters=(
         Parameter(
-            "drafter", "choice", ITSELF, "Whose layers are grouped; a draft needs at least four.",
+            "drafter",
+            "choice",
+            ITSELF,
+            "Whose layers are grouped; a draft needs at least four.",
             choices=(ITSELF, DRAFT),
         ),
         Parameter("group", "int", 4, "Layers whose attentions run on one input; 1: none.", low=1, high=64),
@@ -88,7 +91,7 @@ def depths(layers: Layers) -> str:
     views=TIMED_VIEWS,
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
-)  # fmt: skip
+)
 def easyspec(lane: Lane) -> Iterator[None]:
     """A deep draft computes the attentions of several layers at once, which makes its tokens a little worse.
 

@@ -80,9 +80,11 @@ def chain(parameters: dict) -> Drafter:
         return Shallow(lane, adapter_of(parameters, lane.models["target"]))
 
     return doubly_exited(
-        started, parameters, name="chain from an early exit's adapter",
+        started,
+        parameters,
+        name="chain from an early exit's adapter",
         says="The target's first layers and an adapter guess, until they are unsure.",
-    )  # fmt: skip
+    )
 
 
 def adapter_of(parameters: dict, target) -> Kangaroo:
@@ -116,7 +118,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 6, "Tokens drafted in a round at most.", low=1, high=32),
         Parameter("eta", "float", 0.6, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
         Parameter(
-            "adapter", "choice", EITHER, "The trained adapter of the target, or none: the plain exit.",
+            "adapter",
+            "choice",
+            EITHER,
+            "The trained adapter of the target, or none: the plain exit.",
             choices=(EITHER, SHIPPED, NONE),
         ),
         VERIFIER,
@@ -128,7 +133,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapter_of),
-)  # fmt: skip
+)
 def kangaroo(lane: Lane) -> Iterator[None]:
     """The target's first layers and a small trained adapter guess, its other layers check.
 

@@ -57,9 +57,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     family="speculative",
     parameters=(
         Parameter(
-            "exit_layer", "int", 0,
+            "exit_layer",
+            "int",
+            0,
             "Layers that draft; 0: the first exit that the model was trained with, else a quarter of them.",
-            low=0, high=256,
+            low=0,
+            high=256,
         ),
         Parameter("num_assistant_tokens", "int", 4, "Tokens that are drafted in a round.", low=1, high=32),
         VERIFIER,
@@ -71,7 +74,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suits,
-)  # fmt: skip
+)
 def layerskip(lane: Lane) -> Iterator[None]:
     """The target's first layers guess, its other layers check: self-speculation through an early exit.
 

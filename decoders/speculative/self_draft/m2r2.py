@@ -76,9 +76,11 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         return Doubled(lane, adapters_of(parameters, lane.models["target"]))
 
     drafter = doubly_exited(
-        started, parameters, name="chain from a fast stream",
+        started,
+        parameters,
+        name="chain from a fast stream",
         says="A faster stream with small adapters guesses after the first layers, until it is unsure.",
-    )  # fmt: skip
+    )
     return chosen(drafter, parameters)
 
 
@@ -90,7 +92,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("num_assistant_tokens", "int", 4, "Tokens drafted in a round at most.", low=1, high=32),
         Parameter("eta", "float", 0.5, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
         Parameter(
-            "adapters", "choice", EITHER, "The trained adapters of the target, or none: the plain exit.",
+            "adapters",
+            "choice",
+            EITHER,
+            "The trained adapters of the target, or none: the plain exit.",
             choices=(EITHER, SHIPPED, NONE),
         ),
         VERIFIER,
@@ -102,7 +107,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapters_of),
-)  # fmt: skip
+)
 def m2r2(lane: Lane) -> Iterator[None]:
     """A second, faster stream through the target's first layers guesses, its other layers check.
 

@@ -18,8 +18,8 @@ from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Seen,
+    Verification,
     Verifier,
-    Walk,
     badge,
     described,
 )
@@ -52,7 +52,7 @@ def searching(parameters: dict) -> Drafter:
         lane.drop(copies)
         return sum(a == b for a, b in zip(said, tokens[1:], strict=True))
 
-    def observe(lane: Lane, draft: Draft, walk: Walk, seen: Seen) -> None:
+    def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         now, context = search(lane), parameters["context"]
         if now.over or not lane.more or lane.written <= context:
             return
@@ -60,7 +60,7 @@ def searching(parameters: dict) -> Drafter:
         right = matched(lane, skipped)
         better = now.learn(skipped, right / context)
         used = "adopted" if before is None or better else "not adopted"
-        lane.rank(lane.tip, "matched", right / context, level=used)
+        lane.record_score(lane.tip, "matched", right / context, level=used)
         what = f"With {layers_of(skipped, now.total)} it matches {right} of {context} tokens"
         if before is None:
             lane.note(f"{what}: where the search begins.")
@@ -70,9 +70,11 @@ def searching(parameters: dict) -> Drafter:
             lane.note(f"{what}, no more than the {round(before * context)} so far: not adopted.")
 
     shape = sure_chain(
-        parameters["num_assistant_tokens"], parameters["threshold"], parameters["temperature"],
+        parameters["num_assistant_tokens"],
+        parameters["threshold"],
+        parameters["temperature"],
         parameters["runners_up"],
-    )  # fmt: skip
+    )
     says = "The target guesses with some of its attentions and MLPs left out, one pass for each token."
     return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
 
@@ -101,7 +103,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,
-)  # fmt: skip
+)
 def swift(lane: Lane) -> Iterator[None]:
     """The target drafts with some of its blocks left out, and searches on the fly for those it can spare.
 

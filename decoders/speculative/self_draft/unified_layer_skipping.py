@@ -81,7 +81,7 @@ def described(parameters: dict) -> list[Part]:
     badge=badge,
     parts=described,
     suits=parts_problem,
-)  # fmt: skip
+)
 def unified_layer_skipping(lane: Lane) -> Iterator[None]:
     """Every new token runs through the same few layers, spread evenly: faster, but not the model's own text.
 

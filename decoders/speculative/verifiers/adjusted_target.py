@@ -6,7 +6,15 @@ Chen et al. (2025), RAPID. Lossless at eta = 0 only.
 
 import torch
 
-from decoders.speculative.interfaces import FIXED, SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import (
+    FIXED,
+    SAMPLED,
+    WANTED_MORE,
+    TokenTest,
+    Verification,
+    Verifier,
+    VerifierInput,
+)
 from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
@@ -34,43 +42,48 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
     greedy = temperature == 0.0
     fill = frozenset({FIXED if greedy else SAMPLED})
 
-    def near(question: Question, node: int) -> torch.Tensor:
-        q = question.guessed(node) if greedy else question.draft.q[node]
-        return adjusted(question.soft[node], q, eta, alpha)
+    def near(inputs: VerifierInput, node: int) -> torch.Tensor:
+        q = inputs.guessed(node) if greedy else inputs.draft.q[node]
+        return adjusted(inputs.soft[node], q, eta, alpha)
 
-    def drawn(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token, law_near = question.tokens[child], near(question, node)
-        p, q, moved = (float(x[token]) for x in (question.p[node], question.draft.q[node], law_near))
+    def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token, law_near = inputs.tokens[child], near(inputs, node)
+        p, q, moved = (float(x[token]) for x in (inputs.p[node], inputs.draft.q[node], law_near))
         chance = acceptance(moved, q)
-        accepted, u = question.chooser.bernoulli(chance, ("accept", *at))
+        accepted, u = inputs.chooser.bernoulli(chance, ("accept", *at))
         reason = (
             f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it passes with "
             f"{number(chance)}. It was {'accepted' if accepted else 'rejected'}."
         )
-        return Test(child, bool(accepted), moved, q, u, reason, None if accepted else left(question, node))
+        return TokenTest(child, bool(accepted), moved, q, u, reason, None if accepted else left(inputs, node))
 
-    def likeliest(question: Question, node: int, child: int, at: tuple[int, int]) -> Test:
-        token, law_near = question.tokens[child], near(question, node)
+    def likeliest(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
+        token, law_near = inputs.tokens[child], near(inputs, node)
         accepted = token == int(law_near.argmax())
         reason = (
-            f"The target gave {number(float(question.soft[node][token]))}, adjusted "
+            f"The target gave {number(float(inputs.soft[node][token]))}, adjusted "
             f"{number(float(law_near[token]))}, which is {'its most' if accepted else 'not its most'}."
         )
-        return Test(child, accepted, float(question.soft[node][token]), reason=reason)
+        return TokenTest(child, accepted, float(inputs.soft[node][token]), reason=reason)
 
-    def left(question: Question, node: int) -> torch.Tensor:
-        return still_wanted(question.p[node], question.draft.q[node], near(question, node))
+    def left(inputs: VerifierInput, node: int) -> torch.Tensor:
+        return still_wanted(inputs.p[node], inputs.draft.q[node], near(inputs, node))
 
-    def law(question: Question, node: int) -> torch.Tensor:
-        passes = torch.minimum(question.draft.q[node], near(question, node))
-        return relaxed_law(passes, left(question, node))
+    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+        passes = torch.minimum(inputs.draft.q[node], near(inputs, node))
+        return relaxed_law(passes, left(inputs, node))
 
-    def walk(question: Question) -> Walk:
-        return go_down(question, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
+    def walk(inputs: VerifierInput) -> Verification:
+        return go_down(inputs, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
 
     return Verifier(
-        walk, fill if eta == 0.0 else frozenset(), name="adjusted target", judges=fill, law=law,
+        walk,
+        fill if eta == 0.0 else frozenset(),
+        name="adjusted target",
+        relaxed_for=fill,
+        law=law,
         says=f"A drafted token passes with p'/q, at most 1; p' is p moved towards q, by eta = {number(eta)}."
-        if not greedy else
-        f"A drafted token passes if it is the likeliest of p', which is p moved towards q, by {number(eta)}.",
-    )  # fmt: skip
+        if not greedy
+        else f"A drafted token passes if it is the likeliest of p', which is p moved towards q, by "
+        f"{number(eta)}.",
+    )

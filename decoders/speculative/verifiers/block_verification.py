@@ -6,63 +6,70 @@ tokens on average than token rejection does.
 
 import torch
 
-from decoders.speculative.interfaces import SAMPLED, WANTED_MORE, Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import (
+    SAMPLED,
+    WANTED_MORE,
+    TokenTest,
+    Verification,
+    Verifier,
+    VerifierInput,
+)
 from decoders.trace.number_format import number
 
 
-def walk(question: Question) -> Walk:
+def walk(inputs: VerifierInput) -> Verification:
     """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each beginning of the chain is tested with its chance h_i,
     and the longest that passes is kept, whatever the shorter ones did. The own token comes from
     norm(max(P_i p - q, 0)), after the whole chain from p.
     """
-    chain, compared, tests = chain_of(question), [], []
+    chain, compared, tests = chain_of(inputs), [], []
     weights = [1.0]  # P_i
     for i, (parent, node) in enumerate(zip(chain, chain[1:], strict=False), 1):
-        token = question.tokens[node]
-        p, q = float(question.p[parent][token]), float(question.draft.q[parent][token])
+        token = inputs.tokens[node]
+        p, q = float(inputs.p[parent][token]), float(inputs.draft.q[parent][token])
         weights.append(min(weights[-1] * p / q, 1.0))
-        chance = passing(question, node, weights[-1])
+        chance = passing(inputs, node, weights[-1])
         compared.append((p, q))
-        tests.append((chance, *question.chooser.bernoulli(chance, ("accept", question.position, i))))
+        tests.append((chance, *inputs.chooser.bernoulli(chance, ("accept", inputs.position, i))))
     kept = max((i for i, (_, passed, _) in enumerate(tests, 1) if passed), default=0)
-    found = Walk(path=chain[1 : kept + 1])
+    found = Verification(path=chain[1 : kept + 1])
     for i, ((p, q), (chance, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
         reason = sentence(i, kept, weights[i], chance, bool(passed))
         watched = ("weight", weights[i], 1.0)  # full where it has lost nothing yet
-        found.tests.append(Test(chain[i], i <= kept, p, q, u, reason, None, watched, chance))
+        found.tests.append(TokenTest(chain[i], i <= kept, p, q, u, reason, None, watched, chance))
     end = chain[kept]
-    if end not in question.p:
+    if end not in inputs.p:
         return found  # an end-of-text token
-    left = wanted(question, end, weights[kept])
-    law = question.p[end] if left is None or float(left.sum()) <= 0 else left
-    return found.end(question, law, question.position + kept + 1, None if left is None else WANTED_MORE)
+    left = wanted(inputs, end, weights[kept])
+    law = inputs.p[end] if left is None or float(left.sum()) <= 0 else left
+    return found.end(inputs, law, inputs.position + kept + 1, None if left is None else WANTED_MORE)
 
 
-def chain_of(question: Question) -> list[int]:
+def chain_of(inputs: VerifierInput) -> list[int]:
     """The root and the drafted nodes below it, one a level."""
-    chain = [question.draft.root]
-    while below := question.children(chain[-1]):
+    chain = [inputs.draft.root]
+    while below := inputs.children(chain[-1]):
         chain += below
     return chain
 
 
-def passing(question: Question, node: int, weight: float) -> float:
+def passing(inputs: VerifierInput, node: int, weight: float) -> float:
     """h: the chance that the beginning that ends in `node` and weighs P passes: S / (S + 1 - P), where S is
     the mass of max(P p - q, 0); P itself where nothing was drafted after it.
     """
-    left = wanted(question, node, weight)
+    left = wanted(inputs, node, weight)
     if left is None:
         return weight
     mass = float(left.sum())
     return mass / (mass + 1.0 - weight) if mass + 1.0 - weight > 0 else 1.0
 
 
-def wanted(question: Question, node: int, weight: float) -> torch.Tensor | None:
+def wanted(inputs: VerifierInput, node: int, weight: float) -> torch.Tensor | None:
     """max(weight p - q, 0) [V] after `node`; None where nothing was drafted."""
-    q = question.draft.q.get(node)
-    if q is None or node not in question.p or not question.children(node):
+    q = inputs.draft.q.get(node)
+    if q is None or node not in inputs.p or not inputs.children(node):
         return None
-    return (weight * question.p[node] - q).clamp(min=0.0)
+    return (weight * inputs.p[node] - q).clamp(min=0.0)
 
 
 def sentence(i: int, kept: int, weight: float, chance: float, passed: bool) -> str:
@@ -78,6 +85,8 @@ def sentence(i: int, kept: int, weight: float, chance: float, passed: bool) -> s
 
 
 BLOCK = Verifier(
-    walk, exact_for=frozenset({SAMPLED}), name="block verification",
+    walk,
+    exact_for=frozenset({SAMPLED}),
+    name="block verification",
     says="Every beginning of the chain is tested as a whole, and the longest that passes is kept.",
-)  # fmt: skip
+)

@@ -2,24 +2,24 @@
 nothing.
 """
 
-from decoders.speculative.interfaces import FIXED, Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import FIXED, TokenTest, Verification, Verifier, VerifierInput
 
 
-def walk(question: Question) -> Walk:
+def walk(inputs: VerifierInput) -> Verification:
     """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is
     greedy decoding's.
     """
-    found, node = Walk(), question.draft.root
-    while node in question.p:
-        favourite = int(question.p[node].argmax())
-        children = question.children(node)
+    found, node = Verification(), inputs.draft.root
+    while node in inputs.p:
+        favourite = int(inputs.p[node].argmax())
+        children = inputs.children(node)
         match = None
         for child in children:
-            if question.tokens[child] == favourite:
-                found.tests.append(Test(child, True, reason="It is the target's likeliest token."))
+            if inputs.tokens[child] == favourite:
+                found.tests.append(TokenTest(child, True, reason="It is the target's likeliest token."))
                 match = child
                 break
-            found.tests.append(Test(child, False, reason="The target's likeliest token is another one."))
+            found.tests.append(TokenTest(child, False, reason="The target's likeliest token is another one."))
         if match is None:
             found.token = favourite
             found.reason = (
@@ -34,6 +34,10 @@ def walk(question: Question) -> Walk:
 
 
 GREEDY_MATCH = Verifier(
-    walk, exact_for=frozenset({FIXED}), draws=False, uses_q=False, name="greedy match",
+    walk,
+    exact_for=frozenset({FIXED}),
+    draws=False,
+    uses_q=False,
+    name="greedy match",
     says="A drafted token passes if it is the target's likeliest token there; else that one is written.",
-)  # fmt: skip
+)

@@ -5,7 +5,14 @@ Sun et al. (2023), SpecTr: Fast Speculative Decoding via Optimal Transport, algo
 
 import torch
 
-from decoders.speculative.interfaces import SAMPLED, WITH_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import (
+    SAMPLED,
+    WITH_REPLACEMENT,
+    TokenTest,
+    Verification,
+    Verifier,
+    VerifierInput,
+)
 from decoders.trace.number_format import number
 
 HALVINGS = 60  # of the interval in which rho lies: to the last digit of a double
@@ -43,30 +50,32 @@ def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
     return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
 
 
-def walk(question: Question) -> Walk:
+def walk(inputs: VerifierInput) -> Verification:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
     the own token comes from p less what the draws took of it, in proportion to their chances.
     """
-    found, node, depth = Walk(), question.draft.root, question.position + 1
-    while node in question.p:
-        p, q = question.p[node], question.draft.q.get(node)  # [V]
-        offers, left, match = question.offers(node), p, None
+    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    while node in inputs.p:
+        p, q = inputs.p[node], inputs.draft.q.get(node)  # [V]
+        offers, left, match = inputs.offers(node), p, None
         if offers:
             rho, beta = division(p, q, len(offers))
             took = torch.minimum(q, p / rho)
             taken = 1 - (1 - beta) ** len(offers)
             left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
-            if len(offers) > 1 and node == question.draft.root:
+            if len(offers) > 1 and node == inputs.draft.root:
                 found.note = (
                     f"K-SEQ keeps one of {len(offers)} such draws with {number(taken)} here; the best plan "
                     f"of optimal transport would with {number(ceiling(p, q, len(offers)))}."
                 )
         for slot, child in enumerate(offers):
-            token = question.tokens[child]
+            token = inputs.tokens[child]
             chance = min(1.0, float(p[token]) / (rho * float(q[token])))
-            accepted, u = question.chooser.bernoulli(chance, ("accept", depth, slot))
+            accepted, u = inputs.chooser.bernoulli(chance, ("accept", depth, slot))
             reason = sentence(float(p[token]), float(q[token]), rho, chance, bool(accepted))
-            test = Test(child, bool(accepted), float(p[token]), float(q[token]), u, reason, chance=chance)
+            test = TokenTest(
+                child, bool(accepted), float(p[token]), float(q[token]), u, reason, chance=chance
+            )
             test.watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
             found.tests.append(test)
             if accepted:
@@ -77,7 +86,7 @@ def walk(question: Question) -> Walk:
                 found.tests[-1].left = left / left.sum() if left.sum() > 0 else p
             law = p if not offers or float(left.sum()) <= 0 else left
             drawn = "Drawn from what the draws had left of the target's distribution, with {}."
-            return found.end(question, law, depth, drawn if offers else None)
+            return found.end(inputs, law, depth, drawn if offers else None)
         found.path.append(match)
         node, depth = match, depth + 1
     return found
@@ -91,7 +100,9 @@ def sentence(p: float, q: float, rho: float, chance: float, accepted: bool) -> s
 
 
 KSEQ = Verifier(
-    walk, exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}), name="K-SEQ",
+    walk,
+    exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
+    name="K-SEQ",
     says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
     "smallest rho that leaves the target's law as it is.",
-)  # fmt: skip
+)

@@ -10,32 +10,32 @@ from decoders.speculative.interfaces import (
     SAMPLED,
     WITH_REPLACEMENT,
     WITHOUT_REPLACEMENT,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
 )
 from decoders.trace.number_format import number
 
 
-def walk(question: Question) -> Walk:
+def walk(inputs: VerifierInput) -> Verification:
     """From the root down: y ~ p; descend into the child that carries y, else y is the own token and the walk
     ends.
     """
-    found, node, depth = Walk(), question.draft.root, question.position + 1
-    while node in question.p:
-        p = question.p[node]  # [V]
-        children = question.children(node)
-        token, u = question.chooser.categorical(p, ("sample", depth))
+    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    while node in inputs.p:
+        p = inputs.p[node]  # [V]
+        children = inputs.children(node)
+        token, u = inputs.chooser.categorical(p, ("sample", depth))
         match = None
         for child in children:
-            chance = float(p[question.tokens[child]])
-            if question.tokens[child] == token:
+            chance = float(p[inputs.tokens[child]])
+            if inputs.tokens[child] == token:
                 match = child
                 reason = f"The target drew for itself, and it is this token, with {number(chance)}."
             else:
                 reason = f"The target drew for itself, and it is another one; this had {number(chance)}."
-            found.tests.append(Test(child, child == match, chance, reason=reason))
+            found.tests.append(TokenTest(child, child == match, chance, reason=reason))
         if match is None:
             found.token, found.u, found.p = token, u, float(p[token] / p.sum())
             found.reason = (

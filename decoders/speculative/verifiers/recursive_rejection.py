@@ -15,33 +15,35 @@ from decoders.speculative.interfaces import (
     WANTED_MORE,
     WITH_REPLACEMENT,
     WITHOUT_REPLACEMENT,
-    Question,
-    Test,
+    TokenTest,
+    Verification,
     Verifier,
-    Walk,
+    VerifierInput,
 )
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import compared, number
 
 
-def walk(question: Question, replacement: bool = False) -> Walk:
+def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
     """At each node R = p and D = q; each child in slot order is accepted iff u D(x) < R(x).
 
     After a rejection R = norm(max(R - D, 0)), and x is struck from D, unless the children were drawn with
     replacement: then D is the q of the next child's own draft model. The own token comes from what is left
     of R.
     """
-    found, node, depth = Walk(), question.draft.root, question.position + 1
-    while node in question.p:
-        left, drafted = question.p[node], question.draft.q.get(node)  # R, D: [V]
+    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    while node in inputs.p:
+        left, drafted = inputs.p[node], inputs.draft.q.get(node)  # R, D: [V]
         match = None
-        offers, laws = in_order(question, node, depth) if replacement else (question.children(node), [])
+        offers, laws = in_order(inputs, node, depth) if replacement else (inputs.children(node), [])
         for slot, child in enumerate(offers):
             drafted = laws[slot] if laws else drafted
-            token = question.tokens[child]
+            token = inputs.tokens[child]
             p, q = float(left[token]), float(drafted[token])
-            accepted, u = question.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
-            found.tests.append(Test(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), slot)))
+            accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
+            found.tests.append(
+                TokenTest(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), slot))
+            )
             if accepted:
                 match = child
                 break
@@ -51,22 +53,22 @@ def walk(question: Question, replacement: bool = False) -> Walk:
             left = found.tests[-1].left = left if rest is None else rest
             drafted = drafted if replacement else without(drafted, token)
         if match is None:
-            return found.end(question, left, depth, WANTED_MORE if question.children(node) else None)
+            return found.end(inputs, left, depth, WANTED_MORE if inputs.children(node) else None)
         found.path.append(match)
         node, depth = match, depth + 1
     return found
 
 
-def in_order(question: Question, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
+def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
     """The draws below a node and their laws [V], in the order in which they are tested: by chance, if they
     came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
     """
-    offers, laws = list(question.offers(node)), list(question.drawn_from(node))
+    offers, laws = list(inputs.offers(node)), list(inputs.drawn_from(node))
     if all(q is laws[0] for q in laws):  # they are alike, and their order decides nothing
         return offers, laws
     for place in range(len(offers) - 1):
         left = torch.ones(len(offers) - place)
-        chosen = place + question.chooser.categorical(left, ("order", depth, place)).value
+        chosen = place + inputs.chooser.categorical(left, ("order", depth, place)).value
         for values in (offers, laws):
             values[place], values[chosen] = values[chosen], values[place]
     return offers, laws
@@ -97,13 +99,16 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
 
 
 RECURSIVE_REJECTION = Verifier(
-    walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}), name="token rejection",
+    walk,
+    exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
+    name="token rejection",
     says="A drafted token passes with probability p/q, at most 1; after that the next one is "
     "tested against, or drawn from, what the target wanted more than the draft.",
-)  # fmt: skip
+)
 WITH_REPLACEMENT_REJECTION = Verifier(
-    partial(walk, replacement=True), exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
+    partial(walk, replacement=True),
+    exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="token rejection with replacement",
     says="A drafted token passes with probability p/q, at most 1; after that the next draw, which may be the "
     "same token again, is tested against what the target wanted more than the draft.",
-)  # fmt: skip
+)

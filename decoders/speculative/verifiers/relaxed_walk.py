@@ -7,31 +7,35 @@ from collections.abc import Callable
 
 import torch
 
-from decoders.speculative.interfaces import Question, Test, Walk
+from decoders.speculative.interfaces import TokenTest, Verification, VerifierInput
 
 OWN = "Drawn from the target's distribution, where it has {}."
-# (question, place, drafted child, (depth, slot)) -> how the child fared there
-Rule = Callable[[Question, int, int, tuple[int, int]], Test]
+# (inputs, place, drafted child, (depth, slot)) -> how the child fared there
+Rule = Callable[[VerifierInput, int, int, tuple[int, int]], TokenTest]
 
 
 def go_down(
-    question: Question, rule: Rule, left: Callable[[Question, int], torch.Tensor], drawn: str, greedy: bool
-) -> Walk:
+    inputs: VerifierInput,
+    rule: Rule,
+    left: Callable[[VerifierInput, int], torch.Tensor],
+    drawn: str,
+    greedy: bool,
+) -> Verification:
     """From the root down: at each place the first child in slot order that `rule` lets pass is kept.
 
-    `left(question, node)` gives the law [V] that the own token is drawn from where the child was refused,
+    `left(inputs, node)` gives the law [V] that the own token is drawn from where the child was refused,
     `drawn` says so; `greedy`: it is the target's likeliest token instead.
     """
-    found, node, depth = Walk(), question.draft.root, question.position + 1
-    while node in question.p:
+    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    while node in inputs.p:
         match = None
-        for slot, child in enumerate(question.children(node)):
-            found.tests.append(rule(question, node, child, (depth, slot)))
+        for slot, child in enumerate(inputs.children(node)):
+            found.tests.append(rule(inputs, node, child, (depth, slot)))
             if found.tests[-1].accepted:
                 match = child
                 break
         if match is None:
-            return own_token(found, question, node, left, drawn, greedy)
+            return own_token(found, inputs, node, left, drawn, greedy)
         found.path.append(match)
         node, depth = match, depth + 1
     return found
@@ -45,22 +49,22 @@ def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
 
 
 def own_token(
-    found: Walk,
-    question: Question,
+    found: Verification,
+    inputs: VerifierInput,
     node: int,
-    left: Callable[[Question, int], torch.Tensor],
+    left: Callable[[VerifierInput, int], torch.Tensor],
     drawn: str,
     greedy: bool,
-) -> Walk:
+) -> Verification:
     """Ends the walk at `node` with the target's own token."""
-    children, depth = question.children(node), question.position + len(found.path) + 1
+    children, depth = inputs.children(node), inputs.position + len(found.path) + 1
     if greedy:
-        found.token = int(question.p[node].argmax())
+        found.token = int(inputs.p[node].argmax())
         here = "here; the drafted one did not pass." if children else "after a draft that passed whole."
         found.reason = f"The target's likeliest token {here}"
         return found
     return (
-        found.end(question, left(question, node), depth, drawn)
+        found.end(inputs, left(inputs, node), depth, drawn)
         if children
-        else found.end(question, question.p[node], depth, None)
+        else found.end(inputs, inputs.p[node], depth, None)
     )

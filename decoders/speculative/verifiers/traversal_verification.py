@@ -4,7 +4,14 @@ Weng et al. (2025), Traversal Verification for Speculative Tree Decoding, algori
 verification; on a tree of depth one it accepts as often as recursive rejection.
 """
 
-from decoders.speculative.interfaces import SAMPLED, WITHOUT_REPLACEMENT, Question, Test, Verifier, Walk
+from decoders.speculative.interfaces import (
+    SAMPLED,
+    WITHOUT_REPLACEMENT,
+    TokenTest,
+    Verification,
+    Verifier,
+    VerifierInput,
+)
 from decoders.speculative.verifiers.recursive_rejection import without
 from decoders.trace.number_format import number
 
@@ -12,11 +19,11 @@ from decoders.trace.number_format import number
 class Standing:
     """What is left of a drafted tree: R and D [V] of each node, its chance a, and its children."""
 
-    def __init__(self, question: Question):
-        self.root, self.tokens = question.draft.root, question.tokens
-        self.left = dict(question.p)  # R: node -> what the target still wants there
-        self.drafted = dict(question.draft.q)  # D: node -> what is left of the draft's law
-        self.below = {n: list(c) for n, c in question.draft.children.items()}
+    def __init__(self, inputs: VerifierInput):
+        self.root, self.tokens = inputs.draft.root, inputs.tokens
+        self.left = dict(inputs.p)  # R: node -> what the target still wants there
+        self.drafted = dict(inputs.draft.q)  # D: node -> what is left of the draft's law
+        self.below = {n: list(c) for n, c in inputs.draft.children.items()}
         self.parent = {c: n for n, below in self.below.items() for c in below}
         self.chance = {self.root: 1.0}
         self.weigh(self.root)
@@ -64,31 +71,31 @@ class Standing:
         return found[::-1]
 
 
-def walk(question: Question) -> Walk:
+def walk(inputs: VerifierInput) -> Verification:
     """From the leaves up: a leaf passes with its chance a, and with it the whole path; one that fails is
     taken off. The own token comes from what is left at the end of the accepted path.
     """
-    standing, tests = Standing(question), []
+    standing, tests = Standing(inputs), []
     while (leaf := standing.leaf()) != standing.root:
         p, q = standing.compared(leaf)
         chance, parent = standing.chance[leaf], standing.parent[leaf]
-        passed, u = question.chooser.bernoulli(chance, ("accept", question.position, len(tests)))
+        passed, u = inputs.chooser.bernoulli(chance, ("accept", inputs.position, len(tests)))
         watched = ("chance of the path", chance, 1.0)
         reason = sentence(chance, bool(passed))
-        tests.append(Test(leaf, bool(passed), p, q, u, reason, None, watched, chance))
+        tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, chance))
         if passed:
             break
         standing.take_off(leaf)
         tests[-1].left = standing.left[parent]
     path = standing.path(leaf)
     why = "It lies on the path that passed."
-    tests += [Test(node, True, *standing.compared(node), None, why) for node in path[:-1]]
-    found = Walk(tests, path)
-    if leaf not in question.p:
+    tests += [TokenTest(node, True, *standing.compared(node), None, why) for node in path[:-1]]
+    found = Verification(tests, path)
+    if leaf not in inputs.p:
         return found  # an end-of-text token
-    law, depth = standing.left[leaf], question.position + len(path) + 1
+    law, depth = standing.left[leaf], inputs.position + len(path) + 1
     drawn = "Drawn from what is left of the target's distribution there, with {}."
-    return found.end(question, law, depth, drawn if question.children(leaf) else None)
+    return found.end(inputs, law, depth, drawn if inputs.children(leaf) else None)
 
 
 def sentence(chance: float, passed: bool) -> str:
@@ -98,7 +105,9 @@ def sentence(chance: float, passed: bool) -> str:
 
 
 TRAVERSAL = Verifier(
-    walk, exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}), name="traversal verification",
+    walk,
+    exact_for=frozenset({SAMPLED, WITHOUT_REPLACEMENT}),
+    name="traversal verification",
     says="Paths are tested as a whole from their leaves; a leaf that fails is taken off, and the next is "
     "tested.",
-)  # fmt: skip
+)

@@ -86,9 +86,15 @@ class Written:
 
 
 def decode(
-    target: Process, draft: Process, length: int, drafted: int, chance: torch.Generator,
-    prefilled: float = 0.0, inner_temperature: float = 1.0, first: float = 0.0,
-) -> Written:  # fmt: skip
+    target: Process,
+    draft: Process,
+    length: int,
+    drafted: int,
+    chance: torch.Generator,
+    prefilled: float = 0.0,
+    inner_temperature: float = 1.0,
+    first: float = 0.0,
+) -> Written:
     """`length` values behind `first`, `drafted` of them guessed in a round; the share `prefilled` of them, at
     the beginning, by the target alone.
 

@@ -18,10 +18,16 @@ class Exits(nn.Module):
         super().__init__()
         torch.manual_seed(seed)
         shape = LlamaConfig(
-            vocab_size=vocabulary, hidden_size=width, intermediate_size=8 * width // 3,
-            num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads,
-            max_position_embeddings=512, tie_word_embeddings=True, pad_token_id=None,
-        )  # fmt: skip
+            vocab_size=vocabulary,
+            hidden_size=width,
+            intermediate_size=8 * width // 3,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads,
+            max_position_embeddings=512,
+            tie_word_embeddings=True,
+            pad_token_id=None,
+        )
         whole = LlamaForCausalLM(shape)
         self.inner, self.head = whole.model, whole.lm_head
         self.vectors = nn.Parameter(torch.zeros(layers, width), requires_grad=False)

@@ -70,10 +70,12 @@ def window_losses(
             model(read, past_key_values=cache, use_cache=True)
         states = [[layer.keys, layer.values] for layer in cache.layers]
         origins = [
-            [part if known is None else torch.cat([known[at], part[:, :, known[at].shape[2] :]], dim=2)
-             for at, part in enumerate(layer)]
+            [
+                part if known is None else torch.cat([known[at], part[:, :, known[at].shape[2] :]], dim=2)
+                for at, part in enumerate(layer)
+            ]
             for layer, known in zip(states, origins or [None] * len(states), strict=True)
-        ]  # fmt: skip
+        ]
         moments = [
             [grown(kept[at] if kept else None, part) for at, part in enumerate(layer)]
             for layer, kept in zip(states, moments or [None] * len(states), strict=True)

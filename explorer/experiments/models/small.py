@@ -26,9 +26,15 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     for first in range(0, rows, WRITERS):
         ids = torch.full((min(WRITERS, rows - first), 1), begin, device=target.model.device)
         wrote = target.model.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0,
-            max_new_tokens=length, min_new_tokens=length, eos_token_id=None, pad_token_id=begin,
-        )  # fmt: skip
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=True,
+            top_k=0,
+            max_new_tokens=length,
+            min_new_tokens=length,
+            eos_token_id=None,
+            pad_token_id=begin,
+        )
         found.append(wrote[:, 1:].cpu())
     return torch.cat(found)
 

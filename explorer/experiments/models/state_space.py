@@ -46,9 +46,14 @@ def recent(parents: list[int]) -> torch.Tensor:
 
 
 def tree_scan(
-    x: torch.Tensor, dt: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, seen: torch.Tensor,
+    x: torch.Tensor,
+    dt: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor,
+    seen: torch.Tensor,
     h: torch.Tensor,
-) -> torch.Tensor:  # fmt: skip
+) -> torch.Tensor:
     """Outputs y [..., H, N, P] of all nodes: the formula above.
 
     x [..., H, N, P], dt [..., H, N], a [H] the rate A (negative), b and c [..., N, S] for all heads, seen

@@ -33,13 +33,37 @@ NODES = words("""
     List Tuple Set Dict JoinedStr FormattedValue
 """)
 WORDS = {  # what a person calls a node that is refused
-    "ClassDef": "a class", "With": "with", "AsyncFunctionDef": "async", "AsyncFor": "async",
-    "AsyncWith": "async", "Await": "await", "Match": "match", "MatMult": "@",
-}  # fmt: skip
+    "ClassDef": "a class",
+    "With": "with",
+    "AsyncFunctionDef": "async",
+    "AsyncFor": "async",
+    "AsyncWith": "async",
+    "Await": "await",
+    "Match": "match",
+    "MatMult": "@",
+}
 KINDS = (
-    str, bytes, bytearray, int, float, complex, list, tuple, dict, set, frozenset, range, slice,
-    Counter, ChainMap, OrderedDict, defaultdict, deque, re.Match, re.Pattern,
-)  # fmt: skip
+    str,
+    bytes,
+    bytearray,
+    int,
+    float,
+    complex,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+    range,
+    slice,
+    Counter,
+    ChainMap,
+    OrderedDict,
+    defaultdict,
+    deque,
+    re.Match,
+    re.Pattern,
+)
 MORE = {"args", "from_iterable", "cache_clear", "cache_info"}  # of exceptions, of chain, of lru_cache
 NEVER = {"format", "format_map"}  # a text that is filled in reaches for attributes by their names
 

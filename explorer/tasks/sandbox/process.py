@@ -60,10 +60,17 @@ def start(modules: tuple[str, ...] = ()) -> Cell:
     pipe = subprocess.PIPE
     return Cell(
         subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, bufsize=0,
-            env={}, cwd="/", close_fds=True, start_new_session=True,
+            command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env={},
+            cwd="/",
+            close_fds=True,
+            start_new_session=True,
         )
-    )  # fmt: skip
+    )
 
 
 def settle(cell: Cell) -> bool:

@@ -38,8 +38,21 @@ STORY_MIX = {
     "snakes_campfire": 0.1,
 }
 # Tasks that take longer to learn are seen more often than the others.
-HARD = {"sum", "difference", "column_sum", "word_problem", "countdown", "list_program", "python", "sudoku",
-        "latin", "count", "sort", "facts", "json"}  # fmt: skip
+HARD = {
+    "sum",
+    "difference",
+    "column_sum",
+    "word_problem",
+    "countdown",
+    "list_program",
+    "python",
+    "sudoku",
+    "latin",
+    "count",
+    "sort",
+    "facts",
+    "json",
+}
 GLAD = re.compile(r"\b(happy|happily|smiled|laughed|joy|fun|loved|proud|glad|excited)\b")
 SAD = re.compile(r"\b(sad|sadly|cried|tears|lonely|afraid|lost|hurt|scared|sorry)\b")
 TAGGED, FILLED = 0.06, 0.06  # shares of stories told with a mood in front, or with the middle last

@@ -51,9 +51,7 @@ class Sheets:
         rest = [i for i in range(len(source.said)) if i not in plan]
         wrong = rng.sample(rest, min(len(plan), len(rest)))
         answer = [*self.cut(sheet.answer), self.id[END]]
-        return tuple(
-            document(source.tagged(some, self.tags)[0], answer) for some in ((), plan, wrong)
-        )  # fmt: skip
+        return tuple(document(source.tagged(some, self.tags)[0], answer) for some in ((), plan, wrong))
 
     def planned(self, sheet: Sheet) -> Document:
         """The summary with a topic in front of each sentence, and its end."""

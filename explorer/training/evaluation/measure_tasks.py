@@ -23,9 +23,12 @@ BEGINNING = "Once upon a time, there was a little"
 
 @torch.no_grad()
 def answers(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompts: list[str], temperature: float = 0.0,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    prompts: list[str],
+    temperature: float = 0.0,
     limit: int | None = None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """What `model` writes after each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
     greedy, or sampled at `temperature`.
     """
@@ -37,9 +40,12 @@ def answers(
         )
         inputs = {name: some[name].to(model.device) for name in ("input_ids", "attention_mask")}
         rows = model.generate(
-            **inputs, max_new_tokens=limit or NEW_TOKENS, pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id, **sampling,
-        )  # fmt: skip
+            **inputs,
+            max_new_tokens=limit or NEW_TOKENS,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            **sampling,
+        )
         found += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
     return found
 

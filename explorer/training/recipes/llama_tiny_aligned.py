@@ -39,9 +39,14 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
         torch.manual_seed(len(found))
         ids = some.to(target.device)
         wrote = target.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=True, top_k=0,
-            max_new_tokens=WRITTEN, min_new_tokens=WRITTEN, eos_token_id=None,
-        )  # fmt: skip
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=True,
+            top_k=0,
+            max_new_tokens=WRITTEN,
+            min_new_tokens=WRITTEN,
+            eos_token_id=None,
+        )
         found.append(wrote.cpu())
         torch.save(found, path)
         print(f"{sum(map(len, found))} texts written", flush=True)

@@ -57,9 +57,7 @@ def right_answers(rows: torch.Tensor, truth: torch.Tensor) -> loop.Rows:
     return rows[order], torch.where(answer, rows, IGNORED)[order]
 
 
-def read_texts(
-    target: LlamaForCausalLM, texts: Texts, args: Namespace
-) -> tuple[loop.Rows, loop.Rows]:
+def read_texts(target: LlamaForCausalLM, texts: Texts, args: Namespace) -> tuple[loop.Rows, loop.Rows]:
     """Places to learn from, and places held out: of stories, and of the target's own right answers."""
     scale = (args.million_tokens or MILLION_PLACES) / MILLION_PLACES
     stories = story_rows(texts.stories, 0, max(1, round(scale * STORIES * 1e6 / ROW)))

@@ -43,9 +43,13 @@ def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tenso
     for at in range(0, min(TEXTS, len(begun)), WRITERS):
         ids = torch.tensor(begun[at : min(at + WRITERS, TEXTS)], device=target.device)
         wrote = target.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False,
-            max_new_tokens=WRITTEN, min_new_tokens=WRITTEN, eos_token_id=None,
-        )  # fmt: skip
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            max_new_tokens=WRITTEN,
+            min_new_tokens=WRITTEN,
+            eos_token_id=None,
+        )
         found.append(wrote.cpu())
         print(f"{sum(map(len, found))} texts written", flush=True)
     return torch.cat(found)

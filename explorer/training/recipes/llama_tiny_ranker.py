@@ -60,9 +60,16 @@ def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[i
         ids, mask = ids.flip(1), (ids.flip(1) != PAD).long()
         torch.manual_seed(len(found))
         wrote = target.generate(
-            input_ids=ids, attention_mask=mask, do_sample=True, top_k=0, top_p=0.9, max_new_tokens=WRITTEN,
-            min_new_tokens=1, suppress_tokens=[PAD], pad_token_id=PAD,
-        )[:, ids.shape[1] :]  # fmt: skip
+            input_ids=ids,
+            attention_mask=mask,
+            do_sample=True,
+            top_k=0,
+            top_p=0.9,
+            max_new_tokens=WRITTEN,
+            min_new_tokens=1,
+            suppress_tokens=[PAD],
+            pad_token_id=PAD,
+        )[:, ids.shape[1] :]
         for i, row in zip(some, wrote.tolist(), strict=True):
             own = [token for token in row if token not in (PAD, target.config.eos_token_id)]
             found[i] = own[: len(like[i])]

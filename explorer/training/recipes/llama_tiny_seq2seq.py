@@ -23,8 +23,19 @@ from explorer.training.loop import device, ship, train, trained
 NAME = "llama-tiny-seq2seq"
 SHAPE = dict(num_layers=6, num_decoder_layers=3)
 # Tasks that it learns, with their weights in the mix.
-MIX = {"copy": 1, "reverse": 1, "replace": 1, "insert": 1, "remove": 1, "opposite": 1, "correct": 3,
-       "translate": 2, "translate_back": 2, "facts": 3, "json": 2}  # fmt: skip
+MIX = {
+    "copy": 1,
+    "reverse": 1,
+    "replace": 1,
+    "insert": 1,
+    "remove": 1,
+    "opposite": 1,
+    "correct": 3,
+    "translate": 2,
+    "translate_back": 2,
+    "facts": 3,
+    "json": 2,
+}
 STORY_SHARE = 0.15  # of the problems: sentences of stories, spoiled by the rules of `correct`
 STORY_SENTENCE = re.compile(r"[A-Z][a-zA-Z]*(?: [a-zA-Z]+,?){1,14} [a-zA-Z]+\.")
 BATCH = 64

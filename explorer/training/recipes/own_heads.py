@@ -133,8 +133,11 @@ def outlook(
     """SpecBranch's head, which reads the target."""
     budget = budget or llama_tiny_outlook.MILLION_TOKENS
     length = llama_tiny_outlook.PROMPT
-    begun = [row for start in range(0, llama_tiny_outlook.TEXTS, WRITERS)
-             for row in texts.beginnings(start, length).tolist()]  # fmt: skip
+    begun = [
+        row
+        for start in range(0, llama_tiny_outlook.TEXTS, WRITERS)
+        for row in texts.beginnings(start, length).tolist()
+    ]
     written = llama_tiny_outlook.greedy_texts(target.model, begun)
     head, curve, facts = llama_tiny_outlook.fit(target, draft, written, budget, work)
     keep(out, head, target, draft, curve, "window", facts)

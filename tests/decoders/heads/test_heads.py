@@ -164,9 +164,15 @@ class CopyPairs:
 
     def __init__(self):
         self.target = Target(
-            embed=torch.eye(2).repeat(1, 4), head=20 * torch.eye(8)[:2], last_norm=torch.ones(8), eps=1e-5,
-            layers=2, heads=2, intermediate=16, theta=10000.0,
-        )  # fmt: skip
+            embed=torch.eye(2).repeat(1, 4),
+            head=20 * torch.eye(8)[:2],
+            last_norm=torch.ones(8),
+            eps=1e-5,
+            layers=2,
+            heads=2,
+            intermediate=16,
+            theta=10000.0,
+        )
 
     def taps(self, tokens: torch.Tensor) -> Taps:
         hidden = torch.zeros(*tokens.shape, 8)

@@ -65,24 +65,31 @@ def test_text_is_greedy_s_with_the_same_processors(name, target_for, tiny_model)
 
 def test_every_lossless_strategy_takes_them():
     promised = {
-        name for name, one in registry.strategies().items()
+        name
+        for name, one in registry.strategies().items()
         if one.badge(one.check({})) == "lossless: equal to greedy"
-    }  # fmt: skip
+    }
     assert promised - set(LOSSLESS) == {"jacobi", "eqspec", "exspec"}  # which never draw
 
 
 @pytest.mark.parametrize("asked", DRAWN)
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("speculative", {"num_assistant_tokens": 2}), ("speculative_tree", {"widths": [2]}),
-    ("prompt_lookup", {"prompt_lookup_num_tokens": 2}),
-    ("speculation", {"shape": "chain", "verifier": "block", "depth": 2}),
-    ("speculation", {"shape": "chain", "verifier": "traversal", "depth": 2}),
-    ("speculation", {"shape": "chains", "verifier": "K-SEQ", "depth": 2, "width": 2}),
-    ("speculation", {"shape": "best slots", "verifier": "token rejection", "budget": 2}),
-    ("speculation", {"shape": "expand and rerank", "verifier": "node sampling", "budget": 2, "depth": 2}),
-    ("dyspec", {"budget": 2}),
-    ("opt_tree", {"budget": 2}), ("sjd", {}), ("aggressive", {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    [
+        ("speculative", {"num_assistant_tokens": 2}),
+        ("speculative_tree", {"widths": [2]}),
+        ("prompt_lookup", {"prompt_lookup_num_tokens": 2}),
+        ("speculation", {"shape": "chain", "verifier": "block", "depth": 2}),
+        ("speculation", {"shape": "chain", "verifier": "traversal", "depth": 2}),
+        ("speculation", {"shape": "chains", "verifier": "K-SEQ", "depth": 2, "width": 2}),
+        ("speculation", {"shape": "best slots", "verifier": "token rejection", "budget": 2}),
+        ("speculation", {"shape": "expand and rerank", "verifier": "node sampling", "budget": 2, "depth": 2}),
+        ("dyspec", {"budget": 2}),
+        ("opt_tree", {"budget": 2}),
+        ("sjd", {}),
+        ("aggressive", {}),
+    ],
+)
 def test_the_law_is_that_of_drawing_one_token_at_a_time(strategy, parameters, asked):
     words = 2 if parameters.get("verifier") == "K-SEQ" else 3  # which has very many outcomes
     tables = {"target": random_table(3, words, 2.0), "draft": random_table(4, words, 2.0)}

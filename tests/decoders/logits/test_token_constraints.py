@@ -34,14 +34,20 @@ def test_quotes_take_a_word_as_it_is_and_numbers_are_tokens():
     ]
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [
-    ("bad_words_ids", " , ,", "no words"), ("bad_words_ids", "#4000", "the last one is #258"),
-    ("sequence_bias", "dog", "such as dog: 3"), ("sequence_bias", "dog: nan", "such as dog: 3"),
-    ("suppress_tokens", "dog", "put it into bad_words_ids"), ("bad_words_ids", "x" * 5000, "at most 4,000"),
-    ("exponential_decay_length_penalty", "2.5,1.1", "a whole number and a factor"),
-    ("exponential_decay_length_penalty", "2", "a whole number and a factor"),
-    ("bad_words_ids", "#258", "min_new_tokens"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("bad_words_ids", " , ,", "no words"),
+        ("bad_words_ids", "#4000", "the last one is #258"),
+        ("sequence_bias", "dog", "such as dog: 3"),
+        ("sequence_bias", "dog: nan", "such as dog: 3"),
+        ("suppress_tokens", "dog", "put it into bad_words_ids"),
+        ("bad_words_ids", "x" * 5000, "at most 4,000"),
+        ("exponential_decay_length_penalty", "2.5,1.1", "a whole number and a factor"),
+        ("exponential_decay_length_penalty", "2", "a whole number and a factor"),
+        ("bad_words_ids", "#258", "min_new_tokens"),
+    ],
+)
 def test_what_is_of_no_use_gets_one_sentence(name, value, said, tiny_model):
     with pytest.raises(ValueError, match=said):
         run(tiny_model(), **{name: value})

@@ -37,9 +37,13 @@ def test_text_and_score_are_those_of_transformers(strategy, asked):
     trace = Lane(strategy, PROMPT, {"target": model}, asked | more, limits=Limits(14)).run()
     ids = torch.tensor([PROMPT])
     made = model.model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=14,
-        watermarking_config=config(asked), num_beams=more.get("num_beams", 1),
-    )  # fmt: skip
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=14,
+        watermarking_config=config(asked),
+        num_beams=more.get("num_beams", 1),
+    )
     assert trace.output() == tiny_models.cut(made[0, 4:].tolist(), model)
     plain = Lane(strategy, PROMPT, {"target": model}, more, limits=Limits(14)).run()
     assert plain.output() != trace.output()

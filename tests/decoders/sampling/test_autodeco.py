@@ -118,8 +118,11 @@ def test_what_is_not_predicted_is_as_typed():
     model.autodeco = Fixed(lambda text: (0.5, 0.75))
     typed = {"temperature": 1.25, "top_p": 0.5}
     for predict, want in {
-        "both": (0.5, 0.75), "temperature": (0.5, 0.5), "top_p": (1.25, 0.75), "neither": (1.25, 0.5),
-    }.items():  # fmt: skip
+        "both": (0.5, 0.75),
+        "temperature": (0.5, 0.5),
+        "top_p": (1.25, 0.75),
+        "neither": (1.25, 0.5),
+    }.items():
         trace = Lane("autodeco", [0], {"target": model}, {"predict": predict, **typed}, 0, Limits(1)).run()
         assert tuple(s.total for s in trace.steps[0].of(Score) if s.level == GAUGE) == want
         levels = [d.level for d in trace.steps[0].of(Distribution) if d.view == "processed"]

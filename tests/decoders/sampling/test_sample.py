@@ -29,10 +29,16 @@ def forgetful(past) -> tuple[float, ...]:
     return tuple(x / sum(row) for x in row)
 
 
-@pytest.mark.parametrize("parameters", [
-    {}, {"temperature": 0.6}, {"top_p": 0.7}, {"temperature": 1.5, "top_k": 2},
-    {"typical_p": 0.6, "min_p": 0.2},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"temperature": 0.6},
+        {"top_p": 0.7},
+        {"temperature": 1.5, "top_k": 2},
+        {"typical_p": 0.6, "min_p": 0.2},
+    ],
+)
 def test_the_law_of_the_output_is_the_processed_law_exactly(parameters):
     model = TableModel(forgetful, 3, eos=frozenset({2}))
     stack = processors(parameters, 3)
@@ -92,10 +98,15 @@ def test_commits_carry_the_raw_log_probability_and_proposals_the_processed_one(t
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
-@pytest.mark.parametrize("parameters", [
-    {}, {"repetition_penalty": 1.4}, {"no_repeat_ngram_size": 2},
-    {"repetition_penalty": 0.7, "no_repeat_ngram_size": 3},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"repetition_penalty": 1.4},
+        {"no_repeat_ngram_size": 2},
+        {"repetition_penalty": 0.7, "no_repeat_ngram_size": 3},
+    ],
+)
 def test_temperature_0_equals_generate_token_for_token(kind, parameters, tiny_model):
     for prompt in ([1, 2, 3], [40], [9, 9, 9, 8, 9, 9]):
         ours = run(tiny_model(kind), prompt, 30, temperature=0.0, top_k=3, **parameters).output()
@@ -139,11 +150,16 @@ def test_when_nothing_may_come_any_more_a_sentence_says_so(also):
     assert trace.ended.startswith("The processors left no token to choose from; loosen no_repeat_ngram_size")
 
 
-@pytest.mark.parametrize(("name", "value", "allowed"), [
-    ("temperature", -1, "a number from 0 to 100"), ("top_p", 1.5, "a number from 0 to 1"),
-    ("top_k", "x", "a whole number"),
-    ("typical_p", 0, "a number from 0.001 to 1"), ("temperature", float("nan"), "a number from 0 to 100"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("temperature", -1, "a number from 0 to 100"),
+        ("top_p", 1.5, "a number from 0 to 1"),
+        ("top_k", "x", "a whole number"),
+        ("typical_p", 0, "a number from 0.001 to 1"),
+        ("temperature", float("nan"), "a number from 0 to 100"),
+    ],
+)
 def test_unusable_values_are_refused_with_one_sentence(name, value, allowed):
     with pytest.raises(ValueError, match=f"{name} must be {allowed}"):
         run(TableModel(forgetful, 3), [0], **{name: value})

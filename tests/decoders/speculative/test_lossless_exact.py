@@ -67,9 +67,13 @@ def test_temperature_0_leaves_one_outcome(strategy):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("strategy,parameters", [
-    ("speculative", {"num_assistant_tokens": 2}), ("speculative_tree", {"widths": [2, 1]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "strategy,parameters",
+    [
+        ("speculative", {"num_assistant_tokens": 2}),
+        ("speculative_tree", {"widths": [2, 1]}),
+    ],
+)
 def test_with_an_end_of_text_token(strategy, parameters, shape):
     rounds = 1 if strategy == "speculative_tree" else None
     check(strategy, pair("close", frozenset({2})), {**parameters, **SHAPES[shape]}, length=3, rounds=rounds)
@@ -84,25 +88,43 @@ def test_prompt_lookup_has_the_target_s_law(models, shape, eos):
 
 
 @pytest.mark.parametrize("models", PAIRS)
-@pytest.mark.parametrize(("shape", "verifier"), [
-    ("chain", "block"), ("chain", "traversal"), ("chain", "K-SEQ"), ("chains", "K-SEQ"),
-    ("chains", "token rejection with replacement"), ("chains", "node sampling"), ("widths", "traversal"),
-    ("widths, with replacement", "token rejection with replacement"), ("best slots", "token rejection"),
-    ("best slots", "traversal"), ("good slots", "token rejection"), ("best paths", "node sampling"),
-    ("expand and rerank", "node sampling"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("shape", "verifier"),
+    [
+        ("chain", "block"),
+        ("chain", "traversal"),
+        ("chain", "K-SEQ"),
+        ("chains", "K-SEQ"),
+        ("chains", "token rejection with replacement"),
+        ("chains", "node sampling"),
+        ("widths", "traversal"),
+        ("widths, with replacement", "token rejection with replacement"),
+        ("best slots", "token rejection"),
+        ("best slots", "traversal"),
+        ("good slots", "token rejection"),
+        ("best paths", "node sampling"),
+        ("expand and rerank", "node sampling"),
+    ],
+)
 def test_parts_that_fit_together_have_the_target_s_law(models, shape, verifier):
     parts = {"shape": shape, "verifier": verifier, "depth": 2, "width": 2, "budget": 3}
     check("speculation", pair(models), {**parts, "temperature": 1.2}, length=3, rounds=1)
 
 
 EXACT = [("chain", verifier) for verifier in ("token rejection", "block", "traversal", "K-SEQ")] + [
-    ("chains", "K-SEQ"), ("chains", "token rejection with replacement"), ("chains", "node sampling"),
-    ("widths", "token rejection"), ("widths", "traversal"),
-    ("widths, with replacement", "token rejection with replacement"), ("best slots", "token rejection"),
-    ("best slots", "traversal"), ("good slots", "token rejection"), ("good slots", "traversal"),
-    ("best paths", "node sampling"), ("expand and rerank", "node sampling"),
-]  # fmt: skip
+    ("chains", "K-SEQ"),
+    ("chains", "token rejection with replacement"),
+    ("chains", "node sampling"),
+    ("widths", "token rejection"),
+    ("widths", "traversal"),
+    ("widths, with replacement", "token rejection with replacement"),
+    ("best slots", "token rejection"),
+    ("best slots", "traversal"),
+    ("good slots", "token rejection"),
+    ("good slots", "traversal"),
+    ("best paths", "node sampling"),
+    ("expand and rerank", "node sampling"),
+]
 
 
 @pytest.mark.parametrize(("shape", "verifier"), EXACT)
@@ -113,20 +135,27 @@ def test_what_an_earlier_round_looked_at_bends_nothing(shape, verifier):
     check("speculation", models, {**parts, "temperature": 1.2}, length=3)
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("speculation", {"shape": "chain", "verifier": "block", "depth": 2}),
-    ("speculation", {"shape": "chain", "verifier": "traversal", "depth": 2}),
-    ("speculation", {"shape": "widths", "verifier": "traversal", "depth": 2, "width": 2}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    [
+        ("speculation", {"shape": "chain", "verifier": "block", "depth": 2}),
+        ("speculation", {"shape": "chain", "verifier": "traversal", "depth": 2}),
+        ("speculation", {"shape": "widths", "verifier": "traversal", "depth": 2, "width": 2}),
+    ],
+)
 def test_paths_that_are_judged_as_a_whole_over_several_rounds(strategy, parameters):
     check(strategy, pair("far"), {**parameters, "temperature": 1.2}, length=3)
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("spectr", {"num_chains": 2, "num_assistant_tokens": 2}), ("dyspec", {"budget": 4}),
-    ("dyspec", {"budget": 4, "threshold": 0.15}),
-    ("opt_tree", {"budget": 4, "delta": 0.1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    [
+        ("spectr", {"num_chains": 2, "num_assistant_tokens": 2}),
+        ("dyspec", {"budget": 4}),
+        ("dyspec", {"budget": 4, "threshold": 0.15}),
+        ("opt_tree", {"budget": 4, "delta": 0.1}),
+    ],
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_presets_have_the_target_s_law(strategy, parameters, shape):
     check(strategy, pair("far", frozenset({2})), {**parameters, **SHAPES[shape]}, length=3, rounds=1)

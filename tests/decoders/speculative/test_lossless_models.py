@@ -124,9 +124,13 @@ def frequencies(strategy: str, parameters: dict, memories, runs: int) -> Counter
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy,parameters,runs", [
-    ("speculative", {"num_assistant_tokens": 2}, 20_000), ("speculative_tree", {"widths": [2, 1]}, 8000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "strategy,parameters,runs",
+    [
+        ("speculative", {"num_assistant_tokens": 2}, 20_000),
+        ("speculative_tree", {"widths": [2, 1]}, 8000),
+    ],
+)
 def test_thousands_of_runs_have_the_target_s_law(strategy, parameters, runs, memories, joint):
     p_value, far, bound = statistics(frequencies(strategy, parameters, memories, runs), joint)
     assert p_value > 0.001
@@ -137,12 +141,12 @@ def test_a_correction_drawn_from_p_is_noticed(memories, joint, monkeypatch):
     """The test has teeth on the models too: after a rejection the residual is forgotten."""
     real = default_verifier.RECURSIVE_REJECTION
 
-    def forgetful(question):
-        found = real.walk(question)
-        last = found.path[-1] if found.path else question.draft.root
-        if question.children(last):
-            depth = question.position + 1 + len(found.path)
-            found.token, found.u = question.chooser.categorical(question.p[last], ("sample", depth))
+    def forgetful(inputs):
+        found = real.walk(inputs)
+        last = found.path[-1] if found.path else inputs.draft.root
+        if inputs.children(last):
+            depth = inputs.position + 1 + len(found.path)
+            found.token, found.u = inputs.chooser.categorical(inputs.p[last], ("sample", depth))
         return found
 
     monkeypatch.setattr(default_verifier, "RECURSIVE_REJECTION", Verifier(forgetful, real.exact_for))

@@ -77,8 +77,11 @@ def test_given_tokens_appear_as_given_and_cost_nothing(name, suited):
     found = finished(name, suited, begin={"tokens": tokens, "forced": forced})
     first, rest = found.steps[0], found.steps[1:]
     assert [(e.token, e.source) for e in first.of(Propose)] == [
-        (9, "copied"), (8, "person"), (7, "copied"), (6, "person")
-    ]  # fmt: skip
+        (9, "copied"),
+        (8, "person"),
+        (7, "copied"),
+        (6, "person"),
+    ]
     judged = [(v.node - len(PROMPT), v.status) for v in first.of(Verdict)]
     assert judged == [(1, "forced"), (3, "forced")]
     assert found.output()[:4] == tokens and len(found.output()) == LIMITS.max_new_tokens

@@ -52,8 +52,10 @@ def test_rounds_are_those_that_vllm_told():
     assert values["mean_acceptance_length"] == 2.0 and values["num_accepted_tokens_per_pos"] == [2, 1, 0]
     assert [row["own"] for row in found["rounds"]] == ["resampled", "resampled", "bonus"]
     assert {fate["fate"]: fate["count"] for fate in found["fates"]} == {
-        "accepted": 3, "rejected": 2, "behind a rejection": 2,
-    }  # fmt: skip
+        "accepted": 3,
+        "rejected": 2,
+        "behind a rejection": 2,
+    }
     assert len(trace.output()) == 7 and trace.text() == " a bc. d<b>\n"
 
 

@@ -98,23 +98,39 @@ def hand_made() -> Trace:
     """Two rounds: 2 of 3 drafted tokens accepted, then 0 of 1."""
     made = Trace("x", "X", {}, 0, {"target": "t"}, [7])
     made.append(
-        Step(0, [
-            Forward("draft", "draft", 3, 1, 0.0, 0.1),
-            Propose(1, 0, 3, -0.1, "draft"), Propose(2, 1, 3, -0.1, "draft"), Propose(3, 2, 3, -0.1, "draft"),
-            Forward("target", "verify", 4, 4, 0.1, 0.2),
-            Verdict(1, "accepted"), Verdict(2, "accepted"), Verdict(3, "rejected"),
-            Propose(4, 2, 5, -0.5, "target"), Verdict(4, "resampled"),
-            Commit([1, 2, 4], [-0.5, -0.25, -1.0]),
-        ], 0.5)
-    )  # fmt: skip
+        Step(
+            0,
+            [
+                Forward("draft", "draft", 3, 1, 0.0, 0.1),
+                Propose(1, 0, 3, -0.1, "draft"),
+                Propose(2, 1, 3, -0.1, "draft"),
+                Propose(3, 2, 3, -0.1, "draft"),
+                Forward("target", "verify", 4, 4, 0.1, 0.2),
+                Verdict(1, "accepted"),
+                Verdict(2, "accepted"),
+                Verdict(3, "rejected"),
+                Propose(4, 2, 5, -0.5, "target"),
+                Verdict(4, "resampled"),
+                Commit([1, 2, 4], [-0.5, -0.25, -1.0]),
+            ],
+            0.5,
+        )
+    )
     made.append(
-        Step(1, [
-            Propose(5, 4, 3, -0.1, "draft"),
-            Forward("target", "verify", 2, 2, 0.6, 0.2), Forward("target", "lens", 9, 9, 0.9, 0.1),
-            Verdict(5, "rejected"), Propose(6, 4, 2, -0.5, "target"), Verdict(6, "resampled"),
-            Commit([6], [-0.25]),
-        ], 1.0)
-    )  # fmt: skip
+        Step(
+            1,
+            [
+                Propose(5, 4, 3, -0.1, "draft"),
+                Forward("target", "verify", 2, 2, 0.6, 0.2),
+                Forward("target", "lens", 9, 9, 0.9, 0.1),
+                Verdict(5, "rejected"),
+                Propose(6, 4, 2, -0.5, "target"),
+                Verdict(6, "resampled"),
+                Commit([6], [-0.25]),
+            ],
+            1.0,
+        )
+    )
     return made
 
 
@@ -122,10 +138,20 @@ def test_costs_and_metrics_by_hand():
     costs = hand_made().costs
     totals = costs.totals()
     expected = dict(
-        steps=2, target_forwards=2, draft_forwards=1, lens_forwards=1, target_tokens=6, draft_tokens=3,
-        proposed=4, accepted=2, new_tokens=4, logprob=-2.0, seconds=1.0, tokens_per_second=4.0,
+        steps=2,
+        target_forwards=2,
+        draft_forwards=1,
+        lens_forwards=1,
+        target_tokens=6,
+        draft_tokens=3,
+        proposed=4,
+        accepted=2,
+        new_tokens=4,
+        logprob=-2.0,
+        seconds=1.0,
+        tokens_per_second=4.0,
         shared_tokens=0,
-    )  # fmt: skip
+    )
     assert totals == expected
     assert costs.metrics() == {
         "mean_acceptance_length": 2.0,

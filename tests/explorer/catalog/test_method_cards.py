@@ -1,6 +1,5 @@
 """The cards of methods: every strategy has one with a real picture, and every paper is listed honestly."""
 
-
 import pytest
 
 from decoders.registry import BADGES, strategies

@@ -20,8 +20,12 @@ def test_the_map_says_what_the_declarations_say():
         parts = strategy.parts({p.name: p.default for p in strategy.parameters})
         assert set(near["has"]) == {f"part {part.kind}: {part.name}" for part in parts}
     assert {kind for _, kind in graph.nodes(data="kind")} == {
-        "strategy", "paper", "part", "experiment", "family"
-    }  # fmt: skip
+        "strategy",
+        "paper",
+        "part",
+        "experiment",
+        "family",
+    }
     for row in papers.papers():
         paper = f"paper {row['slug']}"
         assert (graph.in_degree(paper) > 0) == (row["status"] == "works")

@@ -92,8 +92,9 @@ def test_the_luck_of_a_question_is_its_own_and_the_same_for_all_alphas(models, s
 
 def test_a_copy_learns_its_sequences_by_heart_and_the_target_stays(models, corpus, monkeypatch):
     """Four sequences that a random model cannot know."""
-    for constant, value in dict(SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=60, BATCH=2,
-                                EVERY=120, RATE=1e-2).items():  # fmt: skip
+    for constant, value in dict(
+        SEQUENCES=4, CONTEXTS=2, LENGTH=24, READ=4, WRITTEN=8, EPOCHS=60, BATCH=2, EVERY=120, RATE=1e-2
+    ).items():
         monkeypatch.setattr(hyperfitting, constant, value)
     data, model = hyperfitting.texts(models["target"], corpus), models["target"].model
     assert data.learned.shape == (4, 24) and data.unseen.shape == (2, 24)
@@ -227,8 +228,10 @@ def test_what_is_kept_of_the_source_does_not_grow():
     for m in (1, 4):
         with torch.inference_mode():
             past = model(input_ids=ids, decoder_input_ids=torch.full((1, m), 1)).past_key_values
-        parts = [[(layer.keys.numel() + layer.values.numel()) for layer in cache.layers]
-                 for cache in (past.cross_attention_cache, past.self_attention_cache)]  # fmt: skip
+        parts = [
+            [(layer.keys.numel() + layer.values.numel()) for layer in cache.layers]
+            for cache in (past.cross_attention_cache, past.self_attention_cache)
+        ]
         cross, own = (sum(part) for part in parts)
         assert cross == reading_once.kept(6, 3, 192, ids.shape[1], 0, apart=True)
         assert cross + own == reading_once.kept(6, 3, 192, ids.shape[1], m, apart=True)

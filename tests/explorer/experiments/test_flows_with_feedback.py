@@ -55,8 +55,12 @@ def test_a_chain_goes_on_behind_its_last_right_step():
 @pytest.mark.parametrize("way", [experiment.AGAIN, experiment.FEEDBACK])
 def test_the_best_is_kept_so_that_more_rounds_never_solve_less(way, scripted):
     """Programs that pass 1, 2, 0, 3 of the tests: kept are 1, 2, 2, 3; then nothing is asked any more."""
-    problem = Problem("list_program", "program for\n3 1 -> 1 3\n2 5 -> 2 5\n4 4 1 -> 1 4 4\nis\n", "sort",
-                      {"examples": [([3, 1], [1, 3]), ([2, 5], [2, 5]), ([4, 4, 1], [1, 4, 4])]})  # fmt: skip
+    problem = Problem(
+        "list_program",
+        "program for\n3 1 -> 1 3\n2 5 -> 2 5\n4 4 1 -> 1 4 4\nis\n",
+        "sort",
+        {"examples": [([3, 1], [1, 3]), ([2, 5], [2, 5]), ([4, 4, 1], [1, 4, 4])]},
+    )
     prompts = scripted(["unique", "reverse", "total", "sort", "never asked"])
     messages = experiment.logged({}, problem, way)
     kept = [m.content["best_passed"] for m in messages if m.sender == "keeper"]

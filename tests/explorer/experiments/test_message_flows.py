@@ -117,8 +117,14 @@ def test_all_that_is_said_is_logged_with_who_when_and_why():
     log = Log()
     ran(sequential("pass", adds("a", "x", "y", 1), adds("b", "y", "z", 1)), {"x": 1}, log)
     said = [(m.sender, m.receiver, m.parent) for m in log.messages]
-    assert said == [("you", "pass", None), ("pass", "a", 0), ("a", "pass", 1), ("pass", "b", 0),
-                    ("b", "pass", 3), ("pass", "you", 0)]  # fmt: skip
+    assert said == [
+        ("you", "pass", None),
+        ("pass", "a", 0),
+        ("a", "pass", 1),
+        ("pass", "b", 0),
+        ("b", "pass", 3),
+        ("pass", "you", 0),
+    ]
     assert [m.number for m in log.messages] == list(range(6))
     assert [m.time for m in log.messages] == sorted(m.time for m in log.messages)
     assert log.messages[-1].content == {"y": 2, "z": 3}

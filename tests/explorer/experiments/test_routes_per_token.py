@@ -96,9 +96,11 @@ def test_the_choices_by_hand():
     seen = torch.tensor([[[0.0, 1.0, 9.0]], [[9.0, 3.0, 1.0]]])
     routes = picked(true, seen)
     assert {name: route.tolist() for name, route in routes.items()} == {
-        "oracle": [[1, 0]], "one route": [[1, 1]],
-        "by a wrong token": [[0, 1]], "by the token before": [[0, 1]],
-    }  # fmt: skip
+        "oracle": [[1, 0]],
+        "one route": [[1, 1]],
+        "by a wrong token": [[0, 1]],
+        "by the token before": [[0, 1]],
+    }
     assert [cost(true, route) for route in routes.values()] == [1.5, 2.5, 4.5, 4.5]
     assert cost(seen, routes["by a wrong token"]) == 1.0
 

@@ -48,14 +48,20 @@ def test_a_rejected_token_is_explained_by_its_numbers_and_its_successor():
     assert found["state"] == "rejected" and found["position"] == 1
     (verdict,) = found["verdicts"]
     assert verdict == {
-        "step": 1, "status": "rejected", "p": 0.125, "q": 0.5, "u": 0.9, "reason": "The draw is above p / q."
-    }  # fmt: skip
+        "step": 1,
+        "status": "rejected",
+        "p": 0.125,
+        "q": 0.5,
+        "u": 0.9,
+        "reason": "The draw is above p / q.",
+    }
     told = [(s["text"], s["status"], s["p"], s["here"]) for s in found["siblings"]]
     assert told == [("<i>", "rejected", 0.125, True), ("↵", "resampled", 0.8, False)]
     model, draft = found["stages"]
     assert [(r["text"], round(r["p"], 6), r["here"]) for r in model["rows"]] == [
-        ("↵", 0.75, False), ("<i>", 0.125, True)
-    ]  # fmt: skip
+        ("↵", 0.75, False),
+        ("<i>", 0.125, True),
+    ]
     assert model["entropy"] == 0.5 / math.log(2) and model["rest"] == pytest.approx(0.125)
     assert (model["rank"], model["p"], model["more"]) == (2, pytest.approx(0.125), 2)
     assert (draft["title"], draft["rank"]) == ("draft", 1)

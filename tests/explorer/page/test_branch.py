@@ -49,9 +49,11 @@ def test_a_branch_keeps_the_text_before_forces_a_token_and_goes_on_with_strategy
     assert made.output()[:4] == [*parent.output()[:3], 65] and len(made.output()) == 8
     assert (made.strategy, made.seed, made.prompt) == ("sample", 5, parent.prompt)
     assert answer["setup"] == {
-        "strategy": "sample", "parameters": {"temperature": 0.9}, "seed": 5,
+        "strategy": "sample",
+        "parameters": {"temperature": 0.9},
+        "seed": 5,
         "begin": {"tokens": [*parent.output()[:3], 65], "forced": [3]},
-    }  # fmt: skip
+    }
     assert run.state == "done" and parent.output() == run.records[1].trace.output()
 
 

@@ -67,7 +67,8 @@ def test_the_microscope_shows_a_lane_that_drafts_whatever_is_asked(runs, loader,
     other = answer(what_if, run=run.id, lane=1, widths="2, 1", stop_below=0.1)
     assert other["own"]["widths"] == [2, 1] and not other["exact"]
     for widths in ("", "two", "3 x", "1 " * 500, "²"):
-        assert "Write one to 32 whole numbers" in answer(
-            what_if, run=run.id, lane=1, widths=widths, stop_below=0
-        )["error"]  # fmt: skip
+        assert (
+            "Write one to 32 whole numbers"
+            in answer(what_if, run=run.id, lane=1, widths=widths, stop_below=0)["error"]
+        )
     assert levels("3 2,1") == [3, 2, 1]

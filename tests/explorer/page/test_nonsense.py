@@ -37,12 +37,32 @@ SETUP = {
 }
 # What a part of a valid request is, by its name; else the simplest that its model allows.
 NAMED = {
-    "action": "pause", "begin": {"tokens": [65], "forced": [0]}, "chat": None, "device": "auto",
-    "draft": None, "dtype": "auto", "lane": 1, "length": 2, "lesson": "draft-trees", "max_new_tokens": 4,
-    "name": "greedy", "node": 4, "number": 1, "parameters": {"temperature": 0.5}, "prompt": "Once",
-    "samples": 20, "session": ME, "strategy": "sample", "target": "llama-tiny-draft", "temperature": 1.0,
-    "token": 65, "view": "text", "views": ["text", None], "wait": 0, "widths": "2 1",
-}  # fmt: skip
+    "action": "pause",
+    "begin": {"tokens": [65], "forced": [0]},
+    "chat": None,
+    "device": "auto",
+    "draft": None,
+    "dtype": "auto",
+    "lane": 1,
+    "length": 2,
+    "lesson": "draft-trees",
+    "max_new_tokens": 4,
+    "name": "greedy",
+    "node": 4,
+    "number": 1,
+    "parameters": {"temperature": 0.5},
+    "prompt": "Once",
+    "samples": 20,
+    "session": ME,
+    "strategy": "sample",
+    "target": "llama-tiny-draft",
+    "temperature": 1.0,
+    "token": 65,
+    "view": "text",
+    "views": ["text", None],
+    "wait": 0,
+    "widths": "2 1",
+}
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 SAYS_NO = {"explorer_chat", "explorer_lesson"}  # the tiny models and the run do not suit what is asked
 

@@ -181,9 +181,13 @@ def test_an_ended_lane_keeps_no_view_that_grows(house):
 
 def test_text_in_pieces_is_what_json_gives():
     values = [
-        {"a": [1, 2.5, None, True, "é\"\n"], "b": {}, "c": [], "d": {"e": [[[{"f": [[1], [2]]}]]]}},
-        {1: "a number as a name", None: 2}, (1, (2, 3)), "text", 3, None,
-    ]  # fmt: skip
+        {"a": [1, 2.5, None, True, 'é"\n'], "b": {}, "c": [], "d": {"e": [[[{"f": [[1], [2]]}]]]}},
+        {1: "a number as a name", None: 2},
+        (1, (2, 3)),
+        "text",
+        3,
+        None,
+    ]
     for value in values:
         assert encoded(value) == json.dumps(value, separators=(",", ":"))
 

@@ -27,8 +27,10 @@ def test_prompts_without_tests_have_no_rate():
     assert pass_rate("# f(__import__('os')) == 4\ndef f(x):\n", "    return 4") == 0.0
 
 
-@pytest.mark.parametrize("tests", ["f(" + "(" * 9000, "f(1, *[2]) == {[]: 1}", "f(" + "-" * 9000 + "1) == 1",
-                                   "f(" + "9" * 9000 + ") == 1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "tests",
+    ["f(" + "(" * 9000, "f(1, *[2]) == {[]: 1}", "f(" + "-" * 9000 + "1) == 1", "f(" + "9" * 9000 + ") == 1"],
+)
 def test_what_no_python_can_read_is_no_test(tests):
     prompt = f"# {tests}) == 4\ndef f(x):\n"
     assert pass_rate(prompt, "    return 4") == 0.0 and runs_code(prompt)

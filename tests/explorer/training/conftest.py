@@ -1,6 +1,5 @@
 """What the recipes' tests share: a toy corpus."""
 
-
 import pytest
 
 from explorer.training import loop

@@ -15,9 +15,13 @@ def drafted(fate: str, chance: float | None, foretold: float | None = None) -> D
 def test_shares_and_the_error_by_hand():
     """Of .9, .9 and 1 two pass (mean .9333, share .6667), of .1 none: (3 x .2667 + 1 x .1) / 4 = .225."""
     tokens = [
-        drafted(ACCEPTED, 0.9), drafted(ACCEPTED, 1.0), drafted(REJECTED, 0.9), drafted(REJECTED, 0.1),
-        drafted(BEHIND, 0.1), drafted(REJECTED, None),
-    ]  # fmt: skip
+        drafted(ACCEPTED, 0.9),
+        drafted(ACCEPTED, 1.0),
+        drafted(REJECTED, 0.9),
+        drafted(REJECTED, 0.1),
+        drafted(BEHIND, 0.1),
+        drafted(REJECTED, None),
+    ]
     (found,) = reliability([Round(tokens, [])])
     assert (found["short"], found["name"]) == OWN and found["error"] == pytest.approx(0.225)
     low, high = found["bins"]

@@ -34,18 +34,40 @@ def drafting() -> Trace:
     """Two rounds of two drafts: both accepted and a bonus; the first rejected and replaced."""
     trace = lane([], title="Drafts")
     half = math.log(0.5)
-    trace.append(Step(0, [
-        Propose(1, 0, THE, half, "draft"), Propose(2, 1, DOG, half, "draft"),
-        Forward("draft", "draft", 2, 1, 0.0, 0.1), Forward("target", "verify", 3, 1, 0.1, 0.1),
-        Verdict(1, "accepted"), Verdict(2, "accepted"),
-        Propose(3, 2, STOP, half, "target"), Verdict(3, "bonus"), Commit([1, 2, 3], [half] * 3),
-    ], 0.2))  # fmt: skip
-    trace.append(Step(1, [
-        Propose(4, 3, STOP, half, "draft"), Propose(5, 4, CAT, half, "draft"),
-        Forward("draft", "draft", 2, 1, 0.2, 0.1), Forward("target", "verify", 3, 1, 0.3, 0.1),
-        Verdict(4, "rejected"), Verdict(5, "never reached"),
-        Propose(6, 3, RAN, half, "target"), Verdict(6, "resampled"), Commit([6], [half]),
-    ], 0.4))  # fmt: skip
+    trace.append(
+        Step(
+            0,
+            [
+                Propose(1, 0, THE, half, "draft"),
+                Propose(2, 1, DOG, half, "draft"),
+                Forward("draft", "draft", 2, 1, 0.0, 0.1),
+                Forward("target", "verify", 3, 1, 0.1, 0.1),
+                Verdict(1, "accepted"),
+                Verdict(2, "accepted"),
+                Propose(3, 2, STOP, half, "target"),
+                Verdict(3, "bonus"),
+                Commit([1, 2, 3], [half] * 3),
+            ],
+            0.2,
+        )
+    )
+    trace.append(
+        Step(
+            1,
+            [
+                Propose(4, 3, STOP, half, "draft"),
+                Propose(5, 4, CAT, half, "draft"),
+                Forward("draft", "draft", 2, 1, 0.2, 0.1),
+                Forward("target", "verify", 3, 1, 0.3, 0.1),
+                Verdict(4, "rejected"),
+                Verdict(5, "never reached"),
+                Propose(6, 3, RAN, half, "target"),
+                Verdict(6, "resampled"),
+                Commit([6], [half]),
+            ],
+            0.4,
+        )
+    )
     return trace
 
 
@@ -187,8 +209,9 @@ def test_acceptance_by_depth_with_its_theory_and_by_class():
     # Depth 1: two rounds, one accepted; depth 2: two rounds, one tested and accepted. alpha = 2 / 3.
     assert found["alpha"] == pytest.approx(2 / 3)
     assert [(d["rounds"], d["tried"], d["reached"], d["share"]) for d in found["depth"]] == [
-        (2, 2, 1, 0.5), (2, 1, 1, 0.5),
-    ]  # fmt: skip
+        (2, 2, 1, 0.5),
+        (2, 1, 1, 0.5),
+    ]
     assert [d["theory"] for d in found["depth"]] == pytest.approx([2 / 3, 4 / 9])
     assert found["classes"] == [
         {"name": "word start", "tested": 2, "accepted": 2, "share": 1.0},
@@ -222,12 +245,22 @@ def test_lanes_with_one_title_are_told_apart():
 @pytest.mark.parametrize(
     ("token", "name"),
     [
-        (b" dog", "word start"), (b"\ndog", "word start"), (b"dog", "word continuation"),
-        ("é".encode(), "word continuation"), (b" ,", "punctuation"), (b"\"'", "punctuation"),
-        ("—".encode(), "punctuation"), ("。".encode(), "punctuation"), (b" 7", "digit"), (b"42nd", "digit"),
-        (b"  \n", "whitespace"), (b"", "other"), (b"\xe2\x96", "other"), ("🐶".encode(), "other"),
+        (b" dog", "word start"),
+        (b"\ndog", "word start"),
+        (b"dog", "word continuation"),
+        ("é".encode(), "word continuation"),
+        (b" ,", "punctuation"),
+        (b"\"'", "punctuation"),
+        ("—".encode(), "punctuation"),
+        ("。".encode(), "punctuation"),
+        (b" 7", "digit"),
+        (b"42nd", "digit"),
+        (b"  \n", "whitespace"),
+        (b"", "other"),
+        (b"\xe2\x96", "other"),
+        ("🐶".encode(), "other"),
         (b"<img src=x>", "punctuation"),
     ],
-)  # fmt: skip
+)
 def test_token_classes(token, name):
     assert token_class(token) == name and name in CLASSES

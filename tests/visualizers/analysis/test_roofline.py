@@ -66,8 +66,10 @@ def test_speculation_gains_where_verifying_is_free_and_loses_where_it_is_not():
     trace = lane("speculative", temperature=0.0, num_assistant_tokens=4)
     sizes = Size(8, 2, 0), Size(0.08, 2, 0)
     free, dear = Device(1000, 1000, 0, 1, 1), Device(1e6, 0.1, 0, 1, 1)
-    gain = [found["plain"]["seconds"] / found["seconds"] for found in
-            (other_machine(trace, 99, device, *sizes) for device in (free, dear))]  # fmt: skip
+    gain = [
+        found["plain"]["seconds"] / found["seconds"]
+        for found in (other_machine(trace, 99, device, *sizes) for device in (free, dear))
+    ]
     rounds = trace.costs.totals()["target_forwards"]
     assert gain[0] == pytest.approx(24 / rounds, rel=0.1)
     assert gain[1] < 1

@@ -27,36 +27,56 @@ def chain() -> Trace:
     """Two drafts each: both accepted and a bonus; the first rejected; the second rejected."""
     return trace_of(
         [
-            Propose(1, 0, THE, None, "draft"), Propose(2, 1, DOG, None, "draft"),
-            Verdict(1, "accepted"), Verdict(2, "accepted"),
-            Propose(3, 2, RAN, None, "target"), Verdict(3, "bonus"), Commit([1, 2, 3], [None] * 3),
+            Propose(1, 0, THE, None, "draft"),
+            Propose(2, 1, DOG, None, "draft"),
+            Verdict(1, "accepted"),
+            Verdict(2, "accepted"),
+            Propose(3, 2, RAN, None, "target"),
+            Verdict(3, "bonus"),
+            Commit([1, 2, 3], [None] * 3),
         ],
         [
-            Propose(4, 3, STOP, None, "draft"), Propose(5, 4, THE, None, "draft"),
-            Verdict(4, "rejected"), Verdict(5, "never reached"),
-            Propose(6, 3, THE, None, "target"), Verdict(6, "resampled"), Commit([6], [None]),
+            Propose(4, 3, STOP, None, "draft"),
+            Propose(5, 4, THE, None, "draft"),
+            Verdict(4, "rejected"),
+            Verdict(5, "never reached"),
+            Propose(6, 3, THE, None, "target"),
+            Verdict(6, "resampled"),
+            Commit([6], [None]),
         ],
         [
-            Propose(7, 6, CAT, None, "draft"), Propose(8, 7, STOP, None, "draft"),
-            Verdict(7, "accepted"), Verdict(8, "rejected"),
-            Propose(9, 7, RAN, None, "target"), Verdict(9, "resampled"), Commit([7, 9], [None] * 2),
+            Propose(7, 6, CAT, None, "draft"),
+            Propose(8, 7, STOP, None, "draft"),
+            Verdict(7, "accepted"),
+            Verdict(8, "rejected"),
+            Propose(9, 7, RAN, None, "target"),
+            Verdict(9, "resampled"),
+            Commit([7, 9], [None] * 2),
         ],
-    )  # fmt: skip
+    )
 
 
 def tree() -> Trace:
     """One round, two levels of two: the second sibling and its first child pass; one more is pruned."""
     return trace_of(
         [
-            Propose(1, 0, THE, None, "draft", 0), Propose(2, 0, DOG, None, "draft", 1),
-            Propose(3, 1, CAT, None, "draft", 0), Propose(4, 2, RAN, None, "draft", 0),
-            Propose(5, 2, STOP, None, "draft", 1), Propose(6, 2, CAT, None, "draft", 2),
+            Propose(1, 0, THE, None, "draft", 0),
+            Propose(2, 0, DOG, None, "draft", 1),
+            Propose(3, 1, CAT, None, "draft", 0),
+            Propose(4, 2, RAN, None, "draft", 0),
+            Propose(5, 2, STOP, None, "draft", 1),
+            Propose(6, 2, CAT, None, "draft", 2),
             Verdict(6, "pruned"),
-            Verdict(1, "rejected"), Verdict(2, "accepted"), Verdict(4, "accepted"),
-            Verdict(3, "never reached"), Verdict(5, "never reached"),
-            Propose(7, 4, THE, None, "target"), Verdict(7, "bonus"), Commit([2, 4, 7], [None] * 3),
+            Verdict(1, "rejected"),
+            Verdict(2, "accepted"),
+            Verdict(4, "accepted"),
+            Verdict(3, "never reached"),
+            Verdict(5, "never reached"),
+            Propose(7, 4, THE, None, "target"),
+            Verdict(7, "bonus"),
+            Commit([2, 4, 7], [None] * 3),
         ],
-    )  # fmt: skip
+    )
 
 
 def values(found: dict) -> dict:
@@ -84,12 +104,15 @@ def test_vllm_metrics_of_a_chain_with_their_formulas():
 def test_places_of_a_chain_and_what_became_of_its_tokens():
     found = microscope(chain())
     assert [(d["depth"], d["rounds"], d["drafted"], d["tested"], d["accepted"]) for d in found["depths"]] == [
-        (1, 3, 3, 3, 2), (2, 3, 3, 2, 1),
-    ]  # fmt: skip
+        (1, 3, 3, 3, 2),
+        (2, 3, 3, 2, 1),
+    ]
     assert [d["of_tested"] for d in found["depths"]] == pytest.approx([2 / 3, 1 / 2])
     assert [(f["fate"], f["count"]) for f in found["fates"]] == [
-        ("accepted", 3), ("rejected", 2), ("behind a rejection", 1),
-    ]  # fmt: skip
+        ("accepted", 3),
+        ("rejected", 2),
+        ("behind a rejection", 1),
+    ]
     assert sum(f["share"] for f in found["fates"]) == pytest.approx(1.0)
     rows = [(r["drafted"], r["accepted"], r["rejected"], r["own"], r["recent"]) for r in found["rounds"]]
     assert rows == [(2, 2, 0, "bonus", 3.0), (2, 0, 1, "resampled", 2.0), (2, 1, 1, "resampled", 2.0)]
@@ -127,8 +150,12 @@ def test_a_tree_by_depth_and_rank_and_the_two_ways_of_not_being_reached():
     ]
     assert second["cells"] == [{"rank": 1, "tested": 1, "accepted": 1, "share": 1.0}, None, None]
     assert {f["fate"]: f["count"] for f in found["fates"]} == {
-        "accepted": 2, "rejected": 1, "behind a rejection": 1, "beside an accepted one": 1, "pruned": 1,
-    }  # fmt: skip
+        "accepted": 2,
+        "rejected": 1,
+        "behind a rejection": 1,
+        "beside an accepted one": 1,
+        "pruned": 1,
+    }
     assert values(found)["num_accepted_tokens_per_pos"] == [1, 1] and values(found)["num_drafts"] == 1
 
 

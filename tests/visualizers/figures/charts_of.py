@@ -26,19 +26,29 @@ from visualizers.figures import (
 )
 
 LANES = {
-    "greedy": {}, "speculative": {"num_assistant_tokens": 3, "temperature": 1.0},
-    "speculative_tree": {"widths": [3, 2]}, "beam": {"num_beams": 2},
-}  # fmt: skip
+    "greedy": {},
+    "speculative": {"num_assistant_tokens": 3, "temperature": 1.0},
+    "speculative_tree": {"widths": [3, 2]},
+    "beam": {"num_beams": 2},
+}
 DEVICE = DEVICES["laptop"]
 LOSSES = {
-    "million_tokens": [0.5, 1.0, 1.5], "training_loss": [5.0, 4.0, 3.5], "held_out_loss": [4.5, 3.75, 3.25],
-}  # fmt: skip
+    "million_tokens": [0.5, 1.0, 1.5],
+    "training_loss": [5.0, 4.0, 3.5],
+    "held_out_loss": [4.5, 3.75, 3.25],
+}
 OF_COSTS = ("tokens_reached", "total_log_probability", "mean_log_probability")
 OF_LANES = ("entropies", "log_probabilities", "acceptance_by_depth", "acceptance_by_class")
 OF_DRAFTS = (
-    "round_by_round", "acceptance_by_depth", "draft_shape", "acceptance_by_rank", "accepted_lengths",
-    "acceptance_by_class", "drafts_went", "drafting_time",
-)  # fmt: skip
+    "round_by_round",
+    "acceptance_by_depth",
+    "draft_shape",
+    "acceptance_by_rank",
+    "accepted_lengths",
+    "acceptance_by_class",
+    "drafts_went",
+    "drafting_time",
+)
 OF_BELIEF = ("tokens_a_round", "reliability")
 
 
@@ -61,11 +71,14 @@ def analyses() -> dict:
         for number, trace in enumerate(several, 1)
     ]
     return {
-        "comparison": compare(several), "microscope": looked_at(drawn),
-        "tree": looked_at(traces()["speculative_tree"]), "estimated": recomputed(drawn, None, [3, 1]),
-        "exact": recomputed(greedy, None, [2, 2]), "proof": proof.state(),
+        "comparison": compare(several),
+        "microscope": looked_at(drawn),
+        "tree": looked_at(traces()["speculative_tree"]),
+        "estimated": recomputed(drawn, None, [3, 1]),
+        "exact": recomputed(greedy, None, [2, 2]),
+        "proof": proof.state(),
         "machine": {"sentence": sentence(DEVICE, TARGET), "lanes": there},
-    }  # fmt: skip
+    }
 
 
 def charts(look: str) -> dict[str, go.Figure]:
@@ -74,8 +87,9 @@ def charts(look: str) -> dict[str, go.Figure]:
     found, seen = known["comparison"], known["microscope"]
     made = {
         f"{name} by {charge}": getattr(comparison, name)(found, charge, look)
-        for name in OF_COSTS for charge in found["charges"]
-    }  # fmt: skip
+        for name in OF_COSTS
+        for charge in found["charges"]
+    }
     made |= {f"lanes' {name}": getattr(comparison, name)(found, look) for name in OF_LANES}
     for lane in ("microscope", "tree"):
         made |= {f"{lane}: {name}": getattr(microscope, name)(known[lane], look) for name in OF_DRAFTS}

@@ -97,21 +97,34 @@ def test_where_there_is_nothing_the_chart_says_so(look):
     begun = {**analyses()["proof"], "ways": [{"name": "Any", "curve": []}], "done": 3}
     said = {
         "No lane has a token yet.": [
-            comparison.tokens_reached(none, look=look), comparison.total_log_probability(none, look=look),
-            comparison.entropies(none, look), comparison.log_probabilities(none, look),
+            comparison.tokens_reached(none, look=look),
+            comparison.total_log_probability(none, look=look),
+            comparison.entropies(none, look),
+            comparison.log_probabilities(none, look),
         ],
         "No token is final in every lane yet.": [comparison.mean_log_probability(none, look=look)],
         "No lane has drafted anything.": [
-            comparison.acceptance_by_depth(none, look), comparison.acceptance_by_class(none, look),
+            comparison.acceptance_by_depth(none, look),
+            comparison.acceptance_by_class(none, look),
         ],
         none["sentence"]: [first_differences.shared_beginnings(none, look)],
         "No lane has a number of seconds.": [costs.cost(none, "seconds", look)],
         "This lane has drafted nothing so far.": [
-            *(getattr(microscope, name)(nowhere, look) for name in (
-                "round_by_round", "acceptance_by_depth", "draft_shape", "acceptance_by_rank",
-                "accepted_lengths", "acceptance_by_class", "drafts_went", "drafting_time",
-            )),
-            calibration.tokens_a_round(nowhere, look), calibration.reliability(nowhere, look),
+            *(
+                getattr(microscope, name)(nowhere, look)
+                for name in (
+                    "round_by_round",
+                    "acceptance_by_depth",
+                    "draft_shape",
+                    "acceptance_by_rank",
+                    "accepted_lengths",
+                    "acceptance_by_class",
+                    "drafts_went",
+                    "drafting_time",
+                )
+            ),
+            calibration.tokens_a_round(nowhere, look),
+            calibration.reliability(nowhere, look),
         ],
         "Nothing to recompute.": [what_if.tokens_a_round(unknown, 1, look), what_if.speed(unknown, look)],
         "3 of 50 seeds are counted.": [losslessness.distance_to_target(begun, 1, look)],
@@ -120,7 +133,7 @@ def test_where_there_is_nothing_the_chart_says_so(look):
             other_machine.against_plain({"sentence": "", "lanes": []}, look),
         ],
         "No losses of toy are known.": [losses.losses("toy", {}, look)],
-    }  # fmt: skip
+    }
     for sentence, figures in said.items():
         for figure in figures:
             assert caption(figure) == sentence

@@ -12,8 +12,9 @@ from visualizers.figures import caption, comparison, costs, first_differences
 def test_running_totals_are_stairs_over_what_was_paid(charge):
     found = analyses()["comparison"]
     for make, field in (
-        (comparison.tokens_reached, "reached"), (comparison.total_log_probability, "logprob"),
-    ):  # fmt: skip
+        (comparison.tokens_reached, "reached"),
+        (comparison.total_log_probability, "logprob"),
+    ):
         figure = make(found, charge)
         drawn = lanes(figure)
         for one in found["lanes"]:

@@ -73,9 +73,11 @@ def test_a_map_of_a_text_has_a_cell_for_each_row_and_token_and_room_for_words():
         assert [list(row) for row in figure.data[0].z] == picture["values"]
         assert figure.layout.width > 40 * len(picture["tokens"])
         assert figure.layout.coloraxis.cmax == picture["high"]
-        assert len(figure.layout.shapes) == (len(picture["tokens"]) - 1) // picture["every"] if (
-            picture["every"]
-        ) else not figure.layout.shapes
+        assert (
+            len(figure.layout.shapes) == (len(picture["tokens"]) - 1) // picture["every"]
+            if (picture["every"])
+            else not figure.layout.shapes
+        )
 
 
 def test_a_spread_shows_each_name_of_each_row():

@@ -18,9 +18,12 @@ def test_round_by_round():
     figure = microscope.round_by_round(looked_at(chain()))
     bars, colours = by_state(figure), theme("light")
     assert {state: list(one.y) for state, one in bars.items()} == {
-        "accepted": [2, None, 1], "resampled": [None, 1, 1], "bonus": [1, None, None],
-        "rejected": [None, -1, -1], "unreached": [None, -1, None],
-    }  # fmt: skip
+        "accepted": [2, None, 1],
+        "resampled": [None, 1, 1],
+        "bonus": [1, None, None],
+        "rejected": [None, -1, -1],
+        "unreached": [None, -1, None],
+    }
     assert bars["resampled"].text == ("", "◆", "◆") and bars["bonus"].text == ("★", "", "")
     for state in ("accepted", "resampled", "bonus", "unreached"):
         assert bars[state].marker.color == colours.state[state]["color"]
@@ -134,10 +137,24 @@ def test_reliability_with_its_intervals():
     )
     dotted = next(one for one in figure.data if one.name == "as foretold")
     assert list(dotted.x) == list(dotted.y) == [0, 1]
-    one = {"low": 0.2, "high": 0.4, "mean": 0.3, "accepted": 1, "tested": 4, "share": 0.25, "least": 0.05,
-           "most": 0.7}  # fmt: skip
-    by_hand = calibration.reliability({**found, "reliability": [
-        {"short": "q", "name": "the draft's own probability", "error": 0.05, "bins": [one]}]})  # fmt: skip
+    one = {
+        "low": 0.2,
+        "high": 0.4,
+        "mean": 0.3,
+        "accepted": 1,
+        "tested": 4,
+        "share": 0.25,
+        "least": 0.05,
+        "most": 0.7,
+    }
+    by_hand = calibration.reliability(
+        {
+            **found,
+            "reliability": [
+                {"short": "q", "name": "the draft's own probability", "error": 0.05, "bins": [one]}
+            ],
+        }
+    )
     assert unbroken(by_hand.data[1].hovertext[0]) == (
         "Where the draft's own probability was .2 to 0.4, .30 in the mean, 1 of 4 tested were accepted: .25 "
         "(95 % interval .05 to .70)."

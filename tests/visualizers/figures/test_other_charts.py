@@ -89,15 +89,26 @@ def test_tokens_there_by_time():
         assert list(line.y) == [tokens for _, tokens in lane["race"]]
     assert lanes(figure)[1].name == "1 Greedy"
     assert caption(figure).startswith(answer["sentence"])
-    short = {"sentence": "So.", "lanes": [
-        {"lane": 1, "tokens": 2, "seconds": 0.002, "joules": 0.01, "waited": 0.5,
-         "plain": {"seconds": 0.004, "joules": 0.005}, "race": [[0.0, 0], [0.001, 1], [0.002, 2]]},
-    ]}  # fmt: skip
+    short = {
+        "sentence": "So.",
+        "lanes": [
+            {
+                "lane": 1,
+                "tokens": 2,
+                "seconds": 0.002,
+                "joules": 0.01,
+                "waited": 0.5,
+                "plain": {"seconds": 0.004, "joules": 0.005},
+                "race": [[0.0, 0], [0.001, 1], [0.002, 2]],
+            },
+        ],
+    }
     figure = other_machine.tokens_by_time(short)
     assert read(figure) == {
-        0.0: "At 0 milliseconds: lane 1 0 tokens.", 1.0: "At 1 milliseconds: lane 1 1 tokens.",
+        0.0: "At 0 milliseconds: lane 1 0 tokens.",
+        1.0: "At 1 milliseconds: lane 1 1 tokens.",
         2.0: "At 2 milliseconds: lane 1 2 tokens.",
-    }  # fmt: skip
+    }
     assert caption(figure) == (
         "So. Lane 1: 1 ms and 5 mJ a token; 2 × as fast as plain decoding, 2 × the energy; it waits for "
         "memory in 50% of the time."

@@ -15,10 +15,17 @@ from visualizers.figures.scene_figure import figure, picture
 from visualizers.figures.theme import theme
 
 WRITTEN = {  # strategy -> parameters; together they fill most views
-    "beam": {"num_beams": 3}, "speculative_tree": {"widths": [3, 2]}, "jacobi": {"block_size": 6},
-    "sample": {"top_k": 20}, "best_first": {"max_expansions": 40}, "lookahead": {}, "momentum": {},
-    "value_mcts": {"simulations": 8}, "pearl": {}, "contrastive_decoding": {},
-}  # fmt: skip
+    "beam": {"num_beams": 3},
+    "speculative_tree": {"widths": [3, 2]},
+    "jacobi": {"block_size": 6},
+    "sample": {"top_k": 20},
+    "best_first": {"max_expansions": 40},
+    "lookahead": {},
+    "momentum": {},
+    "value_mcts": {"simulations": 8},
+    "pearl": {},
+    "contrastive_decoding": {},
+}
 PLACE = {  # kind -> where a figure's point of a mark lies
     "edge": lambda m: ((m["x0"] + m["x1"]) / 2, (m["y0"] + m["y1"]) / 2),
     "bar": lambda m: (m["x"], (m["y0"] + m["y1"]) / 2),
@@ -54,12 +61,14 @@ def test_the_same_marks_stand_at_the_same_places_in_the_same_states(traces, name
             shown = picture(trace, view, step)
             there = {m["id"] for m in shown.marks if m["kind"] == "panel"}
             expected = {
-                m["id"]: m for m in shown.marks
-                if m["kind"] in DRAWERS and m.get("drawn") is not False
+                m["id"]: m
+                for m in shown.marks
+                if m["kind"] in DRAWERS
+                and m.get("drawn") is not False
                 and (m.get("panel") is None or m["panel"] in there)
                 and not (m["kind"] == "tick" and m["index"] >= 5)
                 and not (m["kind"] == "label" and (m.get("side") or not m.get("text")))
-            }  # fmt: skip
+            }
             found = drawn_points(figure(trace, view, step))
             assert found.keys() == expected.keys()
             filled += len(found) > 0

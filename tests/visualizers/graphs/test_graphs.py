@@ -125,8 +125,17 @@ def test_a_text_that_goes_everywhere_has_more_loops_than_are_listed():
 
 def test_what_was_merged_in_circles_is_no_lattice():
     trace = Trace("lattice", "Lattice", {}, 0, {}, [0], {0: b"a", 1: b"b"})
-    trace.append(Step(0, [Propose(1, 0, 1, -0.1, "target"), Propose(2, 0, 1, -0.2, "target"),
-                          Verdict(1, "merged", into=2), Verdict(2, "merged", into=1)]))  # fmt: skip
+    trace.append(
+        Step(
+            0,
+            [
+                Propose(1, 0, 1, -0.1, "target"),
+                Propose(2, 0, 1, -0.2, "target"),
+                Verdict(1, "merged", into=2),
+                Verdict(2, "merged", into=1),
+            ],
+        )
+    )
     with pytest.raises(ValueError, match="runs in circles"):
         trace.graph("lattice")
 

@@ -20,15 +20,30 @@ class Graph:
     def head(self) -> dict:
         """Title, question, layout and panels."""
         panels = [
-            {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1,
-             "px": 20, "px_narrow": 36},  # fmt: skip
+            {
+                "id": "heading",
+                "panel": "heading",
+                "kind": "panel",
+                "y0": 0,
+                "y1": 1,
+                "px": 20,
+                "px_narrow": 36,
+            },
             {"id": "graph", "kind": "panel", "y0": self.shape.TOP, "y1": 1, "share": 1, "grow": True},
         ]
         own = self.shape.head()
         return {
-            "title": self.title, "row": 28, "column": 60, "column_narrow": 54, "wide": 66, "widest": 84,
-            "right": 8, "overview": "rows", **own, "ops": [*panels, *own.get("ops", [])],
-        }  # fmt: skip
+            "title": self.title,
+            "row": 28,
+            "column": 60,
+            "column_narrow": 54,
+            "wide": 66,
+            "widest": 84,
+            "right": 8,
+            "overview": "rows",
+            **own,
+            "ops": [*panels, *own.get("ops", [])],
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step."""

@@ -63,9 +63,13 @@ class Tokens:
         seen = {"state": "prompt", "fill": "tint", "hover": [f"{text}  the end of the prompt"]}
         return {
             "question": "What was opened or drafted, where do ways meet, what do all texts share?",
-            "first": 0, "left": 8, "axis": "token position",
-            "ops": [scroll_row(0, "graph", -0.5, 0.5),
-                    {"id": f"n{self.root}", "kind": "cell", **place, **seen}],
+            "first": 0,
+            "left": 8,
+            "axis": "token position",
+            "ops": [
+                scroll_row(0, "graph", -0.5, 0.5),
+                {"id": f"n{self.root}", "kind": "cell", **place, **seen},
+            ],
             "legend": [
                 ["cell:chosen", "■", "chosen", "taken"],
                 ["cell:accepted", "■", "accepted", "accepted"],
@@ -82,7 +86,7 @@ class Tokens:
                 ["path", "→", "link", "became the same node"],
                 ["symbol", "•", "ink", "in every text that was found"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new nodes, what became of others, and what the whole graph says now."""

@@ -29,14 +29,18 @@ class Waiting:
         """Question and layout."""
         return {
             "question": "Which positions waited for which, and how many iterations were unavoidable?",
-            "first": 1, "row": 26, "left": 92, "left_narrow": 30, "axis": "token position",
+            "first": 1,
+            "row": 26,
+            "left": 92,
+            "left_narrow": 30,
+            "axis": "token position",
             "legend": [
                 ["cell:accepted", "■", "accepted", "final; filled: on the longest chain of waits"],
                 ["hook", "└", "link", "waited for"],
                 ["cell:prompt", "□", "soft", "given"],
                 ["cell:forced", "⚑", "forced", "put there by a person"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: positions that are final now, what they waited for, and the longest chain."""
@@ -88,8 +92,10 @@ class Waiting:
     def _lead(self, chain: list[int]) -> list[Op]:
         """Makes the longest chain strong, and the one before weak again where they differ."""
         before, self.chain = self.chain, chain
-        ops = [{"id": f"p{place}", "set": {"fill": "filled" if place in chain else "tint"}}
-               for place in sorted(set(before) ^ set(chain))]  # fmt: skip
+        ops = [
+            {"id": f"p{place}", "set": {"fill": "filled" if place in chain else "tint"}}
+            for place in sorted(set(before) ^ set(chain))
+        ]
         old, new = (set(zip(path, path[1:], strict=False)) for path in (before, chain))
         return ops + [{"id": f"h{a}-{b}", "set": {"strong": (a, b) in new}} for a, b in sorted(old ^ new)]
 

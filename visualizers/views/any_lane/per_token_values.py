@@ -34,8 +34,14 @@ class Gauges:
         """Title, question, layout and legend."""
         ticks = [[0, "0"], [0.5, "½"], [1, "full"]]
         return {
-            "title": self.title, "question": QUESTION,
-            "first": 1, "column": 42, "left": 98, "left_narrow": 84, "right": 8, "overview": "amount",
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 98,
+            "left_narrow": 84,
+            "right": 8,
+            "overview": "amount",
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
                 mark("traces", "panel", y0=1.08, y1=-0.08, share=1, ticks=ticks),
@@ -48,7 +54,7 @@ class Gauges:
                 ["cell:amount", "▬", "soft", "how far up its scale"],
                 ["cell:dashed", "▭", "soft", "nothing was set for it"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""

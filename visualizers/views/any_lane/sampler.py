@@ -35,7 +35,12 @@ class Sampler:
         return {
             "title": self.title,
             "question": "What did each processor remove, and on what did the random number fall?",
-            "first": 1, "columns": ACROSS, "column": 4, "column_narrow": 3, "left": GUTTER, "right": 6,
+            "first": 1,
+            "columns": ACROSS,
+            "column": 4,
+            "column_narrow": 3,
+            "left": GUTTER,
+            "right": 6,
             "axis": None,
             "legend": [
                 ["cell:amount", "▬", "soft", "probability"],
@@ -43,7 +48,7 @@ class Sampler:
                 ["cell:dotted", "▭", "rejected", "removed here"],
                 ["symbol:amber", "▼", "live", "the random number u"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """Hides the step before and draws the newest token of this one."""

@@ -155,11 +155,16 @@ class Text:
         self.made += 1
         self.chips[node] = f"c{self.made}"
         return {
-            "id": f"c{self.made}", "kind": "chip", "node": node, "state": state,
+            "id": f"c{self.made}",
+            "kind": "chip",
+            "node": node,
+            "state": state,
             "text": self.nodes.text(node),
-            "position": self.nodes.column.get(node, 0), "source": self.source.get(node, "target"),
-            "hover": self._hover(node, state), **self._numbers(node),
-        }  # fmt: skip
+            "position": self.nodes.column.get(node, 0),
+            "source": self.source.get(node, "target"),
+            "hover": self._hover(node, state),
+            **self._numbers(node),
+        }
 
     def _hover(self, node: int, state: str) -> list[str]:
         logprob, verdict = self.logprob.get(node), self.verdicts.get(node)

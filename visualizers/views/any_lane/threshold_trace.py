@@ -32,8 +32,14 @@ class Threshold:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         return {
-            "title": self.title, "question": QUESTION,
-            "first": 1, "column": 42, "left": 92, "left_narrow": 66, "right": 8, "overview": "amount",
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 92,
+            "left_narrow": 66,
+            "right": 8,
+            "overview": "amount",
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
                 mark("number", "panel", y0=self.ceiling, y1=0, share=1, ticks=ticks(self.ceiling)),
@@ -46,7 +52,7 @@ class Threshold:
                 ["band:amber", "▒", "live", "above the limit"],
                 ["cell:hatched", "▨", "soft", "reads what the other wrote"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was committed."""

@@ -61,16 +61,25 @@ class AgainstEntropy:
             )
         ]
         return {
-            "title": self.title, "question": QUESTION, "ops": [
-                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36), *panels,
+            "title": self.title,
+            "question": QUESTION,
+            "ops": [
+                mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
+                *panels,
             ],
-            "first": 0, "columns": BITS, "column": 24, "widest": 400, "gap": 6,
-            "left": 44, "right": 8, "axis": "entropy, bits",
+            "first": 0,
+            "columns": BITS,
+            "column": 24,
+            "widest": 400,
+            "gap": 6,
+            "left": 44,
+            "right": 8,
+            "axis": "entropy, bits",
             "legend": [
                 ["symbol:live", "◆", "live", "the newest token"],
                 ["symbol:ink", "●", "ink", "a token before it"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a point in each panel for each token that was committed."""

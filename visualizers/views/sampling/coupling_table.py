@@ -29,14 +29,27 @@ class Coupling:
             "title": self.title,
             "question": "How much of each token's probability stands for each sign?",
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 1, "row": 24, "column": 20, "column_narrow": 18, "wide": 34, "columns": 18, "clip": True,
-            "left": 8, "right": 8, "axis": None, "overview": "piled",
+            "first": 1,
+            "row": 24,
+            "column": 20,
+            "column_narrow": 18,
+            "wide": 34,
+            "columns": 18,
+            "clip": True,
+            "left": 8,
+            "right": 8,
+            "axis": None,
+            "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "the token that was drawn, and the sign that is meant"],
-                ["cell:prompt", "▪", "soft",
-                 "mass of a cell; was, is: belief before, after; q: mass of the token"],
+                [
+                    "cell:prompt",
+                    "▪",
+                    "soft",
+                    "mass of a cell; was, is: belief before, after; q: mass of the token",
+                ],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One table: a heading, a row for each sign, and below it the model's own row."""
@@ -107,9 +120,15 @@ class Coupling:
         return ops
 
     def _cell(
-        self, key: str, place: tuple[float, float], y: float, text: str, amount: float, here: bool,
+        self,
+        key: str,
+        place: tuple[float, float],
+        y: float,
+        text: str,
+        amount: float,
+        here: bool,
         hover: list[str],
-    ) -> Op:  # fmt: skip
+    ) -> Op:
         x, w = place
         where = {"panel": "tables", "x": round(x + w / 2, 3), "y": round(y, 3), "w": w - 0.08, "h": CELL}
         look = {"state": "chosen", "fill": "filled"} if here else {"state": "prompt", "fill": "amount"}

@@ -40,15 +40,21 @@ class Experts:
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
                 mark("grid", "panel", y0=-0.1, y1=6, share=1, grow=True),
             ],
-            "first": 0, "row": 18, "column": 44, "wide": 50, "left": 52, "right": 8,
-            "overview": "piled", "clip": True,
+            "first": 0,
+            "row": 18,
+            "column": 44,
+            "wide": 50,
+            "left": 52,
+            "right": 8,
+            "overview": "piled",
+            "clip": True,
             "legend": [
                 ["cell:chosen", "■", "chosen", "read by this expert"],
                 ["cell:live", "▣", "live", "by this one in the weak view"],
                 ["cell:amount", "▪", "soft", "share of all tokens so far"],
                 ["bar", "▂", "soft", "KL of strong and weak (bits)"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """A column for each token that was committed."""

@@ -33,21 +33,39 @@ class Belief:
         """Title, question, layout and legend."""
         panels = [
             {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
-            {"id": "bits", "kind": "panel", "y0": self.ceiling, "y1": 0, "share": 0.3,
-             "ticks": ticks(self.ceiling)},
+            {
+                "id": "bits",
+                "kind": "panel",
+                "y0": self.ceiling,
+                "y1": 0,
+                "share": 0.3,
+                "ticks": ticks(self.ceiling),
+            },
             {"id": "text", "kind": "panel", "y0": -0.1, "y1": 2.1, "px": 44},
             {"id": "signs", "kind": "panel", "y0": -0.6, "y1": self.most - 0.4, "share": 0.7},
-        ]  # fmt: skip
+        ]
         rows = [
-            {"id": f"r{name}", "kind": "row", "panel": "text", "y0": y, "y1": y + 1, "text": name,
-             "rule": False}
+            {
+                "id": f"r{name}",
+                "kind": "row",
+                "panel": "text",
+                "y0": y,
+                "y1": y + 1,
+                "text": name,
+                "rule": False,
+            }
             for y, name in enumerate(("tokens", "letters"))
-        ]  # fmt: skip
+        ]
         return {
             "title": self.title,
             "question": "How sure is a reader of the hidden letter after each token?",
-            "ops": [*panels, *rows], "first": 1, "column": 42, "left": 70, "left_narrow": 54,
-            "right": 8, "overview": "amount",
+            "ops": [*panels, *rows],
+            "first": 1,
+            "column": 42,
+            "left": 70,
+            "left_narrow": 54,
+            "right": 8,
+            "overview": "amount",
             "legend": [
                 ["path:live", "╌", "live", "bits of the letters that were begun"],
                 ["path:ink", "━", "ink", "bits read of them"],
@@ -56,7 +74,7 @@ class Belief:
                 ["cell:accepted", "■", "accepted", "letter read as it was sent"],
                 ["cell:rejected", "✕", "rejected", "letter read wrong"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a letter that begins, a token with the belief after it, a letter that ends."""
@@ -150,8 +168,15 @@ class Belief:
         look = {"state": "live" if meant else "prompt", "fill": "tint" if meant else "amount"}
         said = {"hover": [f"belief in {sign}: {probability(was)}, then {probability(belief)}"], "node": node}
         text = {"text": probability(belief) if belief >= 0.005 else ""}
-        return {"id": f"s{x}.{sign}", "kind": "cell", **place, **look, "weight": round(0.5 * belief, 4),
-                **text, **said}  # fmt: skip
+        return {
+            "id": f"s{x}.{sign}",
+            "kind": "cell",
+            **place,
+            **look,
+            "weight": round(0.5 * belief, 4),
+            **text,
+            **said,
+        }
 
     def _bits(self) -> str:
         return f"{self.read:.1f} of {self.budget:.1f} bits read after {self.column} tokens"

@@ -40,8 +40,15 @@ class TokenGraph:
         return {
             "title": self.title,
             "question": "Where did the text come back to, and which ways did it take again?",
-            "first": 1, "columns": ACROSS, "column": 28, "column_narrow": 26, "widest": 140,
-            "left": 6, "right": 6, "axis": None, "row": 32,
+            "first": 1,
+            "columns": ACROSS,
+            "column": 28,
+            "column_narrow": 26,
+            "widest": 140,
+            "left": 6,
+            "right": 6,
+            "axis": None,
+            "row": 32,
             "ops": [*panels(), *at_rest(ops)],
             "legend": [
                 ["cell:filled", "■", "ink", "here"],
@@ -50,7 +57,7 @@ class TokenGraph:
                 ["path:rejected", "╌", "rejected", "the likeliest, turned aside"],
                 ["cell:prompt", "□", "soft", "only in the prompt"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the way to each committed token, and what else could have come."""
@@ -271,5 +278,10 @@ def loop(x: float, y: float) -> list[list[float]]:
     """From a box to itself, over its upper right corner."""
     right, top = x + WIDE / 2, y - TALL / 2
     over = top - 0.16
-    return [[right - 0.2, top], [right - 0.2, over], [right + 0.08, over], [right + 0.08, y - 0.1],
-            [right + 0.01, y - 0.1]]  # fmt: skip
+    return [
+        [right - 0.2, top],
+        [right - 0.2, over],
+        [right + 0.08, over],
+        [right + 0.08, y - 0.1],
+        [right + 0.01, y - 0.1],
+    ]

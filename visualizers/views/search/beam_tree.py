@@ -48,25 +48,48 @@ class BeamTree:
         """Title, question, layout and the root, which is the end of the prompt."""
         root = self.nodes.root
         mark = {
-            "id": f"n{root}", "kind": "node", "node": root, "x": 0, "y": self.slots.row[root],
+            "id": f"n{root}",
+            "kind": "node",
+            "node": root,
+            "x": 0,
+            "y": self.slots.row[root],
             "state": "prompt",
-            "text": self.nodes.text(root), "priority": 3, "hover": ["end of the prompt"],
-        }  # fmt: skip
+            "text": self.nodes.text(root),
+            "priority": 3,
+            "hover": ["end of the prompt"],
+        }
         expected = self.header.parameters.get("max_new_tokens")
         several = self.rows > 1
         bands = [
-            {"id": f"group{g}", "kind": "band", "role": "panel", "x0": -0.4, "x1": FAR, "y0": rows[0] - 0.5,
-             "y1": rows[-1] + 0.5}
-            for g, rows in enumerate(self.slots.groups) if len(self.slots.groups) > 1
-        ]  # fmt: skip
+            {
+                "id": f"group{g}",
+                "kind": "band",
+                "role": "panel",
+                "x0": -0.4,
+                "x1": FAR,
+                "y0": rows[0] - 0.5,
+                "y1": rows[-1] + 0.5,
+            }
+            for g, rows in enumerate(self.slots.groups)
+            if len(self.slots.groups) > 1
+        ]
         return {
             "title": self.title,
             "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
-            "ops": [*bands, mark], "first": 0, "fold": True, "rows": self.slots.height, "overview": "rows",
+            "ops": [*bands, mark],
+            "first": 0,
+            "fold": True,
+            "rows": self.slots.height,
+            "overview": "rows",
             "note_title": "rank, Σ log p, p" if several else "Σ log p, p",
             "row": 44 if self.rows <= LABELLED else 22,
-            "column": 44, "wide": 56 if self.rows <= LABELLED else 44, "left": 8, "left_narrow": 4,
-            "right": 116 if several else 64, "right_narrow": 72 if several else 48, "axis": "token position",
+            "column": 44,
+            "wide": 56 if self.rows <= LABELLED else 44,
+            "left": 8,
+            "left_narrow": 4,
+            "right": 116 if several else 64,
+            "right_narrow": 72 if several else 48,
+            "axis": "token position",
             **({"columns": int(expected) + 1} if expected else {}),
             "legend": [
                 ["node:chosen", "●", "chosen", "best so far" if several else "chosen"],
@@ -78,7 +101,7 @@ class BeamTree:
                 ["node:forced", "⚑", "forced", "put there by a person"],
                 ["band:panel", "▬", "line", "a group"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: new limbs and ticks, finished hypotheses, changed states, notes at the
@@ -193,17 +216,29 @@ class BeamTree:
         state = "finished" if verdicts.get(node, (None,))[0] == "finished" else "live"
         self.looks[node] = (state, False, False, False)
         mark = {
-            "id": f"n{node}", "kind": "node", "node": node, "parent": f"n{parent}", "x": nodes.column[node],
+            "id": f"n{node}",
+            "kind": "node",
+            "node": node,
+            "parent": f"n{parent}",
+            "x": nodes.column[node],
             "y": row,
-            "state": state, "weight": weight, "text": nodes.text(node), "quiet": self.rows > LABELLED,
+            "state": state,
+            "weight": weight,
+            "text": nodes.text(node),
+            "quiet": self.rows > LABELLED,
             "hover": self._hover(event, born, scores, verdicts),
-        }  # fmt: skip
+        }
         above = self.slots.row.get(parent, row)
         edge = {
-            "id": f"e{node}", "kind": "edge", "x0": nodes.column[node] - 1, "y0": above,
-            "x1": nodes.column[node], "y1": row,
-            "state": state, "weight": weight,
-        }  # fmt: skip
+            "id": f"e{node}",
+            "kind": "edge",
+            "x0": nodes.column[node] - 1,
+            "y0": above,
+            "x1": nodes.column[node],
+            "y1": row,
+            "state": state,
+            "weight": weight,
+        }
         if self.rows > LABELLED and abs(above - row) > 2:
             edge["stub"] = True
         return [edge, mark]
@@ -228,13 +263,19 @@ class BeamTree:
             for index, event in enumerate(
                 sorted((e for e in dropped if e.parent == parent), key=lambda e: e.slot)
             ):
-                ops.append({
-                    "id": f"n{event.node}", "kind": "tick", "node": event.node, "parent": f"n{parent}",
-                    "index": index,
-                    "x": self.nodes.column.get(parent, 0), "y": self.slots.row.get(parent, 0),
-                    "state": STATES.get(verdicts[event.node][0], "pruned"),
-                    "hover": self._hover(event, born, {}, verdicts),
-                })  # fmt: skip
+                ops.append(
+                    {
+                        "id": f"n{event.node}",
+                        "kind": "tick",
+                        "node": event.node,
+                        "parent": f"n{parent}",
+                        "index": index,
+                        "x": self.nodes.column.get(parent, 0),
+                        "y": self.slots.row.get(parent, 0),
+                        "state": STATES.get(verdicts[event.node][0], "pruned"),
+                        "hover": self._hover(event, born, {}, verdicts),
+                    }
+                )
         return ops
 
     def _hover(self, event, born, scores, verdicts) -> list[str]:

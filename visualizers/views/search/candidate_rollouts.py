@@ -32,11 +32,30 @@ class Branches:
         return {
             "title": self.title,
             "question": "Where did it stop to look ahead, what did it see, and what did it take?",
-            "first": 1, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
-            "left": 8, "right": 8, "axis": None, "overview": "piled",
+            "first": 1,
+            "row": 26,
+            "column": 20,
+            "column_narrow": 18,
+            "wide": 26,
+            "columns": 17,
+            "clip": True,
+            "left": 8,
+            "right": 8,
+            "axis": None,
+            "overview": "piled",
             "ops": [
-                {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36,
-                 "lead": "No pause", "heading": " so far.", "short": " so far."},
+                {
+                    "id": "said",
+                    "panel": "said",
+                    "kind": "panel",
+                    "y0": 0,
+                    "y1": 1,
+                    "px": 20,
+                    "px_narrow": 36,
+                    "lead": "No pause",
+                    "heading": " so far.",
+                    "short": " so far.",
+                },
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
             ],
             "legend": [
@@ -44,7 +63,7 @@ class Branches:
                 ["cell:pruned", "▢", "pruned", "not taken, or only looked at"],
                 ["cell:amount", "▪", "soft", "stronger grey: likelier or better"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One table, if this step looked ahead."""

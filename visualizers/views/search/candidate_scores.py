@@ -34,14 +34,21 @@ class Scores:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         return {
-            "title": self.title, "question": QUESTION,
+            "title": self.title,
+            "question": QUESTION,
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
                 mark("scores", "panel", y0=1, y1=0, share=1, ticks=[]),
             ],
-            "first": 1, "left": 44, "right": 8, "axis": "round", "overview": "piled",
-            "column": 104 if self.wide else 40, "column_narrow": 84 if self.wide else 30,
-            "columns": 8 if self.wide else 24, "widest": 220 if self.wide else 66,
+            "first": 1,
+            "left": 44,
+            "right": 8,
+            "axis": "round",
+            "overview": "piled",
+            "column": 104 if self.wide else 40,
+            "column_narrow": 84 if self.wide else 30,
+            "columns": 8 if self.wide else 24,
+            "widest": 220 if self.wide else 66,
             "legend": [
                 ["symbol:live", "●", "live", "stays for now"],
                 ["symbol:chosen", "●", "chosen", "the text"],
@@ -49,7 +56,7 @@ class Scores:
                 ["path:soft", "━", "soft", "came from"],
                 ["path:live", "╌", "live", "threshold"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: the dots of its candidates, and what became of them and of earlier ones."""

@@ -38,10 +38,20 @@ class Plans:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         return {
-            "title": self.title, "question": QUESTION,
-            "first": 0, "column": 46, "wide": 62, "left": 190, "left_narrow": 96, "right": 112,
-            "right_narrow": 56, "row": 24, "axis": "units of a plan, tokens of a line", "overview": "piled",
-            "patched": True, "clip": True,
+            "title": self.title,
+            "question": QUESTION,
+            "first": 0,
+            "column": 46,
+            "wide": 62,
+            "left": 190,
+            "left_narrow": 96,
+            "right": 112,
+            "right_narrow": 56,
+            "row": 24,
+            "axis": "units of a plan, tokens of a line",
+            "overview": "piled",
+            "patched": True,
+            "clip": True,
             "ops": [
                 mark("said", "panel", y0=0, y1=1, px=20, px_narrow=36),
                 mark("units", "panel", y0=-0.7, y1=1, share=0.5, grow=True),
@@ -54,7 +64,7 @@ class Plans:
                 ["cell:chosen", "■", "chosen", "the output"],
                 ["cell:live", "▣", "live", "another plan's summary"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: units, plans, or the summaries."""
@@ -91,9 +101,16 @@ class Plans:
         self.units.append(text)
         place = {"panel": "units", "y0": at - 0.5, "y1": at + 0.5, "rule": False}
         return [
-            mark(f"u{at}", "row", **place, text=f"{at + 1}  {text}", short=f"{at + 1} {text}",
-                 right=f"{100 * event.total:.0f} %", right_short=f"{100 * event.total:.0f} %"),
-        ]  # fmt: skip
+            mark(
+                f"u{at}",
+                "row",
+                **place,
+                text=f"{at + 1}  {text}",
+                short=f"{at + 1} {text}",
+                right=f"{100 * event.total:.0f} %",
+                right_short=f"{100 * event.total:.0f} %",
+            ),
+        ]
 
     def _plans(self, found: list) -> list[Op]:
         """Plans that got a unit more, and who of all goes on."""

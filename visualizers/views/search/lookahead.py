@@ -28,15 +28,24 @@ class Foresight:
             "title": self.title,
             "question": "Which steps were sampled, what was seen ahead of them, and which went on?",
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
-            "first": 1, "row": 26, "column": 20, "column_narrow": 18, "wide": 26, "columns": 17, "clip": True,
-            "left": 8, "right": 8, "axis": None, "overview": "piled",
+            "first": 1,
+            "row": 26,
+            "column": 20,
+            "column_narrow": 18,
+            "wide": 26,
+            "columns": 17,
+            "clip": True,
+            "left": 8,
+            "right": 8,
+            "axis": None,
+            "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "a step that was drawn and goes on"],
                 ["cell:live", "▣", "live", "weighed, not drawn"],
                 ["cell:pruned", "▢", "pruned", "pruned before anybody looked ahead"],
                 ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, chance"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One table: a heading, and a row for each candidate in the order in which they were sampled."""
@@ -79,9 +88,12 @@ class Foresight:
         """The names of the columns, and where a window that scrolls may begin."""
         ops: list[Op] = [scroll_row(self.steps, "tables", self.y, top)]
         names = {
-            "step": (f"step {self.steps}", STEP), "ahead": ("seen ahead", AHEAD), "cluster": ("cl.", CLUSTER),
-            "gain": ("A", ADVANTAGE), "chance": ("drawn with", CHANCE),
-        }  # fmt: skip
+            "step": (f"step {self.steps}", STEP),
+            "ahead": ("seen ahead", AHEAD),
+            "cluster": ("cl.", CLUSTER),
+            "gain": ("A", ADVANTAGE),
+            "chance": ("drawn with", CHANCE),
+        }
         for key, (text, (x, w)) in names.items():
             place = {"x": x + 0.08, "y": self.y + HEADER / 2, "align": "left", "w": w}
             look = {"text": text, "role": "ink" if key == "step" else "soft", "priority": 0, "hover": [note]}

@@ -24,7 +24,9 @@ class VisitTree(SearchGraph):
     def head(self) -> dict:
         """As the search graph's, with a question and a legend of its own."""
         return super().head() | {
-            "column": 92, "wide": 128, "clip": True,
+            "column": 92,
+            "wide": 128,
+            "clip": True,
             "question": "Which beginnings were tried how often, and what came of it?",
             "legend": [
                 ["node:chosen", "●", "chosen", "way to the best text"],
@@ -33,7 +35,7 @@ class VisitTree(SearchGraph):
                 ["node:finished", "■", "finished", "finished text, with its value"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """Takes in visits and values, then draws as the search graph does; the front is where the plan is,

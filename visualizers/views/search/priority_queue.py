@@ -38,14 +38,23 @@ class Queue:
         return {
             "title": self.title,
             "question": "What came first in the queue after each step, and with what priority?",
-            "ops": rows, "first": 1, "rows": ROWS + 2, "row": 24, "column": 56, "wide": 64, "left": 128,
-            "left_narrow": 44, "right": 8, "axis": "step", "overview": "rows",
+            "ops": rows,
+            "first": 1,
+            "rows": ROWS + 2,
+            "row": 24,
+            "column": 56,
+            "wide": 64,
+            "left": 128,
+            "left_narrow": 44,
+            "right": 8,
+            "axis": "step",
+            "overview": "rows",
             "legend": [
                 ["cell:chosen", "■", "chosen", "opened, or won, in the next step"],
                 ["cell:live", "▣", "live", "new in this step"],
                 ["cell:pruned", "▢", "pruned", "waits longer already"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """A column: the head of the queue after this step; those of the column before that were taken."""

@@ -42,14 +42,22 @@ class SumParts:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         return {
-            "title": self.title, "question": QUESTION,
+            "title": self.title,
+            "question": QUESTION,
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
                 mark("sums", "panel", y0=0, y1=-1, share=1, ticks=[]),
                 mark("fates", "panel", y0=-0.5, y1=0.5, px=14),
             ],
-            "first": 1, "column": 14 * self.room, "column_narrow": 11 * self.room, "widest": 24 * self.room,
-            "columns": 8, "left": 44, "right": 8, "axis": "step", "overview": "piled",
+            "first": 1,
+            "column": 14 * self.room,
+            "column_narrow": 11 * self.room,
+            "widest": 24 * self.room,
+            "columns": 8,
+            "left": 44,
+            "right": 8,
+            "axis": "step",
+            "overview": "piled",
             "legend": [
                 ["bar", "■", "ink", "dark: log p, or g"],
                 ["bar", "▪", "soft", "light: from there to the sum"],
@@ -58,7 +66,7 @@ class SumParts:
                 ["symbol:finished", "■", "finished", "finished"],
                 ["symbol:chosen", "●", "chosen", "the text"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for its candidates, and what became of these and of earlier ones."""
@@ -109,8 +117,9 @@ class SumParts:
             node, first, total = event.node, self._first(event), event.total
             hover = [self._words(event), "".join(map(self.nodes.text, self.nodes.path(node)))]
             for name, off, (y0, y1), rank in (
-                ("p", -0.2, (0.0, first), DARK), ("a", 0.2, (first, total), LIGHT),
-            ):  # fmt: skip
+                ("p", -0.2, (0.0, first), DARK),
+                ("a", 0.2, (first, total), LIGHT),
+            ):
                 place = {"x": round(x + off * wide, 4), "w": round(0.4 * wide, 4), "rank": rank}
                 ends = {"y0": round(min(y0, y1), 4), "y1": round(max(y0, y1), 4)}
                 ops.append(

@@ -46,20 +46,46 @@ class SearchGraph:
         """Title, question, layout, the root and the empty lines of the queue."""
         root = self.nodes.root
         mark = {
-            "id": f"n{root}", "kind": "node", "node": root, "x": 0, "y": self.row[root], "state": "prompt",
-            "text": self.nodes.text(root), "priority": 3, "hover": ["end of the prompt"],
-        }  # fmt: skip
+            "id": f"n{root}",
+            "kind": "node",
+            "node": root,
+            "x": 0,
+            "y": self.row[root],
+            "state": "prompt",
+            "text": self.nodes.text(root),
+            "priority": 3,
+            "hover": ["end of the prompt"],
+        }
         lines = [
-            {"id": f"q{i}", "kind": "label", "side": "right", "line": i, "text": "", "bold": i == 0,
-             "face": "sans" if i in (0, LISTED + 1) else "mono", "role": "ink" if i == 0 else "soft"}
+            {
+                "id": f"q{i}",
+                "kind": "label",
+                "side": "right",
+                "line": i,
+                "text": "",
+                "bold": i == 0,
+                "face": "sans" if i in (0, LISTED + 1) else "mono",
+                "role": "ink" if i == 0 else "soft",
+            }
             for i in range(LISTED + 2)
-        ]  # fmt: skip
+        ]
         return {
             "title": self.title,
             "question": "In which order were beginnings opened, what still waits, where did two ways meet?",
-            "ops": [mark, *lines], "first": 0, "fold": True, "overview": "rows", "patched": True,
-            "notes": "under", "rows": ROWS, "row": 24, "column": 60, "wide": 76, "left": 8, "right": 150,
-            "right_narrow": 24, "axis": "token position",
+            "ops": [mark, *lines],
+            "first": 0,
+            "fold": True,
+            "overview": "rows",
+            "patched": True,
+            "notes": "under",
+            "rows": ROWS,
+            "row": 24,
+            "column": 60,
+            "wide": 76,
+            "left": 8,
+            "right": 150,
+            "right_narrow": 24,
+            "axis": "token position",
             "legend": [
                 ["node:chosen", "●", "chosen", "best path"],
                 ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],
@@ -69,7 +95,7 @@ class SearchGraph:
                 ["node:pruned", "✕", "pruned", "never opened"],
                 ["node:forced", "⚑", "forced", "put there by a person"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: who is drawn now, what became of them, and the queue."""
@@ -203,8 +229,18 @@ class SearchGraph:
                 continue
             self.looks[mark] = look
             bold = {"bold": True} if spine else {"bold": False}
-            ops.append({"id": mark, "set": {"state": state, "ended": state == "pruned", "note": look[3],
-                                            "hover": look[4], **bold}})  # fmt: skip
+            ops.append(
+                {
+                    "id": mark,
+                    "set": {
+                        "state": state,
+                        "ended": state == "pruned",
+                        "note": look[3],
+                        "hover": look[4],
+                        **bold,
+                    },
+                }
+            )
             if node != self.nodes.root:
                 edge = "chosen" if spine else "live" if state == "live" else "pruned"
                 ops.append({"id": "e" + mark, "set": {"state": edge, "agreed": agreed}})

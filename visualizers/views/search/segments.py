@@ -29,8 +29,16 @@ class Pieces:
         return {
             "title": self.title,
             "question": "Which pieces of text were tried, what were they worth, and which of them stayed?",
-            "first": 1, "column": 40, "column_narrow": 34, "wide": 46, "left": 8, "right": 8,
-            "row": 30, "axis": "token position", "overview": "piled", "patched": True,
+            "first": 1,
+            "column": 40,
+            "column_narrow": 34,
+            "wide": 46,
+            "left": 8,
+            "right": 8,
+            "row": 30,
+            "axis": "token position",
+            "overview": "piled",
+            "patched": True,
             "ops": [{"id": "pieces", "kind": "panel", "y0": -0.6, "y1": 1, "share": 1, "grow": True}],
             "legend": [
                 ["cell:live", "▣", "live", "being written, or waiting"],
@@ -40,7 +48,7 @@ class Pieces:
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:pruned", "✕", "pruned", "not taken"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: tokens that were written, scores, and what became of pieces."""
@@ -79,9 +87,20 @@ class Pieces:
         self.right[row] = column
         self.state[node] = "live"
         ops.append(
-            {"id": f"n{node}", "kind": "cell", "panel": "pieces", "x": column, "y": row, "w": 0.96, "h": 0.72,
-             "state": "live", "fill": "tint", "text": self.nodes.text(node), "node": node}
-        )  # fmt: skip
+            {
+                "id": f"n{node}",
+                "kind": "cell",
+                "panel": "pieces",
+                "x": column,
+                "y": row,
+                "w": 0.96,
+                "h": 0.72,
+                "state": "live",
+                "fill": "tint",
+                "text": self.nodes.text(node),
+                "node": node,
+            }
+        )
         return [*ops, {"front": [column, row + 0.4]}]
 
     def _open(self, node: int, parent: int) -> list[Op]:

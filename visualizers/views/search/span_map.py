@@ -26,16 +26,24 @@ class SpanMap:
     def head(self) -> dict:
         """Title, question and layout; rows come with the spans."""
         return {
-            "title": self.title, "question": "Which span is the likeliest answer, and where does greedy go?",
+            "title": self.title,
+            "question": "Which span is the likeliest answer, and where does greedy go?",
             "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
-            "first": 1, "row": 24, "column": 56, "wide": 70, "left": 92, "left_narrow": 64, "right": 8,
-            "axis": "tokens of the span", "overview": "piled",
+            "first": 1,
+            "row": 24,
+            "column": 56,
+            "wide": 70,
+            "left": 92,
+            "left_narrow": 64,
+            "right": 8,
+            "axis": "tokens of the span",
+            "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "the answer"],
                 ["cell:accepted", "▢", "accepted", "on the way that greedy takes"],
                 ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the likelier"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """New spans as cells, then the greedy way and the answer as states of theirs."""
@@ -74,8 +82,17 @@ class SpanMap:
         self.led.add(parent)
         if taken:  # another way has the row of what it follows
             at, self.rows = self.rows, self.rows + 1
-            ops.append({"id": f"r{at}", "kind": "row", "panel": "spans", "y0": at - 0.5, "y1": at + 0.5,
-                        "text": self.nodes.text(first), "rule": False})  # fmt: skip
+            ops.append(
+                {
+                    "id": f"r{at}",
+                    "kind": "row",
+                    "panel": "spans",
+                    "y0": at - 0.5,
+                    "y1": at + 0.5,
+                    "text": self.nodes.text(first),
+                    "rule": False,
+                }
+            )
         self.row[node] = row = at if taken else self.row[parent]
         if score is not None and (self.best is None or score.total > self.best[0]):
             self.best = (score.total, node)

@@ -44,7 +44,13 @@ class Superposition:
             "title": self.title,
             "question": "Which drafts shared each forward, with what weight, and which went on?",
             "ops": panels,
-            "first": 1, "row": 28, "column": 64, "wide": 78, "left": 52, "right": 8, "overview": "piled",
+            "first": 1,
+            "row": 28,
+            "column": 64,
+            "wide": 78,
+            "left": 52,
+            "right": 8,
+            "overview": "piled",
             "clip": True,
             "legend": [
                 ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
@@ -54,7 +60,7 @@ class Superposition:
                 ["edge:chosen", "━", "chosen", "the output"],
                 ["bar", "■", "soft", "top 5 of the shared row"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """What one forward offered, and the drafts behind it."""

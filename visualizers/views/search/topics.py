@@ -38,8 +38,13 @@ class Beads:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         return {
-            "title": self.title, "question": QUESTION,
-            "first": 1, "column": 42, "left": 52, "right": 8, "overview": "amount",
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 52,
+            "right": 8,
+            "overview": "amount",
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, **NOTHING),
                 mark("track", "panel", y0=-0.6, y1=0.6, share=1),
@@ -51,7 +56,7 @@ class Beads:
                 ["cell:amount", "▪", "soft", "how likely a topic was"],
                 ["cell:forced", "⚑", "forced", "set by a plan"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: rows of new topics, and the best text as far as it has changed."""
@@ -106,8 +111,10 @@ class Beads:
         if node is None:
             return []
         path = self.nodes.path(node)
-        same = next((i for i, pair in enumerate(zip(path, self.shown, strict=False)) if pair[0] != pair[1]),
-                    min(len(path), len(self.shown)))  # fmt: skip
+        same = next(
+            (i for i, pair in enumerate(zip(path, self.shown, strict=False)) if pair[0] != pair[1]),
+            min(len(path), len(self.shown)),
+        )
         ops: list[Op] = []
         for old in self.shown[same:]:
             ops += [{"id": key, "set": {"gone": True}} for key in self._keys(old)]
@@ -164,8 +171,10 @@ class Beads:
         if node in self.forced:
             look |= {"state": "forced", "fill": "outline", "glyph": "⚑"}
         text = "" if p is None else probability(math.exp(p))
-        ops = [self._word(node, x, {**look, "glyph": ""}), mark(f"b{node}", "cell", **place, w=0.96, h=0.8,
-                                                               **look, text=text)]  # fmt: skip
+        ops = [
+            self._word(node, x, {**look, "glyph": ""}),
+            mark(f"b{node}", "cell", **place, w=0.96, h=0.8, **look, text=text),
+        ]
         for other, logprob in self._others(node).items():
             p = math.exp(logprob)
             place = {"panel": "track", "x": x, "y": -self.rows[other], "w": 0.96, "h": 0.8}

@@ -29,8 +29,14 @@ class Zones:
             mark(f"z{at}", "row", panel="rows", y0=at, y1=at + 1, text=zone) for at, zone in enumerate(ZONES)
         ]
         return {
-            "title": self.title, "question": QUESTION,
-            "first": 1, "column": 42, "left": 96, "left_narrow": 80, "right": 8, "overview": "amount",
+            "title": self.title,
+            "question": QUESTION,
+            "first": 1,
+            "column": 42,
+            "left": 96,
+            "left_narrow": 80,
+            "right": 8,
+            "overview": "amount",
             "axis": "order of writing",
             "ops": [
                 mark("said", "panel", panel="said", y0=0, y1=1, px=20, px_narrow=36),
@@ -47,7 +53,7 @@ class Zones:
                 ["cell:pruned", "✕", "pruned", "not kept"],
                 ["path:link", "➝", "soft", "jump to another part"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The ops of one step: a column for each token that was written, and what became of tokens."""
@@ -96,10 +102,17 @@ class Zones:
         said = f"largest probability {probability(score.total)}, tau {limit:g}"
         ops = [
             mark(f"s{x}", "step", panel="number", x=x, y=round(score.total, 4), node=score.node),
-            mark(f"l{x}", "path", panel="number", points=[[x - 0.5, limit], [x + 0.5, limit]], role="live",
-                 width=1.4, dash="dash"),
+            mark(
+                f"l{x}",
+                "path",
+                panel="number",
+                points=[[x - 0.5, limit], [x + 0.5, limit]],
+                role="live",
+                width=1.4,
+                dash="dash",
+            ),
             {"id": f"t{score.node}", "set": {"hover": [f"{self.nodes.text(score.node)}: {said}"]}},
-        ]  # fmt: skip
+        ]
         if score.total < limit:
             ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))
         return ops

@@ -36,10 +36,19 @@ class Batch:
                 {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 18, "heading": "."},
                 {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
             ],
-            "first": -1, "row": 32, "column": 34, "column_narrow": 24, "wide": 42, "clip": True,
-            "left": 58, "left_narrow": 22,
-            "right": 62, "right_narrow": 34, "axis": "tokens of the round",
-            "columns": sum(int(s) for s in sizes if s) + 4, "overview": "piled",
+            "first": -1,
+            "row": 32,
+            "column": 34,
+            "column_narrow": 24,
+            "wide": 42,
+            "clip": True,
+            "left": 58,
+            "left_narrow": 22,
+            "right": 62,
+            "right_narrow": 34,
+            "axis": "tokens of the round",
+            "columns": sum(int(s) for s in sizes if s) + 4,
+            "overview": "piled",
             "legend": [
                 ["cell:amount", "■", "soft", "text so far (a number: tokens)"],
                 ["cell:hatched", "▨", "soft", "padding"],
@@ -52,7 +61,7 @@ class Batch:
                 ["cell:pruned", "□", "pruned", "drafted, not submitted"],
                 ["path", "━", "ink", "how far the texts got"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One round: its heading, a row for each text that took part, and the ragged edge."""
@@ -65,8 +74,10 @@ class Batch:
         self.rounds += 1
         scores = [event for event in step.events if type(event).__name__ == "Score"]
         padding = {event.level: event for event in scores if event.name == PADDING}
-        longest = max(cells[0].position + (padding[name].total if name in padding else 0)
-                      for name, cells in texts.items())  # fmt: skip
+        longest = max(
+            cells[0].position + (padding[name].total if name in padding else 0)
+            for name, cells in texts.items()
+        )
         top = self.y + HEADER
         ops, edge, accepted, drafted = [], [], 0, 0
         for row, (name, cells) in enumerate(texts.items()):
@@ -101,8 +112,9 @@ class Batch:
 
     def _total(self, step, texts) -> list[Op]:
         """What all texts have by now, and for how many target forwards; what padding would add."""
-        self.forwards += sum(e.model == "target" and e.kind != "lens" for e in step.events
-                             if type(e).__name__ == "Forward")  # fmt: skip
+        self.forwards += sum(
+            e.model == "target" and e.kind != "lens" for e in step.events if type(e).__name__ == "Forward"
+        )
         ends = [cells[0].position + sum(kept(cell) for cell in cells) for cells in texts.values()]
         self.tokens += sum(kept(cell) for cells in texts.values() for cell in cells)
         self.held, self.slots = self.held + sum(ends), self.slots + max(ends) * len(ends)
@@ -118,12 +130,20 @@ class Batch:
         """The text's name and what it has got, in the gutters."""
         self.written[name] = self.written.get(name, "") + "".join(self._shown(cell) for cell in got)
         return {
-            "id": f"r{self.rounds}.{name}", "kind": "row", "panel": "rounds", "y0": y, "y1": y + 1,
-            "rule": False, "text": name, "short": name.split()[-1],
-            "right": f"→ {cells[0].position + len(got)}", "right_bold": f"+{len(got)}",
-            "right_short": "", "label_y": y + CELL / 2,
+            "id": f"r{self.rounds}.{name}",
+            "kind": "row",
+            "panel": "rounds",
+            "y0": y,
+            "y1": y + 1,
+            "rule": False,
+            "text": name,
+            "short": name.split()[-1],
+            "right": f"→ {cells[0].position + len(got)}",
+            "right_bold": f"+{len(got)}",
+            "right_short": "",
+            "label_y": y + CELL / 2,
             "hover": [f"{name}: …{self.written[name][-60:]}"],
-        }  # fmt: skip
+        }
 
     def _cache(self, name: str, cells: list, padding, longest: float, y: float) -> list[Op]:
         """The text's tokens so far as a box that ends at its guesses, and the padding before it."""
@@ -134,14 +154,33 @@ class Batch:
         if padding and padding.parts.get("moved"):
             hover.append(f"{round(padding.parts['moved'])} cache entries were moved to line up again")
         box = {"kind": "cell", "panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
-        ops = [{"id": f"c{key}", **box, "x": round(EDGE - wide / 2, 3), "w": round(wide, 3),
-                "state": "prompt", "fill": "amount", "weight": 0.25,
-                "text": str(held), "hover": hover}]  # fmt: skip
+        ops = [
+            {
+                "id": f"c{key}",
+                **box,
+                "x": round(EDGE - wide / 2, 3),
+                "w": round(wide, 3),
+                "state": "prompt",
+                "fill": "amount",
+                "weight": 0.25,
+                "text": str(held),
+                "hover": hover,
+            }
+        ]
         if pads:
             hover = [f"{name}: {pads} slots of padding, so that all texts of the batch end together"]
-            ops.append({"id": f"d{key}", **box, "x": round(EDGE - wide - pads * unit / 2, 3),
-                        "w": round(pads * unit, 3), "state": "unreached", "fill": "hatched",
-                        "text": str(pads), "hover": hover})  # fmt: skip
+            ops.append(
+                {
+                    "id": f"d{key}",
+                    **box,
+                    "x": round(EDGE - wide - pads * unit / 2, 3),
+                    "w": round(pads * unit, 3),
+                    "state": "unreached",
+                    "fill": "hatched",
+                    "text": str(pads),
+                    "hover": hover,
+                }
+            )
         return ops
 
     def _cell(self, name: str, index: int, cell, cells: list, y: float) -> Op:
@@ -152,8 +191,15 @@ class Batch:
         middle = y + (CELL - h / 2 if shared and cell.state not in OWN else h / 2)
         place = {"panel": "rounds", "x": x, "y": round(middle, 3), "w": 0.98, "h": h}
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
-        return {"id": f"g{self.rounds}.{name}.{index}", "kind": "cell", **place, **look(state), **glyph,
-                "text": self._shown(cell), "hover": self._hover(name, cell)}  # fmt: skip
+        return {
+            "id": f"g{self.rounds}.{name}.{index}",
+            "kind": "cell",
+            **place,
+            **look(state),
+            **glyph,
+            "text": self._shown(cell),
+            "hover": self._hover(name, cell),
+        }
 
     def _hover(self, name: str, cell) -> list[str]:
         said = f"{self._shown(cell)}  {cell.state if cell.state != 'settled' else 'decoded without a guess'}"

@@ -45,9 +45,17 @@ class DraftTree:
         return {
             "title": self.title,
             "question": "What did the draft offer, how far did the target follow, what did it say instead?",
-            "ops": panels, "first": 1, "row": 36, "column": 44, "wide": 46, "left": 84, "left_narrow": 52,
+            "ops": panels,
+            "first": 1,
+            "row": 36,
+            "column": 44,
+            "wide": 46,
+            "left": 84,
+            "left_narrow": 52,
             "right": 8,
-            "by_depth": min(12, max(3, depth)), "axis": "token position", "fold_rows": "stairs",
+            "by_depth": min(12, max(3, depth)),
+            "axis": "token position",
+            "fold_rows": "stairs",
             "overview": "piled",
             **({"columns": int(expected) + 2} if expected else {}),
             "legend": [
@@ -61,7 +69,7 @@ class DraftTree:
                 ["node:unreached", "○", "unreached", "drafted, never reached (a number: how many)"],
                 ["cell:live", "○", "live", "not verified"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One step is one round: its cells, its row, and the committed text above."""
@@ -84,11 +92,18 @@ class DraftTree:
         ops, height = self._cells(born, verdicts, commits, tried, chain)
         top, self.y = self.y, self.y + height + 0.26
         row = {
-            "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": top - 0.13,
+            "id": f"r{self.rounds}",
+            "kind": "row",
+            "panel": "rounds",
+            "y0": top - 0.13,
             "y1": top + height + 0.13,
-            "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
-            "label_y": top + CELL / 2, "from": self.start, "to": max(columns),
-        }  # fmt: skip
+            "text": f"round {self.rounds}",
+            "short": str(self.rounds),
+            "bold": f"+{len(commits)}",
+            "label_y": top + CELL / 2,
+            "from": self.start,
+            "to": max(columns),
+        }
         ops += self._late(verdicts)
         self.waiting.update((e.node, e) for e in drafted if e.node not in verdicts)
         said = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
@@ -171,12 +186,20 @@ class DraftTree:
     def _cell(self, node, column, y, h, by_node, verdicts, **more) -> Op:
         state = self._state(node, verdicts)
         mark = {
-            "id": f"n{node}", "kind": "cell", "panel": "rounds", "node": node, "x": column, "y": round(y, 4),
+            "id": f"n{node}",
+            "kind": "cell",
+            "panel": "rounds",
+            "node": node,
+            "x": column,
+            "y": round(y, 4),
             "w": 1,
             "depth": column - self.start + 1,
-            "h": round(h, 4), **look(state), "text": self.nodes.text(node),
-            "hover": self._hover(node, by_node, verdicts), **more,
-        }  # fmt: skip
+            "h": round(h, 4),
+            **look(state),
+            "text": self.nodes.text(node),
+            "hover": self._hover(node, by_node, verdicts),
+            **more,
+        }
         if state in GLYPHS:
             mark["glyph"] = GLYPHS[state]
         return mark
@@ -188,11 +211,16 @@ class DraftTree:
             few = len(rings) <= 4
             shift = 0.17 * (index - (len(rings) - 1) / 2) if few else -0.16
             mark = {
-                "id": f"n{node}", "kind": "node", "panel": "rounds", "node": node,
-                "x": round(column + shift, 4), "y": round(y, 4),
+                "id": f"n{node}",
+                "kind": "node",
+                "panel": "rounds",
+                "node": node,
+                "x": round(column + shift, 4),
+                "y": round(y, 4),
                 "depth": round(column - self.start + 1 + shift, 4),
-                "state": "unreached", "hover": self._hover(node, by_node, verdicts),
-            }  # fmt: skip
+                "state": "unreached",
+                "hover": self._hover(node, by_node, verdicts),
+            }
             if not few:
                 mark |= {"note": str(len(rings)), "note_priority": 3} if index == 0 else {"drawn": False}
             if not few and index == 0:
@@ -228,13 +256,22 @@ class DraftTree:
         forced = {n for n in commits if n in verdicts and verdicts[n].status == "forced"}
         return [
             {
-                "id": f"t{n}", "kind": "label", "panel": "text", "node": n, "x": self.nodes.column[n],
-                "y": 0.5, "face": "mono",
-                "role": "ink", "bold": True, "priority": 0, "w": 1, "size": 12,
+                "id": f"t{n}",
+                "kind": "label",
+                "panel": "text",
+                "node": n,
+                "x": self.nodes.column[n],
+                "y": 0.5,
+                "face": "mono",
+                "role": "ink",
+                "bold": True,
+                "priority": 0,
+                "w": 1,
+                "size": 12,
                 "text": ("⚑" if n in forced else "") + self.nodes.text(n),
             }
             for n in commits
-        ]  # fmt: skip
+        ]
 
 
 def look(state: str) -> dict:

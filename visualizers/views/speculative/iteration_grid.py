@@ -127,12 +127,21 @@ class ParallelGrid:
                 "width": 3,
             }
         )
-        ops.append({
-            "id": f"r{y}", "kind": "row", "y0": y - 0.5, "y1": y + 0.5, "rule": False, "from": before + 1,
-            "text": f"iter {y}" if y else "guess", "short": str(y),
-            "right": f"{self.frontier} settled", "right_short": "",
-            "right_bold": f"+{len(now)}" if now else "",
-        })  # fmt: skip
+        ops.append(
+            {
+                "id": f"r{y}",
+                "kind": "row",
+                "y0": y - 0.5,
+                "y1": y + 0.5,
+                "rule": False,
+                "from": before + 1,
+                "text": f"iter {y}" if y else "guess",
+                "short": str(y),
+                "right": f"{self.frontier} settled",
+                "right_short": "",
+                "right_bold": f"+{len(now)}" if now else "",
+            }
+        )
         ops.append({"front": [self.frontier + 1, y + 0.6]})
         named = f"Iteration {y}" if y else "First guess"
         ops.append({"say": f"{named}: {len(now)} settled, {self.frontier} in all."})
@@ -197,10 +206,16 @@ class ParallelGrid:
         ends = {"x1": column, "y1": y, "strong": False, "to": {"cell": [column + self.prompt - 1, y]}}
         found_by = "found by putting its old token back: then this one fell back too"
         return [
-            {"id": f"h{source}-{column}", "kind": "hook", "x0": source, "y0": self.settled[source], **ends,
-             "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", found_by]}
+            {
+                "id": f"h{source}-{column}",
+                "kind": "hook",
+                "x0": source,
+                "y0": self.settled[source],
+                **ends,
+                "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", found_by],
+            }
             for source in nearest
-        ]  # fmt: skip
+        ]
 
     def _final(self, column: int) -> str:
         """`␣dog (token 5, final in iteration 3)`."""

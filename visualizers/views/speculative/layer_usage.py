@@ -54,8 +54,16 @@ class LayersView:
                 mark("layers", "panel", y0=1, y1=0, share=1),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
             ],
-            "first": 1, "column": 38, "wide": 42, "left": 66, "left_narrow": 34, "right": 8, "clip": True,
-            "gap": 5, "overview": "piled", "axis": "forwards, in their order",
+            "first": 1,
+            "column": 38,
+            "wide": 42,
+            "left": 66,
+            "left_narrow": 34,
+            "right": 8,
+            "clip": True,
+            "gap": 5,
+            "overview": "piled",
+            "axis": "forwards, in their order",
             "legend": [
                 ["cell:accepted", "■", "accepted", "drafts what was accepted"],
                 ["cell:rejected", "✕", "rejected", "drafts what was rejected"],
@@ -64,7 +72,7 @@ class LayersView:
                 ["cell:live", "▣", "live", "chooses what to leave out"],
                 ["cell:outline", "▯", "soft", "a second stream beside it"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """A column for each token of the step, and for each choice of layers."""

@@ -36,9 +36,16 @@ class DraftRound:
         return {
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
-            "first": 0, "column": 118, "column_narrow": 54, "wide": 146, "widest": 190,
-            "left": 8, "right": 96, "right_narrow": 48,
-            "axis": "draft depth", "patched": True,
+            "first": 0,
+            "column": 118,
+            "column_narrow": 54,
+            "wide": 146,
+            "widest": 190,
+            "left": 8,
+            "right": 96,
+            "right_narrow": 48,
+            "axis": "draft depth",
+            "patched": True,
             "legend": [
                 ["node:accepted", "●", "accepted", "accepted: u lies in the filled part, often min(1, p/q)"],
                 ["node:rejected", "✕", "rejected", "rejected"],
@@ -46,7 +53,7 @@ class DraftRound:
                 ["node:bonus", "★", "bonus", "bonus"],
                 ["node:unreached", "○", "unreached", "never reached"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """Hides the round before and draws this one."""
@@ -121,11 +128,18 @@ class DraftRound:
         if len(close) > CROWD:
             marks[0]["least"] = LEAST
         for root in [n for n in rows if n not in here]:
-            marks.append({
-                "id": f"r{self.rounds}.{root}", "kind": "node", "node": root, "x": 0, "y": rows[root],
-                "state": "chosen",
-                "text": self.nodes.text(root), "hover": ["the text so far ends here"],
-            })  # fmt: skip
+            marks.append(
+                {
+                    "id": f"r{self.rounds}.{root}",
+                    "kind": "node",
+                    "node": root,
+                    "x": 0,
+                    "y": rows[root],
+                    "state": "chosen",
+                    "text": self.nodes.text(root),
+                    "hover": ["the text so far ends here"],
+                }
+            )
         parents = {e.node: e.parent for e in born}
         for event in born:
             marks += self._node(event, rows, states, verdicts, born, parents, event.node in close)
@@ -151,10 +165,17 @@ class DraftRound:
         if not same:
             ends = [[x + side, limit] for x, limit in sorted(limits.items()) for side in (-0.5, 0.5)]
         marks: list[Op] = [
-            {"id": panel, "kind": "panel", "y0": 1.6 * high, "y1": -0.05 * high, "px": 82, "lead": name,
-             "heading": told},
+            {
+                "id": panel,
+                "kind": "panel",
+                "y0": 1.6 * high,
+                "y1": -0.05 * high,
+                "px": 82,
+                "lead": name,
+                "heading": told,
+            },
             {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
-        ]  # fmt: skip
+        ]
         if len(at) > 1:
             points = [list(place) for place in sorted(at.values())]
             marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
@@ -174,16 +195,28 @@ class DraftRound:
         verdict = verdicts.get(node)
         above = f"n{event.parent}" if event.parent in parents else f"r{self.rounds}.{event.parent}"
         mark = {
-            "id": f"n{node}", "kind": "node", "node": node, "parent": above, "x": x, "y": y, "state": state,
+            "id": f"n{node}",
+            "kind": "node",
+            "node": node,
+            "parent": above,
+            "x": x,
+            "y": y,
+            "state": state,
             "text": self.nodes.text(node) + WRITERS.get(event.source, ""),
             "bold": state not in ("unreached", "live", "pruned"),
-            "priority": 7 if state == "unreached" else 2, "hover": self._hover(event, verdict),
-        }  # fmt: skip
+            "priority": 7 if state == "unreached" else 2,
+            "hover": self._hover(event, verdict),
+        }
         edge = {
-            "id": f"e{node}", "kind": "edge", "x0": x - 1, "y0": rows[event.parent], "x1": x, "y1": y,
+            "id": f"e{node}",
+            "kind": "edge",
+            "x0": x - 1,
+            "y0": rows[event.parent],
+            "x1": x,
+            "y1": y,
             "state": state,
             "weight": 0.5,
-        }  # fmt: skip
+        }
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
                 mark |= {

@@ -40,10 +40,18 @@ class Heap:
             ("others that wait", "more")
         ]
         rows = [
-            {"id": f"row{i}", "kind": "row", "panel": "heap", "y0": i, "y1": i + 1, "text": name,
-             "short": short, "rule": False}
+            {
+                "id": f"row{i}",
+                "kind": "row",
+                "panel": "heap",
+                "y0": i,
+                "y1": i + 1,
+                "text": name,
+                "short": short,
+                "rule": False,
+            }
             for i, (name, short) in enumerate(names)
-        ]  # fmt: skip
+        ]
         ticks = [[0, "0"], [1, "1"]]
         return {
             "title": self.title,
@@ -55,8 +63,15 @@ class Heap:
                 {"id": "heap", "kind": "panel", "y0": 0, "y1": ROWS + 1, "share": 1, "grow": True},
                 *rows,
             ],
-            "first": 1, "row": 20, "gap": 5, "column": 64, "wide": 84, "left": 104, "left_narrow": 42,
-            "right": 8, "clip": True,
+            "first": 1,
+            "row": 20,
+            "gap": 5,
+            "column": 64,
+            "wide": 84,
+            "left": 104,
+            "left_narrow": 42,
+            "right": 8,
+            "clip": True,
             "axis": "places in the order in which they were filled",
             "legend": [
                 ["bar", "▂", "soft", "worth of the place that was filled"],
@@ -66,7 +81,7 @@ class Heap:
                 ["cell:live", "▣", "live", "opened just now"],
                 ["cell:pruned", "▢", "pruned", "waits longer already"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """Hides the round before and draws this one."""

@@ -30,13 +30,20 @@ class Plan:
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
             ],
-            "first": 1, "row": 18, "column": 40, "wide": 46, "left": 78, "left_narrow": 60, "right": 8,
-            "axis": None, "clip": True,
+            "first": 1,
+            "row": 18,
+            "column": 40,
+            "wide": 46,
+            "left": 78,
+            "left_narrow": 60,
+            "right": 8,
+            "axis": None,
+            "clip": True,
             "legend": [
                 ["cell:amount", "▪", "soft", "worth, the darker the more"],
                 ["cell:chosen", "▣", "chosen", "taken"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """A table, if this step filled one."""

@@ -38,8 +38,16 @@ class Shortlist:
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
             ],
-            "first": 1, "row": 26, "column": 56, "wide": 60, "left": 92, "left_narrow": 46, "right": 8,
-            "by_depth": min(12, max(3, int(most) + 1)), "axis": "token position", "fold_rows": "stairs",
+            "first": 1,
+            "row": 26,
+            "column": 56,
+            "wide": 60,
+            "left": 92,
+            "left_narrow": 46,
+            "right": 8,
+            "by_depth": min(12, max(3, int(most) + 1)),
+            "axis": "token position",
+            "fold_rows": "stairs",
             "overview": "piled",
             "legend": [
                 ["cell:accepted", "■", "accepted", "the target's best, accepted"],
@@ -49,7 +57,7 @@ class Shortlist:
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """One step is one round: its guesses, what the target had in mind, and how far apart they were."""
@@ -70,11 +78,18 @@ class Shortlist:
         for column, (guess, own) in places.items():
             ops += self._column(column, guess, own, offers, verdicts, watched)
         row = {
-            "id": f"r{self.rounds}", "kind": "row", "panel": "rounds", "y0": self.y - 0.13,
+            "id": f"r{self.rounds}",
+            "kind": "row",
+            "panel": "rounds",
+            "y0": self.y - 0.13,
             "y1": self.bottom + 0.13,
-            "text": f"round {self.rounds}", "short": str(self.rounds), "bold": f"+{len(commits)}",
-            "label_y": self.y + GUESS / 2, "from": self.start, "to": max(places),
-        }  # fmt: skip
+            "text": f"round {self.rounds}",
+            "short": str(self.rounds),
+            "bold": f"+{len(commits)}",
+            "label_y": self.y + GUESS / 2,
+            "from": self.start,
+            "to": max(places),
+        }
         newest = max((self.nodes.column[n] for n in commits), default=self.start)
         front, self.y = [min(max(places), newest + AHEAD), self.bottom], self.bottom + GAP
         said = [op["hover"][0] for op in ops if op["id"].startswith("n") and op["state"] != "unreached"]
@@ -174,9 +189,16 @@ class Shortlist:
 
     def _cell(self, key, column, event, **fields) -> Op:
         return {
-            "id": key, "kind": "cell", "panel": "rounds", "node": event.node, "x": column,
-            "depth": column - self.start + 1, "w": 1, "text": self.nodes.text(event.node), **fields,
-        }  # fmt: skip
+            "id": key,
+            "kind": "cell",
+            "panel": "rounds",
+            "node": event.node,
+            "x": column,
+            "depth": column - self.start + 1,
+            "w": 1,
+            "text": self.nodes.text(event.node),
+            **fields,
+        }
 
     @staticmethod
     def _middle(top: float, height: float) -> float:

@@ -44,7 +44,12 @@ class Timeline:
         return {
             "title": self.title,
             "question": "Who was busy, who waited, what was drafted for nothing?",
-            "first": 0, "column": 10, "column_narrow": 6, "left": 92, "left_narrow": 62, "right": 8,
+            "first": 0,
+            "column": 10,
+            "column_narrow": 6,
+            "left": 92,
+            "left_narrow": 62,
+            "right": 8,
             "axis": "milliseconds of the lane's own time",
             "ops": panels(self._names()),
             "legend": [
@@ -55,7 +60,7 @@ class Timeline:
                 ["cell:chosen", "□", "ink", "target busy"],
                 ["cell:hatched", "▨", "soft", "waits"],
             ],
-        }  # fmt: skip
+        }
 
     def feed(self, step) -> list[Op]:
         """The bars of a step, the gaps before them, and what became of earlier ones."""
@@ -149,8 +154,12 @@ class Timeline:
         return ops
 
     def _bar(self, name: str, bar: Bar, hover: list[str]) -> Op:
-        return {"id": f"{name}.{bar.key}", **self._box(name, bar, bar.start, bar.end), "hover": hover,
-                **self._look(bar)}  # fmt: skip
+        return {
+            "id": f"{name}.{bar.key}",
+            **self._box(name, bar, bar.start, bar.end),
+            "hover": hover,
+            **self._look(bar),
+        }
 
     def _gap(self, name: str, bar: Bar, start: float, end: float) -> list[Op]:
         """A hatched box where the model of `bar` waits; none if it is hardly to be seen."""
@@ -199,19 +208,34 @@ class Timeline:
 def panels(names: list[str]) -> list[Op]:
     """A heading, and below it two rows for each name."""
     rows = [
-        {"id": f"{name}-{row}", "kind": "row", "panel": "lanes", "y0": top, "y1": top + HEIGHTS[name],
-         "text": row if name == "measured" else f"derived {row}",
-         "short": row if name == "measured" else f"≈ {row}", "rule": False}
+        {
+            "id": f"{name}-{row}",
+            "kind": "row",
+            "panel": "lanes",
+            "y0": top,
+            "y1": top + HEIGHTS[name],
+            "text": row if name == "measured" else f"derived {row}",
+            "short": row if name == "measured" else f"≈ {row}",
+            "rule": False,
+        }
         for name in names
         for row, top in TOPS[name].items()
-    ]  # fmt: skip
+    ]
     bottom = max(row["y1"] for row in rows) if len(names) > 1 else LABEL + 0.4
     return [
-        {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 18 + 17 * (len(names) - 1),
-         "lead": "Measured", "heading": "."},
+        {
+            "id": "said",
+            "panel": "said",
+            "kind": "panel",
+            "y0": 0,
+            "y1": 1,
+            "px": 18 + 17 * (len(names) - 1),
+            "lead": "Measured",
+            "heading": ".",
+        },
         {"id": "lanes", "panel": "lanes", "kind": "panel", "y0": -0.1, "y1": bottom + 0.05, "share": 1},
         *rows,
-    ]  # fmt: skip
+    ]
 
 
 def scale(bars: list[Bar], seconds: float) -> float:

@@ -27,13 +27,16 @@ def rows(count: int, seed: int = 0) -> list[torch.Tensor]:
     return [3 * torch.randn(20, 12, generator=generator, dtype=torch.float64) for _ in range(count)]
 
 
-@pytest.mark.parametrize("contrast, want", [
-    (amplified(0.0), [0.6652, 0.2447, 0.0900]),
-    (amplified(0.5), [0.5741, 0.3482, 0.0777]),
-    (guided(1.5), [0.5741, 0.3482, 0.0777]),
-    (guided(2.0), [0.4683, 0.4683, 0.0634]),
-    (reduced(0.3), [0.5217, 0.3497, 0.1286]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "contrast, want",
+    [
+        (amplified(0.0), [0.6652, 0.2447, 0.0900]),
+        (amplified(0.5), [0.5741, 0.3482, 0.0777]),
+        (guided(1.5), [0.5741, 0.3482, 0.0777]),
+        (guided(2.0), [0.4683, 0.4683, 0.0634]),
+        (reduced(0.3), [0.5217, 0.3497, 0.1286]),
+    ],
+)
 def test_worked_numbers(contrast, want):
     assert law(contrast, Z_C, Z_U) == pytest.approx(want, abs=5e-5)
 

@@ -68,8 +68,13 @@ def test_expert_and_amateur_each_run_once_a_token(models):
 
 def test_an_amateur_that_agrees_leaves_the_ratio_undecided_and_the_lane_says_so():
     table = TableModel(lambda past: (0.1, 0.4, 0.4, 0.1), 4)
-    found = trace("contrastive_decoding", {"target": table, "draft": table},
-                  {"form": "ratio (2022)", "alpha": 0.5}, 3, [0])  # fmt: skip
+    found = trace(
+        "contrastive_decoding",
+        {"target": table, "draft": table},
+        {"form": "ratio (2022)", "alpha": 0.5},
+        3,
+        [0],
+    )
     assert found.output() == [1, 1, 1]  # of the two that are left, the smaller id
     assert all("decides nothing" in s.of(Note)[0].text for s in found.steps)
 

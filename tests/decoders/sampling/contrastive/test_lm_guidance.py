@@ -25,8 +25,10 @@ def trace(models, text="the cat sat on a mat; the cat", tokens=10, **parameters)
 
 def test_drawn_text_has_the_law_of_three_rows():
     """Exactly, on tables that look at the first token only: 0 with the prompt, 1 without it."""
-    models = {"target": TableModel(lambda past: P_C if past[0] == 0 else P_U, 3),
-              "draft": TableModel(lambda past: Q, 3)}  # fmt: skip
+    models = {
+        "target": TableModel(lambda past: P_C if past[0] == 0 else P_U, 3),
+        "draft": TableModel(lambda past: Q, 3),
+    }
 
     def text(chooser):
         given = {"condition_weight": 1.0, "unconditional_weight": 0.6, "temperature": 1.0}

@@ -45,10 +45,14 @@ def theirs(
     """All sequences and scores that transformers returns."""
     ids = torch.tensor([prompt])
     made = model.model.generate(
-        ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=new_tokens,
-        output_scores=True, return_dict_in_generate=True,
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=new_tokens,
+        output_scores=True,
+        return_dict_in_generate=True,
         **parameters | {"early_stopping": STOPPING[parameters["early_stopping"]]},
-    )  # fmt: skip
+    )
     sequences = [tiny_models.cut(row[len(prompt) :].tolist(), model) for row in made.sequences]
     return sequences, made.sequences_scores.tolist()
 

@@ -47,9 +47,10 @@ def test_states_are_opened_in_the_order_of_the_hand_example(monkeypatch):
 
     monkeypatch.setattr(module, "expand", expand)
     monkeypatch.setattr(
-        scorers.Scorer, "score",
+        scorers.Scorer,
+        "score",
         lambda self, node, whole: -50.0 if names.get(node, ()) is None else rewards[names.get(node, ())],
-    )  # fmt: skip
+    )
     lane = Lane("a_star", [1], {"target": letters(lambda past: [0.1, 0.3, 0.3, 0.3], 4)}, {})
     while len(opened) < 6:
         lane.advance()

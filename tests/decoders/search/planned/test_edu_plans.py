@@ -30,8 +30,11 @@ PROMPT = [TOM, SINGS, AND, MIA, SLEEPS, DOT]
 def test_units_are_clauses_without_marks_and_the_line_that_asks_is_none():
     assert said(SHEET) == UNITS
     assert said("One day, there was a dog; it ran far. Ann and Bob sat. Hm") == [
-        "One day", "there was a dog", "it ran far. Ann", "Bob sat. Hm",
-    ]  # fmt: skip
+        "One day",
+        "there was a dog",
+        "it ran far. Ann",
+        "Bob sat. Hm",
+    ]
     assert said("") == said("  \n") == []
 
 

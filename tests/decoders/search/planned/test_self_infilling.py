@@ -174,9 +174,15 @@ def test_the_suffix_prompt_follows_the_prompt():
     assert suffix_prompt("none", "x") == ""
 
 
-@pytest.mark.parametrize("names", ["<PRE> <SUF> <MID> <EOT>", "▁<PRE> ▁<SUF> ▁<MID> ▁<EOT>",
-    "<fim_prefix> <fim_suffix> <fim_middle> <|endoftext|>",
-    "<|fim_prefix|> <|fim_suffix|> <|fim_middle|> <|endoftext|>"])  # fmt: skip
+@pytest.mark.parametrize(
+    "names",
+    [
+        "<PRE> <SUF> <MID> <EOT>",
+        "▁<PRE> ▁<SUF> ▁<MID> ▁<EOT>",
+        "<fim_prefix> <fim_suffix> <fim_middle> <|endoftext|>",
+        "<|fim_prefix|> <|fim_suffix|> <|fim_middle|> <|endoftext|>",
+    ],
+)
 def test_sentinels_are_found_by_their_names(names):
     words = names.split()
     assert sentinels(TableModel(story, 4, words=words)).eot == 3

@@ -95,8 +95,18 @@ def test_of_the_rejected_the_best_is_remembered_and_forgotten_after_it_was_taken
     """Rewards .1 .5 .3 then .2 .1 .15: the second and, in the next round, the first are taken."""
     said = iter([0.0, 0.1, 0.5, 0.3, 0.2, 0.1, 0.15])
     monkeypatch.setattr(scorers.Scorer, "score", lambda self, node, whole: next(said))
-    found = run(words([0.4, 0.3, 0.3]), [1], 4, entropy_threshold=100.0, max_segment=2, min_segment=1,
-                acceptance_temperature=0.0, target_reward=1.0, alpha=1.0, max_rejections=2)  # fmt: skip
+    found = run(
+        words([0.4, 0.3, 0.3]),
+        [1],
+        4,
+        entropy_threshold=100.0,
+        max_segment=2,
+        min_segment=1,
+        acceptance_temperature=0.0,
+        target_reward=1.0,
+        alpha=1.0,
+        max_rejections=2,
+    )
     slots = {e.node: e.slot for s in found.steps for e in s.of(Propose)}
     taken = [[slots[n] for n in e.nodes] for s in found.steps for e in s.of(Commit)]
     assert taken == [[1, 1], [0, 0]]
@@ -125,8 +135,9 @@ def test_texts_have_a_higher_reward_than_plain_samples():
         runs = [run(model, [0], 6, seed, strategy, **settings) for seed in range(100)]
         return sum(1 in r.output() for r in runs) / len(runs)
 
-    guided = mean("cards", **wanted, entropy_threshold=0.0, min_segment=2, acceptance_temperature=0.1,
-                  max_rejections=5)  # fmt: skip
+    guided = mean(
+        "cards", **wanted, entropy_threshold=0.0, min_segment=2, acceptance_temperature=0.1, max_rejections=5
+    )
     plain = mean("sample")
     assert plain == pytest.approx(1 - 0.95**6, abs=0.1)
     assert guided > plain + 0.4

@@ -72,10 +72,19 @@ def test_one_rollout_is_greedy(seed, prompt):
         assert found.output() == run(model, start, 8, strategy="greedy").output()
 
 
-@pytest.mark.parametrize("given", [{}, {"selection": "uct"}, {"selection": "ucb1"}, {"selection": "constant"},
-                                   {"num_beams": 2}, {"num_beams": 2, "test_all_beams": True},
-                                   {"temperature": 1.0}],
-                         ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"selection": "uct"},
+        {"selection": "ucb1"},
+        {"selection": "constant"},
+        {"num_beams": 2},
+        {"num_beams": 2, "test_all_beams": True},
+        {"temperature": 1.0},
+    ],
+    ids=str,
+)
 def test_more_rollouts_are_never_worse_and_find_more(given):
     gained = 0.0
     for seed in range(4):

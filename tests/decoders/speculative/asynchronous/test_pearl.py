@@ -53,8 +53,13 @@ def test_the_hand_trace(concurrent):
     """gamma = 3: a1; then a2 a3 b1; then b2, and b3 fails: six tokens, three rounds, nine draft forwards."""
     draft = TableModel(says(1, 2, 3, 4, 5, 6, 7, 8, 9), VOCABULARY)
     target = TableModel(says(1, 2, 3, 4, 5, 6, 7, 8, 9, differs=5), VOCABULARY)
-    lane = Lane("pearl", [0], {"target": target, "draft": draft},
-                {"num_assistant_tokens": 3, "concurrent": concurrent}, limits=Limits(30))  # fmt: skip
+    lane = Lane(
+        "pearl",
+        [0],
+        {"target": target, "draft": draft},
+        {"num_assistant_tokens": 3, "concurrent": concurrent},
+        limits=Limits(30),
+    )
     steps = [lane.advance() for _ in range(3)]
     lane.close()
     wrote = [[lane.tree.tokens[n] for c in step.of(Commit) for n in c.nodes] for step in steps]
@@ -155,8 +160,11 @@ def test_at_the_same_time_the_forwards_overlap(concurrent):
     overlaps = []
     for step in found.steps:
         *drafts, target = step.of(Forward)
-        overlaps.append(any(d.start < target.start + target.seconds and target.start < d.start + d.seconds
-                            for d in drafts))  # fmt: skip
+        overlaps.append(
+            any(
+                d.start < target.start + target.seconds and target.start < d.start + d.seconds for d in drafts
+            )
+        )
     assert not any(overlaps[:ALONE]) and any(overlaps[ALONE:]) == concurrent
 
 

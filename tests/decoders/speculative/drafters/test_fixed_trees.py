@@ -23,9 +23,13 @@ def grown(shape, temperature: float, chooser=None):
     """(paths of the draft in order, the lane, the draft)."""
     model = TableModel(table, 3)
     lane = Lane(
-        "speculation", [0], {"target": model, "draft": model}, {"temperature": temperature or 1.0},
-        limits=Limits(16), chooser=chooser,
-    )  # fmt: skip
+        "speculation",
+        [0],
+        {"target": model, "draft": model},
+        {"temperature": temperature or 1.0},
+        limits=Limits(16),
+        chooser=chooser,
+    )
     draft = drafted(DRAFT_MODEL, shape).propose(lane)
     name = {n: "".join("abc"[t] for t in lane.tree.text(n)[1:]) for n in draft.nodes}
     return [name[n] for n in draft.nodes], lane, draft
@@ -40,9 +44,13 @@ def test_the_best_slot_is_filled_next(temperature):
 
 @pytest.mark.parametrize(
     ("count", "expected"),
-    [(1, {"a"}), (4, {"a", "aa", "aaa", "aaaa"}), (5, {"a", "aa", "aaa", "aaaa", "b"}),
-     (8, {"a", "aa", "aaa", "aaaa", "b", "aaaaa", "aaaaaa", "ba"})],
-)  # fmt: skip
+    [
+        (1, {"a"}),
+        (4, {"a", "aa", "aaa", "aaaa"}),
+        (5, {"a", "aa", "aaa", "aaaa", "b"}),
+        (8, {"a", "aa", "aaa", "aaaa", "b", "aaaaa", "aaaaaa", "ba"}),
+    ],
+)
 def test_the_best_paths_are_those_of_the_largest_value(count, expected):
     paths, _, _ = grown(
         best_paths(count, 6, 0.0), 0.0
@@ -211,9 +219,10 @@ def test_a_draft_without_doubt_grows_a_chain():
     sure = TableModel(lambda tokens: [1.0, 0.0, 0.0], 3)
     models = {"target": sure, "draft": sure}
     for strategy, parameters in (
-        ("dyspec", {"budget": 5}), ("dyspec", {"budget": 5, "threshold": 0.2}),
+        ("dyspec", {"budget": 5}),
+        ("dyspec", {"budget": 5, "threshold": 0.2}),
         ("opt_tree", {"budget": 5, "max_depth": 5}),
-    ):  # fmt: skip
+    ):
         lane = Lane(strategy, [0], models, {**parameters, "temperature": 1.0}, limits=Limits(12))
         lane.advance()
         assert lane.trace.costs.per_step_drafted[0] == 5 and lane.written == 6

@@ -24,8 +24,9 @@ def scripted(prompt: list[int], output: list[int]) -> TableModel:
 
 
 def run(prompt: list[int], output: list[int], tokens: int = 20, **parameters):
-    return Lane("aggressive", prompt, {"target": scripted(prompt, output)}, parameters,
-                limits=Limits(tokens)).run()  # fmt: skip
+    return Lane(
+        "aggressive", prompt, {"target": scripted(prompt, output)}, parameters, limits=Limits(tokens)
+    ).run()
 
 
 def committed(trace) -> list[list[int]]:

@@ -12,7 +12,7 @@ from decoders.heads.judge import UNASKED
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
 from decoders.models.table_model import TableModel, exact_law
-from decoders.speculative.interfaces import Draft, Question
+from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods.judge import SCORE, judged_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.trace.events import Note, Score, Verdict
@@ -34,7 +34,7 @@ def by_token(*said: float):
     return lambda text: said[text[-1]]
 
 
-def chain(right: list[float], likeliest: list[bool]) -> Question:
+def chain(right: list[float], likeliest: list[bool]) -> VerifierInput:
     """A drafted chain of tokens 0, with what the judge says of each, before a target that wants 0 or 1."""
     tree, draft, node = Tree([0]), Draft(0), 0
     for _ in right:
@@ -45,7 +45,7 @@ def chain(right: list[float], likeliest: list[bool]) -> Question:
     rows = torch.tensor([[1.0, 0.0] if one else [0.0, 1.0] for one in [*likeliest, True]])
     p = {n: one_hot(row[None])[0] for n, row in zip([0, *draft.nodes], rows.double(), strict=True)}
     states = dict(zip(draft.nodes, right, strict=True))
-    return Question(draft, tree.tokens, p, Script([]), 0, states=states)
+    return VerifierInput(draft, tree.tokens, p, Script([]), 0, states=states)
 
 
 def test_either_test_is_enough():

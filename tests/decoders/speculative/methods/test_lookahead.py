@@ -52,10 +52,15 @@ def test_rows_have_their_size_after_the_warm_up(n, width):
     lane.close()
 
 
-@pytest.mark.parametrize("parameters", [
-    {}, {"ngram_size": 2, "window_size": 1}, {"ngram_size": 8, "window_size": 12, "pool_size": 12},
-    {"ngram_size": 3, "window_size": 3, "pool_size": 1, "prompt_ngrams": True},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"ngram_size": 2, "window_size": 1},
+        {"ngram_size": 8, "window_size": 12, "pool_size": 12},
+        {"ngram_size": 3, "window_size": 3, "pool_size": 1, "prompt_ngrams": True},
+    ],
+)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_text_is_greedy_s(tiny_model, prompt, parameters, seed):
     models = {"target": tiny_model("llama")}

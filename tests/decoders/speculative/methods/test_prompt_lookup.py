@@ -108,8 +108,9 @@ def test_where_nothing_matches_it_is_a_plain_step():
 
 def test_rounds_of_prompt_lookup():
     model = TableModel(lambda tokens: [0.1, 0.8, 0.1] if tokens[-1] == 0 else [0.7, 0.2, 0.1], 3)
-    trace = Lane("prompt_lookup", [0, 1, 0], {"target": model}, {"prompt_lookup_num_tokens": 2},
-                 limits=Limits(7)).run()  # fmt: skip
+    trace = Lane(
+        "prompt_lookup", [0, 1, 0], {"target": model}, {"prompt_lookup_num_tokens": 2}, limits=Limits(7)
+    ).run()
     assert trace.output() == [1, 0, 1, 0, 1, 0, 1]
     step = trace.steps[0]
     drafted = [e for e in events(step, "Propose") if e.source == "prompt"]

@@ -10,7 +10,7 @@ from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_law
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
-from decoders.speculative.interfaces import Draft, Question
+from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers.adjusted_target import adjusted, adjusted_target, still_wanted
 from decoders.trace.events import Forward, Note
 from tests.helpers.losslessness import distance, first_token, random_table, shape_of
@@ -21,13 +21,13 @@ SHORT = {"chunk_size": 2, "chunks": 1, "query_tokens": 1, "num_assistant_tokens"
 SHORT["assistant_confidence_threshold"] = 0.0
 
 
-def question(chooser) -> tuple[Question, Tree]:
+def inputs(chooser) -> tuple[VerifierInput, Tree]:
     """One token drawn from Q below a one-token prompt, where the target gives P."""
     tree, draft = Tree([0]), Draft(0)
     node = tree.add(0, chooser.categorical(Q, ("draft",)).value)
     draft.nodes, draft.children = [node], {0: [node]}
     draft.q[0], draft.scores[0] = Q, Q.log()
-    return Question(draft, tree.tokens, {0: P}, chooser, 0), tree
+    return VerifierInput(draft, tree.tokens, {0: P}, chooser, 0), tree
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,12 @@ def test_the_worked_example(eta, near, acceptance, emission):
     verifier = adjusted_target(eta, 0.0, 1.0)
 
     def run(chooser):
-        asked, tree = question(chooser)
+        asked, tree = inputs(chooser)
         return first_token((verifier.walk(asked), tree))
 
     found = Exhaustive().law(run)
     assert [found[t] for t in range(3)] == pytest.approx(emission, abs=1e-4)
-    told = verifier.law(question(Random(0))[0], 0)
+    told = verifier.law(inputs(Random(0))[0], 0)
     assert told.tolist() == pytest.approx([found[t] for t in range(3)], abs=1e-12)
 
 

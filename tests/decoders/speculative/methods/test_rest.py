@@ -16,7 +16,7 @@ from decoders.speculative.drafters import datastore
 from decoders.speculative.drafters.datastore import END, frequent, retrieve, sorted_store
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
-from decoders.speculative.interfaces import FIXED, Draft, Drafter, Question, drafted
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, VerifierInput, drafted
 from decoders.speculative.methods import rest
 from decoders.speculative.methods.rasd import joined
 from decoders.speculative.methods.rest import TEXT, retrieved
@@ -202,7 +202,7 @@ def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
 
     def run(chooser) -> int:
         return losslessness.first_token(
-            (NODE_SAMPLING.walk(Question(draft, tree.tokens, p, chooser, 0)), tree)
+            (NODE_SAMPLING.walk(VerifierInput(draft, tree.tokens, p, chooser, 0)), tree)
         )
 
     assert Exhaustive().law(run)[1] == pytest.approx(0.5, abs=1e-12)

@@ -91,8 +91,10 @@ def test_the_draft_has_the_form_that_was_asked_for(temperature):
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_p": 0.8}])
 @pytest.mark.parametrize("verifier", ["token by token", "traversal"])
 def test_it_has_the_target_s_law(shape, verifier):
-    models = {"target": TableModel(random_table(3, sharpness=3), 3, frozenset({2})),
-              "draft": TableModel(random_table(4, sharpness=3), 3, frozenset({2}))}  # fmt: skip
+    models = {
+        "target": TableModel(random_table(3, sharpness=3), 3, frozenset({2})),
+        "draft": TableModel(random_table(4, sharpness=3), 3, frozenset({2})),
+    }
     parameters = {"budget": 5, "acceptance": [0.5, 0.3, 0.1], "verifier": verifier, **shape}
     law = law_of_rounds(Exhaustive(), "sequoia", models, parameters, 3, rounds=1)
     assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12

@@ -6,7 +6,7 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.models.loading import load
 from decoders.models.masked_diffusion import Masked, shipped_for
-from decoders.speculative.interfaces import FIXED, Draft, Question
+from decoders.speculative.interfaces import FIXED, Draft, VerifierInput
 from decoders.speculative.methods.specdec import nearly_best
 from decoders.trace.events import Forward, Note, Propose
 from tests.helpers import tiny_models
@@ -27,7 +27,7 @@ def model():
     return with_masks()
 
 
-def question(rows: list[list[float]], drafted: list[int]) -> Question:
+def inputs(rows: list[list[float]], drafted: list[int]) -> VerifierInput:
     """A chain of drafted tokens behind the root 0 and the target's log-probabilities of every place."""
     draft, soft = Draft(0), [torch.tensor(row, dtype=torch.float64).exp() for row in rows]
     for node in range(1, len(drafted) + 1):
@@ -35,17 +35,17 @@ def question(rows: list[list[float]], drafted: list[int]) -> Question:
         draft.children[node - 1] = [node]
     laws = dict(enumerate(soft))
     hard = {node: (p == p.max()).double() for node, p in laws.items()}
-    return Question(draft, [0, *drafted], hard, Exhaustive(), 0, laws)
+    return VerifierInput(draft, [0, *drafted], hard, Exhaustive(), 0, laws)
 
 
 def test_the_dossier_s_example():
     """Log-probs A -0.2, B -2.0, C -4.0, beta 3, tau 2: A and B pass (gap 1.8), C does not (3.8)."""
     row = [-0.2, -2.0, -4.0]
     for token, passes in ((0, True), (1, True), (2, False)):
-        walk = nearly_best(3, 2.0, 0.0).walk(question([row, row], [token]))
+        walk = nearly_best(3, 2.0, 0.0).walk(inputs([row, row], [token]))
         assert [t.accepted for t in walk.tests] == [passes] and walk.token == 0
         assert walk.path == ([1] if passes else [])
-    equal = nearly_best(3, 1.8, 0.0).walk(question([[-0.25, -2.05, -4.0]] * 2, [1]))
+    equal = nearly_best(3, 1.8, 0.0).walk(inputs([[-0.25, -2.05, -4.0]] * 2, [1]))
     assert equal.path == [] or equal.tests[0].watched[1] <= 1.8  # up to the last digit
 
 
@@ -53,14 +53,14 @@ def test_a_gap_of_just_tau_passes():
     row = [0.5, 0.25, 0.25]
     walk = nearly_best(2, float(torch.tensor(2.0, dtype=torch.float64).log()), 0.0)
     logs = torch.tensor(row, dtype=torch.float64).log().tolist()
-    assert walk.walk(question([logs, logs], [1])).path == [1]
+    assert walk.walk(inputs([logs, logs], [1])).path == [1]
 
 
 def test_more_passes_where_beta_or_tau_is_larger():
     torch.manual_seed(0)
     for _ in range(20):
         rows = torch.randn(6, 9, dtype=torch.float64).log_softmax(-1).tolist()
-        asked = question(rows, torch.randint(9, (5,)).tolist())
+        asked = inputs(rows, torch.randint(9, (5,)).tolist())
         lengths = {
             (beta, tau): len(nearly_best(beta, tau, 0.0).walk(asked).path)
             for beta in (2, 4, 9)
@@ -122,9 +122,9 @@ def test_drawn_text_at_the_limit_has_the_target_s_law():
 def test_the_law_that_strays_is_told(model):
     rule = nearly_best(2, 1.0, 0.0)
     row = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log().tolist()
-    assert rule.law(question([row, row], [1]), 0).tolist() == [0.0, 1.0, 0.0]
-    assert rule.law(question([row, row], [2]), 0).tolist() == [1.0, 0.0, 0.0]
-    assert rule.judges == {FIXED}
+    assert rule.law(inputs([row, row], [1]), 0).tolist() == [0.0, 1.0, 0.0]
+    assert rule.law(inputs([row, row], [2]), 0).tolist() == [1.0, 0.0, 0.0]
+    assert rule.relaxed_for == {FIXED}
 
 
 def test_without_a_masked_model_the_target_writes_alone():

@@ -35,12 +35,12 @@ def test_two_draft_models_keep_it_over_all_rounds(zeros):
 
 def test_a_test_with_another_model_s_q_would_bend_it(monkeypatch):
     """The proof above can fail: with the first model's q for all draws the law is another one."""
-    from decoders.speculative.interfaces import Question
+    from decoders.speculative.interfaces import VerifierInput
 
-    def first(question: Question, node: int) -> list:
-        return [question.draft.q.get(node)] * len(question.offers(node))
+    def first(inputs: VerifierInput, node: int) -> list:
+        return [inputs.draft.q.get(node)] * len(inputs.offers(node))
 
-    monkeypatch.setattr(Question, "drawn_from", first)
+    monkeypatch.setattr(VerifierInput, "drawn_from", first)
     models, parameters = three(5), {"expansion": [1], "temperature": 1.0}
     law = law_of_rounds(Exhaustive(), "specinfer", models, parameters, 2, rounds=1)
     assert distance(law, exact_law(models["target"], (0,), 2, shape_of(parameters))) > 1e-3

@@ -12,8 +12,14 @@ from tests.helpers.deep_models import deep
 from tests.helpers.losslessness import distance
 
 PROMPT = [40 + i % 7 for i in range(24)]
-SMALL = {"block_size": 2, "sink_blocks": 1, "retrieved_blocks": 2, "window_blocks": 1, "refresh": 4,
-         "num_assistant_tokens": 2}  # fmt: skip
+SMALL = {
+    "block_size": 2,
+    "sink_blocks": 1,
+    "retrieved_blocks": 2,
+    "window_blocks": 1,
+    "refresh": 4,
+    "num_assistant_tokens": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -131,15 +137,24 @@ def test_strict_has_the_targets_law():
     """Every outcome of every draw; parts of three blocks of one, of a prompt of seven."""
     models = {"target": deep(vocabulary=2, layers=2), "draft": deep(vocabulary=2, layers=1)}
     prompt, shape = [0, 1, 1, 1, 0, 0, 1], {"temperature": 1.0}
-    given = SMALL | {"block_size": 1, "retrieved_blocks": 1, "refresh": 0, "strict": True, **shape,
-                     "num_assistant_tokens": 1}  # fmt: skip
+    given = SMALL | {
+        "block_size": 1,
+        "retrieved_blocks": 1,
+        "refresh": 0,
+        "strict": True,
+        **shape,
+        "num_assistant_tokens": 1,
+    }
     seen = []
 
     def law(strategy, parameters):
         def text(chooser):
             lane = Lane(strategy, prompt, models, parameters, limits=Limits(4), chooser=chooser)
-            seen.append(any(f.kind == "draft" and f.model == "target" for s in lane.run().steps
-                            for f in s.of(Forward)))  # fmt: skip
+            seen.append(
+                any(
+                    f.kind == "draft" and f.model == "target" for s in lane.run().steps for f in s.of(Forward)
+                )
+            )
             return tuple(lane.trace.output())
 
         return Exhaustive().law(text)

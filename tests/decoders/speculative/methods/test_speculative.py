@@ -105,11 +105,11 @@ def test_a_draft_that_is_the_target_is_always_right(temperature):
 def test_the_first_drafted_token_is_accepted_as_often_as_p_and_q_overlap(monkeypatch):
     rounds = []
 
-    def watched(question):
-        walk = real.walk(question)
-        root = question.draft.root
-        if question.draft.nodes:
-            overlap = float(question.p[root].minimum(question.draft.q[root]).sum())
+    def watched(inputs):
+        walk = real.walk(inputs)
+        root = inputs.draft.root
+        if inputs.draft.nodes:
+            overlap = float(inputs.p[root].minimum(inputs.draft.q[root]).sum())
             rounds.append((overlap, walk.tests[0].accepted))
         return walk
 
@@ -235,8 +235,14 @@ def test_lanes_with_one_seed_share_their_luck():
     models = tables()
     for length in (1, 4):
         used_before = dict(used)
-        Lane("speculative", [0], models, {"num_assistant_tokens": length, **SAMPLED}, limits=Limits(20),
-             chooser=Watched(9)).run()  # fmt: skip
+        Lane(
+            "speculative",
+            [0],
+            models,
+            {"num_assistant_tokens": length, **SAMPLED},
+            limits=Limits(20),
+            chooser=Watched(9),
+        ).run()
         assert all(used[tag] == u for tag, u in used_before.items())
 
 

@@ -96,10 +96,15 @@ def test_without_groups_it_is_the_plain_draft(model):
     own = {"drafter": "the draft model", "group": 1}
     for temperature in (0.0, 1.0):
         found, plain = (
-            Lane(name, PROMPT, models, {**given, "temperature": temperature, "num_assistant_tokens": 3},
-                 limits=Limits(20)).run()
+            Lane(
+                name,
+                PROMPT,
+                models,
+                {**given, "temperature": temperature, "num_assistant_tokens": 3},
+                limits=Limits(20),
+            ).run()
             for name, given in (("easyspec", own), ("speculative", {}))
-        )  # fmt: skip
+        )
         assert found.output() == plain.output() and found.costs.totals()["accepted"] == plain.costs.accepted
 
 

@@ -57,9 +57,12 @@ def test_the_law_is_the_targets(exit, shape, verifier):
     """Every outcome of every draw of three tokens of a model with four."""
     model = deep(vocabulary=4, layers=4)
     law = law_of_rounds(
-        Exhaustive(), "layerskip", {"target": model},
-        {"exit_layer": exit, "num_assistant_tokens": 2, "verifier": verifier, **shape}, length=3,
-    )  # fmt: skip
+        Exhaustive(),
+        "layerskip",
+        {"target": model},
+        {"exit_layer": exit, "num_assistant_tokens": 2, "verifier": verifier, **shape},
+        length=3,
+    )
     plain = law_of_rounds(Exhaustive(), "sample", {"target": model}, shape, length=3)
     assert sum(plain.values()) == pytest.approx(1.0, abs=1e-12) and len(plain) > 8
     assert distance(law, plain) < 1e-9

@@ -108,9 +108,15 @@ def test_a_chain_ends_behind_the_first_unsure_token(model):
     assert all(s.of(Commit) for s in long.steps)
 
 
-@pytest.mark.parametrize(("runners_up", "verifier"), [
-    (True, "token by token"), (True, "traversal"), (False, "token by token"), (False, "block"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runners_up", "verifier"),
+    [
+        (True, "token by token"),
+        (True, "traversal"),
+        (False, "token by token"),
+        (False, "block"),
+    ],
+)
 @pytest.mark.parametrize("shape", [{"temperature": 0.7}, {"temperature": 1.3, "top_k": 2}])
 def test_the_law_is_the_targets(runners_up, verifier, shape):
     model = deep(vocabulary=3, layers=4)

@@ -8,7 +8,7 @@ import torch
 
 from decoders.chooser import Exhaustive, Script
 from decoders.engine.tree import Tree
-from decoders.speculative.interfaces import Draft, Question
+from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers import block_verification, kseq, traversal_verification
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from tests.helpers.losslessness import first_token, position
@@ -20,7 +20,7 @@ def tensor(law) -> torch.Tensor:
     return torch.tensor(law, dtype=torch.float64)
 
 
-def question(paths: list[str], p, q, chooser) -> Question:
+def inputs(paths: list[str], p, q, chooser) -> VerifierInput:
     """A drafted tree of tokens a, b, c below a one-token prompt, with the same laws everywhere."""
     tree, draft, node_of = Tree([0]), Draft(0), {"": 0}
     for path in paths:
@@ -29,7 +29,7 @@ def question(paths: list[str], p, q, chooser) -> Question:
         draft.nodes.append(node)
         draft.children.setdefault(parent, []).append(node)
         draft.q[parent] = tensor(q)
-    return Question(draft, tree.tokens, {n: tensor(p) for n in (0, *draft.nodes)}, chooser, 0)
+    return VerifierInput(draft, tree.tokens, {n: tensor(p) for n in (0, *draft.nodes)}, chooser, 0)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def accepted(verify, p, q, length: int) -> float:
         drawn = [chooser.categorical(tensor(q), ("draft", i)).value for i in range(length)]
         path = "".join("abc"[token] for token in drawn)
         chain = [path[: i + 1] for i in range(length)]
-        return len(verify(question(chain, p, q, chooser)).path)
+        return len(verify(inputs(chain, p, q, chooser)).path)
 
     return sum(count * chance for count, chance in Exhaustive().law(run).items())
 
@@ -86,7 +86,7 @@ def test_block_verification_accepts_more_than_token_rejection(p, q, by_token, by
     ("path", "chances"), [("aa", (1, 0, 0.25)), ("ab", (1, None, 1)), ("ba", (1, 1, 0.5)), ("bb", (1, 1, 1))]
 )
 def test_block_s_chances_for_each_draft_of_two(path, chances):
-    asked = question([path[:1], path], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([]))
+    asked = inputs([path[:1], path], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([]))
     weight = 1.0
     for i, node in enumerate(asked.draft.nodes, 1):
         parent, token = asked.draft.root if i == 1 else asked.draft.nodes[0], asked.tokens[node]
@@ -95,27 +95,32 @@ def test_block_s_chances_for_each_draft_of_two(path, chances):
             assert block_verification.passing(asked, node, weight) == pytest.approx(chances[i], abs=1e-12)
 
 
-@pytest.mark.parametrize(("verify", "chances"), [
-    (block_verification.walk, [0.0, 0.25]), (traversal_verification.walk, [0.25, 0.0]), (kseq.walk, [0.5]),
-    (RECURSIVE_REJECTION.walk, [None]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("verify", "chances"),
+    [
+        (block_verification.walk, [0.0, 0.25]),
+        (traversal_verification.walk, [0.25, 0.0]),
+        (kseq.walk, [0.5]),
+        (RECURSIVE_REJECTION.walk, [None]),
+    ],
+)
 def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q(verify, chances):
     """The draft aa of the worked example, all of it rejected: block verification begins at the root,
     traversal at the leaf.
     """
-    walk = verify(question(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
+    walk = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
     assert [test.chance for test in walk.tests] == pytest.approx(chances)
 
 
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
-    walk = block_verification.walk(question(["a", "ab"], P, Q, Script([0, 1, 2])))
+    walk = block_verification.walk(inputs(["a", "ab"], P, Q, Script([0, 1, 2])))
     assert [t.accepted for t in walk.tests] == [True, True] and len(walk.path) == 2 and walk.token == 2
     assert "did not pass, and a longer beginning did" in walk.tests[0].reason
 
 
 def test_traversal_s_chances_on_the_dossier_s_tree():
     """The path ab passes with 2/3; b fails: a 1/11, the path ac 7/11; c fails too: a can no longer pass."""
-    asked = question(["a", "c", "ab", "ac", "ca"], P, Q, Script([]))
+    asked = inputs(["a", "c", "ab", "ac", "ca"], P, Q, Script([]))
     standing = traversal_verification.Standing(asked)
     a, c, ab, ac, ca = asked.draft.nodes
     assert standing.leaf() == ab and standing.chance[ab] == pytest.approx(2 / 3)
@@ -147,7 +152,7 @@ def expected_of_trees(verify) -> float:
                     name[first] + name[y],
                     name[second] + name[z],
                 ]
-                law = Exhaustive().law(lambda c, paths=paths: len(verify(question(paths, P, Q, c)).path))
+                law = Exhaustive().law(lambda c, paths=paths: len(verify(inputs(paths, P, Q, c)).path))
                 total += below * sum(n * mass for n, mass in law.items())
     return total
 
@@ -160,8 +165,7 @@ def test_traversal_accepts_more_of_a_tree_than_going_down_does():
 def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
     for children in itertools.permutations("abc", 2):
         chances = [
-            1
-            - Exhaustive().law(lambda c, v=v, k=children: len(v(question(list(k), P, Q, c)).path)).get(0, 0.0)
+            1 - Exhaustive().law(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path)).get(0, 0.0)
             for v in (traversal_verification.walk, RECURSIVE_REJECTION.walk)
         ]
         assert math.isclose(*chances, abs_tol=1e-12)

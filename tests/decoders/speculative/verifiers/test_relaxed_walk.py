@@ -14,7 +14,7 @@ from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
 from decoders.models.table_model import TableModel, exact_law
-from decoders.speculative.interfaces import Draft, Question
+from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods import fuzzy, lantern, lenient, typical_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.trace.costs import TOTAL_VARIATION
@@ -57,13 +57,13 @@ def law_of_token(verifier, p=P, q=Q) -> dict[int, float]:
         node = tree.add(0, drawn)
         draft.nodes, draft.children = [node], {0: [node]}
         draft.q[0], draft.scores[0] = tensor(q), tensor(q).log()
-        walk = verifier.walk(Question(draft, tree.tokens, {0: tensor(p)}, chooser, 0))
+        walk = verifier.walk(VerifierInput(draft, tree.tokens, {0: tensor(p)}, chooser, 0))
         return first_token((walk, tree))
 
     return Exhaustive().law(run)
 
 
-def question(p, q, paths: list[str], greedy: bool = False) -> Question:
+def inputs(p, q, paths: list[str], greedy: bool = False) -> VerifierInput:
     """A drafted tree of tokens a, b, c, d below a one-token prompt, with the same laws everywhere."""
     tree, draft, node_of = Tree([0]), Draft(0), {"": 0}
     for path in paths:
@@ -77,7 +77,7 @@ def question(p, q, paths: list[str], greedy: bool = False) -> Question:
     laws = {n: one_hot(tensor(p)[None])[0] for n in places} if greedy else soft
     if not greedy:
         draft.q = {n: tensor(q) for n in draft.children}
-    return Question(draft, tree.tokens, laws, Script([1] * 9), 0, soft)
+    return VerifierInput(draft, tree.tokens, laws, Script([1] * 9), 0, soft)
 
 
 # ---- the distance that is told ---------------------------------------------------------------------
@@ -151,17 +151,22 @@ def test_at_the_limit_temperature_0_is_greedy(strategy):
 def test_away_from_the_limit_it_is_lossy_and_the_badge_says_so(strategy, temperature):
     relaxed = {**DEFAULTS[strategy], "temperature": temperature}
     assert registry.get(strategy).badge({**registry.get(strategy).check(relaxed)}) == "relaxed"
-    strayed = [
+    divergence_estimate = [
         Lane(strategy, [0], tables(first), relaxed, first, Limits(30)).run().costs.mean_total_variation
         for first in range(1, 9)
     ]
-    assert max(strayed) > 0.05 and all(0.0 <= x <= 1.0 for x in strayed)
+    assert max(divergence_estimate) > 0.05 and all(0.0 <= x <= 1.0 for x in divergence_estimate)
 
 
-@pytest.mark.parametrize(("strategy", "temperature", "badge"), [
-    ("lenient", 1.0, "exact in distribution"), ("lantern", 0.0, "lossless: equal to greedy"),
-    ("fuzzy", 1.0, "exact in distribution"), ("typical_acceptance", 1.0, "relaxed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "temperature", "badge"),
+    [
+        ("lenient", 1.0, "exact in distribution"),
+        ("lantern", 0.0, "lossless: equal to greedy"),
+        ("fuzzy", 1.0, "exact in distribution"),
+        ("typical_acceptance", 1.0, "relaxed"),
+    ],
+)
 def test_the_badge_at_the_limit(strategy, temperature, badge):
     strategy = registry.get(strategy)
     values = strategy.check({**LOSSLESS[strategy.name], "temperature": temperature})
@@ -201,7 +206,7 @@ def test_lenience_makes_no_token_more_than_1_over_l_times_as_likely():
 
 @pytest.mark.parametrize(("lenience", "kept"), [(1.0, 0), (0.76, 0), (0.74, 1), (0.1, 1)])
 def test_lenience_at_temperature_0_asks_for_a_share_of_the_best(lenience, kept):
-    walk = lenient.lenient_rejection(lenience, 0.0).walk(question(P, Q, ["a"], greedy=True))
+    walk = lenient.lenient_rejection(lenience, 0.0).walk(inputs(P, Q, ["a"], greedy=True))
     assert len(walk.path) == kept and walk.token == 1
 
 
@@ -212,13 +217,13 @@ def test_the_entropy_lowers_medusa_s_threshold():
     ) == pytest.approx(0.015)
     sure = tensor((0.99, 0.01, 0.0))
     assert typical_acceptance.threshold(sure, 0.09, 0.3) == 0.09
-    walk = typical_acceptance.typical(0.09, 0.3, 0.0).walk(question(sure, Q, ["b"], greedy=True))
+    walk = typical_acceptance.typical(0.09, 0.3, 0.0).walk(inputs(sure, Q, ["b"], greedy=True))
     assert not walk.path and walk.token == 0
 
 
 def test_typical_acceptance_keeps_the_longest_path_and_of_equals_the_likeliest():
     rule = typical_acceptance.typical(0.25, 1.0, 0.0)
-    asked = question((0.1, 0.3, 0.4, 0.2), Q + (0.0,), ["c", "b", "cc", "bb", "cb", "ba"], greedy=True)
+    asked = inputs((0.1, 0.3, 0.4, 0.2), Q + (0.0,), ["c", "b", "cc", "bb", "cb", "ba"], greedy=True)
     walk = rule.walk(asked)
     c, b, cc, bb, cb, ba = asked.draft.nodes
     assert walk.path == [c, cc] and walk.token == 2
@@ -245,8 +250,14 @@ def rates(strategy: str, settings: dict) -> float:
         models = tables(first)
 
         def run(chooser, models=models) -> bool:
-            lane = Lane(strategy, [0], models, {**settings, "num_assistant_tokens": 1}, limits=Limits(2),
-                        chooser=chooser)  # fmt: skip
+            lane = Lane(
+                strategy,
+                [0],
+                models,
+                {**settings, "num_assistant_tokens": 1},
+                limits=Limits(2),
+                chooser=chooser,
+            )
             lane.advance()
             return bool(lane.trace.costs.accepted)
 
@@ -254,10 +265,13 @@ def rates(strategy: str, settings: dict) -> float:
     return total
 
 
-@pytest.mark.parametrize(("p", "q", "wanted"), [
-    (P, Q, {"tv": 0.3, "kl": 0.23671, "kl_reversed": 0.21972, "js": 0.05523, "js_reversed": 0.05888}),
-    ((0.98, 0.01, 0.01), (0.01, 0.98, 0.01), {"js": 0.63032, "js_reversed": 1.59339}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("p", "q", "wanted"),
+    [
+        (P, Q, {"tv": 0.3, "kl": 0.23671, "kl_reversed": 0.21972, "js": 0.05523, "js_reversed": 0.05888}),
+        ((0.98, 0.01, 0.01), (0.01, 0.98, 0.01), {"js": 0.63032, "js_reversed": 1.59339}),
+    ],
+)
 def test_the_divergences(p, q, wanted):
     for name, value in wanted.items():
         assert fuzzy.DIVERGENCES[name](tensor(p), tensor(q)) == pytest.approx(value, abs=1e-5)
@@ -320,7 +334,7 @@ def test_lantern_at_temperature_0_takes_what_its_neighbours_make_the_likeliest()
     near = lantern.Neighbours(METRIC, 3)
     for delta, kept in ((0.0, 0), (0.15, 0), (0.2, 1)):
         rule = lantern.neighbour_support(delta, near, 0.0)
-        walk = rule.walk(question((0.3, 0.2, 0.35, 0.15), (0.25,) * 4, ["a"], greedy=True))
+        walk = rule.walk(inputs((0.3, 0.2, 0.35, 0.15), (0.25,) * 4, ["a"], greedy=True))
         assert len(walk.path) == kept and walk.token == 2
 
 

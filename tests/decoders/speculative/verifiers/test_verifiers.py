@@ -18,8 +18,8 @@ from decoders.speculative.interfaces import (
     WITHOUT_REPLACEMENT,
     Draft,
     Drafter,
-    Question,
-    Walk,
+    Verification,
+    VerifierInput,
     badge,
 )
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
@@ -119,7 +119,7 @@ def test_a_walk_stops_at_an_end_of_text_leaf_and_adds_nothing():
     draft = Draft(0, nodes=[1], children={0: [1]}, q={0: torch.tensor([0.0, 0.0, 1.0])})
     p = {0: torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)}  # node 1 ends the text, so it has no p
     for verifier in (RECURSIVE_REJECTION, NODE_SAMPLING, GREEDY_MATCH):
-        found = verifier.walk(Question(draft, [0, 2], p, Random(0), 0))
+        found = verifier.walk(VerifierInput(draft, [0, 2], p, Random(0), 0))
         assert found.path == [1] and found.token is None
 
 
@@ -235,18 +235,21 @@ def test_dropping_a_token_after_a_look_at_it_bends_the_law_and_the_badge_says_so
     assert badge(looks, NODE_SAMPLING, 1.0) == "exact in distribution"
 
 
-@pytest.mark.parametrize("fill,verifier,temperature,wanted", [
-    (SAMPLED, RECURSIVE_REJECTION, 1.0, "exact in distribution"),
-    (WITHOUT_REPLACEMENT, RECURSIVE_REJECTION, 1.0, "exact in distribution"),
-    (WITH_REPLACEMENT, RECURSIVE_REJECTION, 1.0, "relaxed"),
-    (WITHOUT_REPLACEMENT, WITH_REPLACEMENT_REJECTION, 1.0, "relaxed"),
-    (WITH_REPLACEMENT, WITH_REPLACEMENT_REJECTION, 1.0, "exact in distribution"),
-    (FIXED, RECURSIVE_REJECTION, 1.0, "relaxed"),
-    (FIXED, NODE_SAMPLING, 1.0, "exact because drafts are deterministic"),
-    (FIXED, NODE_SAMPLING, 0.0, "lossless: equal to greedy"),
-    (FIXED, GREEDY_MATCH, 0.0, "lossless: equal to greedy"),
-    (FIXED, GREEDY_MATCH, 1.0, "relaxed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fill,verifier,temperature,wanted",
+    [
+        (SAMPLED, RECURSIVE_REJECTION, 1.0, "exact in distribution"),
+        (WITHOUT_REPLACEMENT, RECURSIVE_REJECTION, 1.0, "exact in distribution"),
+        (WITH_REPLACEMENT, RECURSIVE_REJECTION, 1.0, "relaxed"),
+        (WITHOUT_REPLACEMENT, WITH_REPLACEMENT_REJECTION, 1.0, "relaxed"),
+        (WITH_REPLACEMENT, WITH_REPLACEMENT_REJECTION, 1.0, "exact in distribution"),
+        (FIXED, RECURSIVE_REJECTION, 1.0, "relaxed"),
+        (FIXED, NODE_SAMPLING, 1.0, "exact because drafts are deterministic"),
+        (FIXED, NODE_SAMPLING, 0.0, "lossless: equal to greedy"),
+        (FIXED, GREEDY_MATCH, 0.0, "lossless: equal to greedy"),
+        (FIXED, GREEDY_MATCH, 1.0, "relaxed"),
+    ],
+)
 def test_the_badge_follows_from_the_parts(fill, verifier, temperature, wanted):
     assert badge(Drafter(lambda lane: Draft(0), fill, "draft"), verifier, temperature) == wanted
 
@@ -272,4 +275,6 @@ def test_the_sentence_of_the_worked_example():
 
 
 def test_a_walk_is_plain_data():
-    assert Walk() == Walk(tests=[], path=[], token=None, p=None, u=None, reason=None, note=None)
+    assert Verification() == Verification(
+        tests=[], path=[], token=None, p=None, u=None, reason=None, note=None
+    )

@@ -35,22 +35,25 @@ def test_calls_before_a_failure_are_there():
     assert ran.values == ["3"] and ran.failed == "It fails with ZeroDivisionError."
 
 
-@pytest.mark.parametrize("body,why", [
-    ("while True: pass", "may compute for 1 s"),
-    ("return len(bytearray(10 ** 10))", "MemoryError"),
-    ("return f(x)", "RecursionError"),
-    ("return open('/etc/hostname').read()", "reaches for open"),
-    ("open('/tmp/made', 'w')", "reaches for open"),
-    ("import os; return os.fork()", "reaches for os"),
-    ("import socket", "reaches for socket"),
-    ("import subprocess", "reaches for subprocess"),
-    (f"return {GLOBALS}['fork']()", "reaches for __"),
-    (f"return {GLOBALS}['system']('true')", "reaches for __"),
-    (f"return {GLOBALS}['kill']({GLOBALS}['getppid'](), 9)", "reaches for __"),
-    (f"return {GLOBALS}['_exit'](0)", "reaches for __"),
-    ("raise SystemExit", "SystemExit"),
-    ("return", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body,why",
+    [
+        ("while True: pass", "may compute for 1 s"),
+        ("return len(bytearray(10 ** 10))", "MemoryError"),
+        ("return f(x)", "RecursionError"),
+        ("return open('/etc/hostname').read()", "reaches for open"),
+        ("open('/tmp/made', 'w')", "reaches for open"),
+        ("import os; return os.fork()", "reaches for os"),
+        ("import socket", "reaches for socket"),
+        ("import subprocess", "reaches for subprocess"),
+        (f"return {GLOBALS}['fork']()", "reaches for __"),
+        (f"return {GLOBALS}['system']('true')", "reaches for __"),
+        (f"return {GLOBALS}['kill']({GLOBALS}['getppid'](), 9)", "reaches for __"),
+        (f"return {GLOBALS}['_exit'](0)", "reaches for __"),
+        ("raise SystemExit", "SystemExit"),
+        ("return", None),
+    ],
+)
 def test_what_reaches_outside_or_does_not_end_fails_only_itself(body, why):
     ran = call(f"def f(x):\n    {body}", "f", [(1,)])
     assert (ran.failed is None and ran.values == ["None"]) if why is None else why in ran.failed
@@ -135,11 +138,23 @@ def test_the_page_hears_what_is_on():
     assert json.loads(asyncio.run(hello({})))["code"] == sandbox.protection().sentence
 
 
-@pytest.mark.parametrize("command", [
-    ["run", "--prompt", "# f(1) == 1\ndef f(x):\n", "--strategy", "pg_td", "--set", "scorer=tests"],
-    ["compare", "--prompt", "# f(1) == 1\ndef f(x):\n", "--strategy", "greedy", "--strategy", "treecoder",
-     "--set", "constraints=tests"],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "--prompt", "# f(1) == 1\ndef f(x):\n", "--strategy", "pg_td", "--set", "scorer=tests"],
+        [
+            "compare",
+            "--prompt",
+            "# f(1) == 1\ndef f(x):\n",
+            "--strategy",
+            "greedy",
+            "--strategy",
+            "treecoder",
+            "--set",
+            "constraints=tests",
+        ],
+    ],
+)
 def test_the_command_line_runs_programs_where_they_are_walled_in_or_it_is_told_to(command, open_air, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(command)
@@ -183,10 +198,22 @@ def test_a_flood_is_cut_off():
     assert len(value) == process.LONGEST
 
 
-@pytest.mark.parametrize("said", [
-    "", "[" * 100_000, "null", "7", '{"values": 1, "failed": null}', '{"values": [1], "failed": null}',
-    '{"values": "ab", "failed": null}', '{"failed": null}', '{"values": [], "failed": 3}', "NaN", "9" * 9999,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "[" * 100_000,
+        "null",
+        "7",
+        '{"values": 1, "failed": null}',
+        '{"values": [1], "failed": null}',
+        '{"values": "ab", "failed": null}',
+        '{"failed": null}',
+        '{"values": [], "failed": 3}',
+        "NaN",
+        "9" * 9999,
+    ],
+)
 def test_an_answer_that_a_program_forges_is_texts_or_nothing(said):
     assert process.answer(said.encode()) is None
     assert process.answer(b"\xff\xfe") is None

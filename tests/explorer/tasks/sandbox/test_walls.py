@@ -14,9 +14,10 @@ from tests.helpers.sandbox_programs import SECRET, STOPPED, Canaries, bare, body
 BASE = "().__class__.__base__.__subclasses__()"
 POSIX = f"[c for c in {BASE} if c.__name__ == 'BuiltinImporter'][0].load_module('posix')"
 ISSUE = (  # the two escapes that the sandbox before this one had: its list is filled, or replaced
-    "try: 1/0", "except Exception as e: g = e.__traceback__.tb_frame.f_back.f_globals",
+    "try: 1/0",
+    "except Exception as e: g = e.__traceback__.tb_frame.f_back.f_globals",
     "g.setdefault('HARMLESS', set()).add('open')",
-)  # fmt: skip
+)
 EVERYTHING = ("class All(set):", "    def __contains__(self, x): return True", "g['HARMLESS'] = All()")
 DENIED = "It fails with PermissionError."
 
@@ -25,39 +26,62 @@ TRICKS = {
     "the first escape": (*ISSUE, "g['__builtins__'].open('<MADE>', 'w').write('out')"),
     "the second escape": (*ISSUE[:2], *EVERYTHING, "open('<MADE>', 'w').write('out')"),
     "a frame by a generator": (
-        "def g(): yield h.gi_frame.f_back.f_back.f_globals", "h = g()",
+        "def g(): yield h.gi_frame.f_back.f_back.f_globals",
+        "h = g()",
         "return next(h)['os'].open('<SECRET>', 0)",
     ),
     "gi_frame": ("g = (i for i in (1,))", "return g.gi_frame.f_builtins['open']('<SECRET>').read()"),
     "a coroutine": (
-        "async def c(): pass", "k = c()", "b = k.cr_frame.f_builtins", "k.close()",
+        "async def c(): pass",
+        "k = c()",
+        "b = k.cr_frame.f_builtins",
+        "k.close()",
         "return b['open']('<SECRET>').read()",
     ),
     "an asynchronous generator": (
-        "async def c(): yield", "return c().ag_frame.f_builtins['open']('<SECRET>').read()",
+        "async def c(): yield",
+        "return c().ag_frame.f_builtins['open']('<SECRET>').read()",
     ),
     "__subclasses__": (f"return {POSIX}.open('<SECRET>', 0)",),
     "a format string": (
-        "class A: pass", "A.g = (lambda: 0).__globals__", "'{0.g[__builtins__]}'.format(A())",
-        "import string", "o, _ = string.Formatter().get_field('0.__init__', (A(),), {})", "open('<SECRET>')",
+        "class A: pass",
+        "A.g = (lambda: 0).__globals__",
+        "'{0.g[__builtins__]}'.format(A())",
+        "import string",
+        "o, _ = string.Formatter().get_field('0.__init__', (A(),), {})",
+        "open('<SECRET>')",
     ),
     "a metaclass": (
-        "class M(type):", "    @classmethod", "    def __prepare__(*a): open('<MADE>', 'w')",
+        "class M(type):",
+        "    @classmethod",
+        "    def __prepare__(*a): open('<MADE>', 'w')",
         "class A(metaclass=M): pass",
     ),
     "type": (
-        "t = type('T', (), {'__del__': lambda self: open('<MADE>', 'w')})", "t()", "open('<MADE>', 'w')",
+        "t = type('T', (), {'__del__': lambda self: open('<MADE>', 'w')})",
+        "t()",
+        "open('<MADE>', 'w')",
     ),
-    "sys.modules": ("import sys", "return sys.modules['os'].listdir('/')",),
+    "sys.modules": (
+        "import sys",
+        "return sys.modules['os'].listdir('/')",
+    ),
     "new code": (
-        "c = (lambda: 0).__code__.replace(co_code=b'd\\x00S\\x00' * 8)", "import types",
-        "types.FunctionType(c, {})()", "import os", "os.fork()",
+        "c = (lambda: 0).__code__.replace(co_code=b'd\\x00S\\x00' * 8)",
+        "import types",
+        "types.FunctionType(c, {})()",
+        "import os",
+        "os.fork()",
     ),
     "ctypes, by name": ("import ctypes", "return ctypes.CDLL(None).system(b'echo > <MADE>')"),
-    "ctypes, a system call": ("import ctypes", "return ctypes.CDLL(None).syscall(57)",),
+    "ctypes, a system call": (
+        "import ctypes",
+        "return ctypes.CDLL(None).syscall(57)",
+    ),
     "ctypes, socket": ("import ctypes", "return ctypes.CDLL(None).socket(2, 1, 0)"),
     "ctypes, 32-bit calls": (
-        "import ctypes", "return ctypes.CDLL(None).syscall(0x40000000 + 57)",  # x32: fork by another number
+        "import ctypes",
+        "return ctypes.CDLL(None).syscall(0x40000000 + 57)",  # x32: fork by another number
     ),
     "ctypes, ptrace": ("import ctypes", "return ctypes.CDLL(None).ptrace(0, 0, 0, 0)"),
     "ctypes, the filter away": ("import ctypes", "return ctypes.CDLL(None).prctl(22, 0, 0, 0, 0)"),
@@ -69,7 +93,10 @@ TRICKS = {
     "a signal to all": ("import os", "os.kill(-1, 0)"),
     "a timer": ("import signal", "signal.setitimer(signal.ITIMER_REAL, 1)"),
     "inherited descriptors": (
-        "import os", "for fd in range(2, 4096):", "    try: os.fstat(fd)", "    except OSError: continue",
+        "import os",
+        "for fd in range(2, 4096):",
+        "    try: os.fstat(fd)",
+        "    except OSError: continue",
     ),
     "the parent's pipe": ("import os", "os.write(<PIPE>, b'here')"),
     "another stream": ("import os", "os.write(2, b'here')"),
@@ -98,7 +125,7 @@ TRICKS = {
     "more limits": ("import resource", "resource.setrlimit(resource.RLIMIT_CPU, (60, 60))"),
     "a session": ("import os", "os.setsid()"),
     "sleep": ("import time", "time.sleep(60)"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -127,21 +154,30 @@ def process_modules(source: str) -> list[str]:
     return [*dict.fromkeys([*found, "os"])]
 
 
-@pytest.mark.parametrize("lines,why", [
-    (("while True: pass",), "may compute for 1 s"),
-    (("import ctypes", "m = ctypes.pythonapi", "m.PyGILState_Ensure()", "while True: pass"), "may compute"),
-    (("try:", "    while True: pass", "except BaseException: pass"), "may compute for 1 s"),
-    (("return len(bytearray(10 ** 10))",), "MemoryError"),
-    (("x = []", "while True: x.append(bytearray(1 << 20))"), ""),  # of memory or time, whichever ends first
-    (("x = 'a'", "while True: x += x"), ""),
-    (("return f()",), "RecursionError"),
-    (("import sys", "sys.setrecursionlimit(10 ** 9)", "g = lambda: g()", "g()"), ""),
-    (("import os", "while True: os.write(1, b'x' * 65536)"), "too long"),
-    (("import threading", "lock = threading.Lock()", "lock.acquire()", "lock.acquire()"), "may compute"),
-    (("import ctypes", "ctypes.string_at(1)"), "ended its process"),
-    (("import os", "os.abort()"), ""),
-    (("import os", "os._exit(0)"), "ended its process"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "lines,why",
+    [
+        (("while True: pass",), "may compute for 1 s"),
+        (
+            ("import ctypes", "m = ctypes.pythonapi", "m.PyGILState_Ensure()", "while True: pass"),
+            "may compute",
+        ),
+        (("try:", "    while True: pass", "except BaseException: pass"), "may compute for 1 s"),
+        (("return len(bytearray(10 ** 10))",), "MemoryError"),
+        (
+            ("x = []", "while True: x.append(bytearray(1 << 20))"),
+            "",
+        ),  # of memory or time, whichever ends first
+        (("x = 'a'", "while True: x += x"), ""),
+        (("return f()",), "RecursionError"),
+        (("import sys", "sys.setrecursionlimit(10 ** 9)", "g = lambda: g()", "g()"), ""),
+        (("import os", "while True: os.write(1, b'x' * 65536)"), "too long"),
+        (("import threading", "lock = threading.Lock()", "lock.acquire()", "lock.acquire()"), "may compute"),
+        (("import ctypes", "ctypes.string_at(1)"), "ended its process"),
+        (("import os", "os.abort()"), ""),
+        (("import os", "os._exit(0)"), "ended its process"),
+    ],
+)
 def test_what_takes_too_much_or_breaks_is_ended(lines, why, canaries):
     source = body(*lines)
     ran = bare(source, (*process_modules(source),))
@@ -161,6 +197,6 @@ def test_nothing_of_this_process_is_in_it_and_nothing_of_it_comes_back(canaries,
 
 def test_a_program_may_forge_its_own_answer_and_no_other():
     """What cannot be kept out: it speaks for itself. The process is gone before the next program comes."""
-    forged = body("import os", "os.write(1, b'{\"values\": [\"1\"], \"failed\": null}')", "os._exit(0)")
+    forged = body("import os", 'os.write(1, b\'{"values": ["1"], "failed": null}\')', "os._exit(0)")
     assert bare(forged) == process.Ran(["1"], None)
     assert call("def f(): return 2", "f", [()]).values == ["2"]

@@ -80,7 +80,7 @@ TOYS = {
         ("llama-tiny",),
         dict(SHAPE=dict(num_layers=1, num_decoder_layers=1), BATCH=16, MEASURED=2, VALIDATION=2, LONGEST=8),
     ),
-}  # fmt: skip
+}
 
 
 SCORERS = {  # heads that score tokens, and what they read

@@ -81,8 +81,13 @@ def test_the_head_remembers_that_an_earlier_token_was_unlikely():
 
 @pytest.mark.parametrize(
     ("scores", "truths", "area"),
-    [([0.1, 0.9], [0, 1], 1.0), ([0.9, 0.1], [0, 1], 0.0), ([0.5, 0.5, 0.5], [0, 1, 0], 0.5),
-     ([0.2, 0.6, 0.4, 0.8], [0, 0, 1, 1], 0.75), ([0.3], [1], None)],
-)  # fmt: skip
+    [
+        ([0.1, 0.9], [0, 1], 1.0),
+        ([0.9, 0.1], [0, 1], 0.0),
+        ([0.5, 0.5, 0.5], [0, 1, 0], 0.5),
+        ([0.2, 0.6, 0.4, 0.8], [0, 0, 1, 1], 0.75),
+        ([0.3], [1], None),
+    ],
+)
 def test_the_area_under_the_curve(scores, truths, area):
     assert auc(scores, truths) == (None if area is None else pytest.approx(area))

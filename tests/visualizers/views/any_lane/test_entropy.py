@@ -104,8 +104,13 @@ def test_the_scale_grows_in_whole_steps_of_two_and_never_shrinks():
 
 
 def test_a_distribution_may_come_many_steps_before_the_commit_and_a_commit_may_bring_several_tokens():
-    drafted = [offer(1, [0.5, 0.5]), Propose(2, 1, 2, HALF, "draft"), Propose(3, 2, 3, HALF, "draft"),
-               Propose(9, 2, 4, HALF, "draft"), offer(2, [0.25, 0.75])]  # fmt: skip
+    drafted = [
+        offer(1, [0.5, 0.5]),
+        Propose(2, 1, 2, HALF, "draft"),
+        Propose(3, 2, 3, HALF, "draft"),
+        Propose(9, 2, 4, HALF, "draft"),
+        offer(2, [0.25, 0.75]),
+    ]
     marks, _ = fold(Entropy, [drafted, [], [Commit([2, 3], [HALF, math.log(0.75)])]], [0, 1], WORDS)
     assert marks["c1-step"]["y"] == pytest.approx(1.0)
     assert marks["c2-step"]["y"] == pytest.approx(-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75), abs=1e-4)

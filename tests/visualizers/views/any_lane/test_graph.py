@@ -69,8 +69,13 @@ def test_of_a_draft_every_node_is_drawn_in_the_state_of_its_verdict():
     boxes = {m["node"]: m for m in of_kind(marks, "cell")}
     proposed = {e.node for s in trace.steps for e in s.of(Propose)}
     assert set(boxes) == proposed | {2}
-    state = {"accepted": "accepted", "rejected": "rejected", "never reached": "unreached", "bonus": "bonus",
-             "resampled": "resampled"}  # fmt: skip
+    state = {
+        "accepted": "accepted",
+        "rejected": "rejected",
+        "never reached": "unreached",
+        "bonus": "bonus",
+        "resampled": "resampled",
+    }
     for event in (e for s in trace.steps for e in s.of(Verdict)):
         assert boxes[event.node]["state"] == state[event.status]
     path = [n for s in trace.steps for c in s.of(Commit) for n in c.nodes]
@@ -116,8 +121,11 @@ def test_of_a_search_what_was_never_opened_is_counted_and_not_drawn():
 def waiting(*waits: tuple[int, int]) -> list[list]:
     """Positions 1, 2, 3, 4 are final after iterations 1, 2, 2, 3, 3 stood there since 1; waits as given."""
     cells = [Cell(3, 1, 3, "changed")]
-    steps = [[*cells, Cell(1, 1, 1, "settled")], [Cell(2, 2, 2, "settled"), Cell(3, 2, 3, "settled")],
-             [Cell(4, 3, 1, "settled")]]  # fmt: skip
+    steps = [
+        [*cells, Cell(1, 1, 1, "settled")],
+        [Cell(2, 2, 2, "settled"), Cell(3, 2, 3, "settled")],
+        [Cell(4, 3, 1, "settled")],
+    ]
     final = {1: 0, 2: 1, 3: 1, 4: 2}
     for source, target in waits:
         steps[final[target]].append(Depend(source, target, 1.0, "causal"))
@@ -128,11 +136,16 @@ def test_of_a_parallel_decoder_rows_are_the_iterations_that_were_needed():
     marks, _ = fold(Graph, waiting((1, 2), (2, 4), (3, 4)), [0], ["A", "b", "c", "d"], dependencies=True)
     boxes = {m["x"]: m for m in of_kind(marks, "cell")}
     assert {x: (m["y"], m["fill"]) for x, m in boxes.items()} == {
-        1: (1, "filled"), 2: (2, "filled"), 3: (1, "tint"), 4: (3, "filled")
-    }  # fmt: skip
+        1: (1, "filled"),
+        2: (2, "filled"),
+        3: (1, "tint"),
+        4: (3, "filled"),
+    }
     assert {m["id"]: m["strong"] for m in of_kind(marks, "hook")} == {
-        "h1-2": True, "h2-4": True, "h3-4": False
-    }  # fmt: skip
+        "h1-2": True,
+        "h2-4": True,
+        "h3-4": False,
+    }
     assert marks["heading"]["lead"] == "At least 3 of 3 iterations were unavoidable"
     assert boxes[3]["hover"][0] == "d (token 3): final in iteration 2, needed 1 at least"
     assert boxes[3]["hover"][1] == "it stood there already in iteration 1; no wait was found"
@@ -159,5 +172,7 @@ def test_given_tokens_stand_before_the_first_iteration():
     given = [Propose(1, 0, 1, None, "copied"), Propose(2, 1, 2, None, "person"), Commit([1, 2], [None, None])]
     marks, _ = fold(Graph, [given, [Cell(3, 1, 1, "settled")]], [0], ["A", "b", "c"], dependencies=True)
     assert [(m["x"], m["y"], m["state"]) for m in of_kind(marks, "cell")] == [
-        (1, 0, "prompt"), (2, 0, "forced"), (3, 1, "accepted")
-    ]  # fmt: skip
+        (1, 0, "prompt"),
+        (2, 0, "forced"),
+        (3, 1, "accepted"),
+    ]

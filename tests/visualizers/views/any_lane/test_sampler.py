@@ -18,10 +18,12 @@ from visualizers.views.any_lane.sampler import ACROSS, DRAW_TOP, LEFT, Picture, 
 ROW = [0.30, 0.22, 0.15, 0.11, 0.08, 0.06, 0.04, 0.02, 0.01, 0.01]
 SHAPED = {"temperature": 0.7, "top_k": 6, "top_p": 0.9, "min_p": 0.15}
 CLASSES = [
-    ("temperature", logits_process.TemperatureLogitsWarper), ("top_k", logits_process.TopKLogitsWarper),
-    ("top_p", logits_process.TopPLogitsWarper), ("min_p", logits_process.MinPLogitsWarper),
+    ("temperature", logits_process.TemperatureLogitsWarper),
+    ("top_k", logits_process.TopKLogitsWarper),
+    ("top_p", logits_process.TopPLogitsWarper),
+    ("min_p", logits_process.MinPLogitsWarper),
     ("typical_p", logits_process.TypicalLogitsWarper),
-]  # fmt: skip
+]
 
 
 def decoded(parameters, row=None, new_tokens=1, seed=0):

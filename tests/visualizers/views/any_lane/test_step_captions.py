@@ -53,9 +53,11 @@ def test_a_round_with_its_rejection_and_a_note():
 
 def test_beams_and_iterations():
     beams = [
-        Propose(2, 1, 2, -0.5, "target"), Propose(3, 1, 3, -1.5, "target"),
-        Score(2, "sum_logprob", -0.5, rank=1), Verdict(3, "pruned"),
-    ]  # fmt: skip
+        Propose(2, 1, 2, -0.5, "target"),
+        Propose(3, 1, 3, -1.5, "target"),
+        Score(2, "sum_logprob", -0.5, rank=1),
+        Verdict(3, "pruned"),
+    ]
     assert said(beams) == ["Step 1: …␣big leads with sum logprob −0.50, 1 live, 1 pruned."]
     cells = [Cell(2, 1, 2, "settled"), Cell(3, 1, 3, "changed"), Cell(4, 1, 5, "kept")]
     assert said([], cells) == [

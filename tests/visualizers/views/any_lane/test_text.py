@@ -37,14 +37,24 @@ def test_a_committed_token_carries_its_numbers():
 
 
 def test_a_rejected_token_stands_before_the_one_that_replaced_it():
-    found = chips([[
-        propose(2, 1, 2, "draft"), propose(3, 2, 4, "draft"), Verdict(2, "accepted"),
-        Verdict(3, "rejected", 0.1, 0.4, 0.9),
-        propose(4, 2, 3), Verdict(4, "resampled"), Commit([2, 4], [-0.1, -0.2]),
-    ]])  # fmt: skip
+    found = chips(
+        [
+            [
+                propose(2, 1, 2, "draft"),
+                propose(3, 2, 4, "draft"),
+                Verdict(2, "accepted"),
+                Verdict(3, "rejected", 0.1, 0.4, 0.9),
+                propose(4, 2, 3),
+                Verdict(4, "resampled"),
+                Commit([2, 4], [-0.1, -0.2]),
+            ]
+        ]
+    )
     assert [(c["text"], c["state"]) for c in found] == [
-        ("␣big", "accepted"), ("<img src=x onerror=alert(1)>", "rejected"), ("␣dog", "resampled"),
-    ]  # fmt: skip
+        ("␣big", "accepted"),
+        ("<img src=x onerror=alert(1)>", "rejected"),
+        ("␣dog", "resampled"),
+    ]
 
 
 def test_the_live_tail_follows_the_best_beam_and_becomes_final_in_place():
@@ -78,8 +88,11 @@ def test_a_commit_that_is_not_the_tail_replaces_it():
 
 def test_what_a_round_copied_from_is_marked_while_that_round_is_shown():
     copied = [
-        Depend(0, 2, 1.0, "match"), Depend(1, 3, 1.0, "copy"), propose(3, 2, 1, "prompt"), Commit([3], [-1.0])
-    ]  # fmt: skip
+        Depend(0, 2, 1.0, "match"),
+        Depend(1, 3, 1.0, "copy"),
+        propose(3, 2, 1, "prompt"),
+        Commit([3], [-1.0]),
+    ]
     view = Text(Header([0, 1], vocabulary(*WORDS), {}))
     spans, told = {}, []
     plain = [propose(2, 1, 0), Commit([2], [-1.0])]

@@ -38,8 +38,10 @@ def test_three_stacks_and_a_gain_in_bits():
     gain = marks["c1-gain"]  # .25 against .125 is one bit
     assert (gain["y0"], gain["y1"]) == (0.0, pytest.approx(1.0))
     assert [marks[f"c1-{p}-share"]["glyph"] for p in ("wanted", "unwanted", "combined")] == [
-        "diamond", "diamond", "dot",
-    ]  # fmt: skip
+        "diamond",
+        "diamond",
+        "dot",
+    ]
     assert marks["c1-token"]["fill"] == "outline" and marks["c1-token"]["text"] == "␣big"
     assert marks["c1-model"]["text"] == "␣a .50"  # what the model alone takes
     assert marks["c1-changed"]["glyph"] == "triangle"

@@ -21,14 +21,27 @@ def propose(node: int, parent: int, token: int = 2, logprob: float = -1.0, slot:
 def two_beams() -> list[list]:
     """Two beams: node 3 leads, then 2's child 5 takes the lead, 3's line dies, and 5 is committed."""
     return [
-        [propose(2, 1, 2, -0.5), propose(3, 1, 3, -0.4, 1), propose(4, 1, 4, -3.0, 2),
-         Verdict(4, "pruned", reason="rank 3 of 3, 2 are kept"),
-         Score(3, "sum_logprob", -0.4, rank=1), Score(2, "sum_logprob", -0.5, rank=2)],
-        [propose(5, 2, 3, -0.1), propose(6, 2, 2, -0.2, 1), propose(7, 3, 5, -0.9, 2),
-         Verdict(7, "finished"), Score(7, "length_penalised", -0.65), Verdict(3, "pruned"),
-         Score(5, "sum_logprob", -0.6, rank=1), Score(6, "sum_logprob", -0.7, rank=2), Commit([2], [-0.5])],
+        [
+            propose(2, 1, 2, -0.5),
+            propose(3, 1, 3, -0.4, 1),
+            propose(4, 1, 4, -3.0, 2),
+            Verdict(4, "pruned", reason="rank 3 of 3, 2 are kept"),
+            Score(3, "sum_logprob", -0.4, rank=1),
+            Score(2, "sum_logprob", -0.5, rank=2),
+        ],
+        [
+            propose(5, 2, 3, -0.1),
+            propose(6, 2, 2, -0.2, 1),
+            propose(7, 3, 5, -0.9, 2),
+            Verdict(7, "finished"),
+            Score(7, "length_penalised", -0.65),
+            Verdict(3, "pruned"),
+            Score(5, "sum_logprob", -0.6, rank=1),
+            Score(6, "sum_logprob", -0.7, rank=2),
+            Commit([2], [-0.5]),
+        ],
         [Verdict(6, "pruned"), Commit([5], [-0.1])],
-    ]  # fmt: skip
+    ]
 
 
 def run(steps, **parameters):

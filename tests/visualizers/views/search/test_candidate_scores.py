@@ -17,19 +17,26 @@ def propose(node: int, parent: int, token: int = 1) -> Propose:
 def rounds() -> list[list]:
     """Of 1, 2 and 3 behind the prompt 1 and 2 stay; 5 goes on from 1 over 4, and is the text in the end."""
     return [
-        [*(propose(n, 0) for n in (1, 2, 3)),
-         Score(1, "reward", 0.5, {"aside": 1.0}, 1), Score(2, "reward", 0.25, {"aside": -2.0}, 2),
-         Score(3, "reward", -3.0, {"aside": 0.5}, 3), Verdict(3, "pruned")],
+        [
+            *(propose(n, 0) for n in (1, 2, 3)),
+            Score(1, "reward", 0.5, {"aside": 1.0}, 1),
+            Score(2, "reward", 0.25, {"aside": -2.0}, 2),
+            Score(3, "reward", -3.0, {"aside": 0.5}, 3),
+            Verdict(3, "pruned"),
+        ],
         [propose(4, 1), propose(5, 4, 2), Score(5, "reward", 9.0, {"aside": 6.0}, 1), Verdict(2, "pruned")],
         [Commit([1, 4, 5], [-1, -1, -1])],
-    ]  # fmt: skip
+    ]
 
 
 def test_candidates_stand_where_their_score_and_their_vector_say():
     marks, ops = fold(Scores, rounds(), [0], WORDS, num_samples=3)
     dots = {mark["node"]: mark for mark in of_kind(marks, "symbol")}
     assert [(dots[n]["x"], dots[n]["y"]) for n in (1, 2, 3)] == [
-        (1 + HALF / 2, 0.5), (1 - HALF, 0.25), (1 + HALF / 4, -3.0)]  # fmt: skip
+        (1 + HALF / 2, 0.5),
+        (1 - HALF, 0.25),
+        (1 + HALF / 4, -3.0),
+    ]
     assert dots[5]["x"] == 2 + HALF, "what lies further out than all of the first round stands at the edge"
     assert [dots[n]["glyph"] for n in (1, 2, 3, 5)] == ["dot", "diamond", "diamond", "dot"]
     assert dots[1]["role"] == dots[5]["role"] == "chosen" and dots[3]["role"] == "soft"
@@ -54,7 +61,8 @@ def test_a_round_of_one_is_a_try_against_its_threshold():
     ]
     marks, ops = fold(Scores, steps, [0], WORDS)
     assert [mark["points"] for mark in of_kind(marks, "path")] == [
-        [[x - HALF, 0.5], [x + HALF, 0.5]] for x in (1, 2)]  # fmt: skip
+        [[x - HALF, 0.5], [x + HALF, 0.5]] for x in (1, 2)
+    ]
     assert ops[0][-1] == {"say": "score 0.20, threshold 0.50: try 1 is left out; 0 stayed so far."}
     assert marks["said"]["lead"] + marks["said"]["short"] == "score 0.60, threshold 0.50: try 2 stays."
     assert [mark["x"] for mark in of_kind(marks, "symbol")] == [1, 2], "alone in the middle"

@@ -16,17 +16,20 @@ STEPS = [
     [
         Score(1, "unit", 0.7, {"first": 0.0, "last": 1.0}, None, "1"),
         Score(4, "unit", 0.3, {"first": 3.0, "last": 4.0}, None, "2"),
-        plan("1", -0.5, 1), plan("2", -1.0, 2),
+        plan("1", -0.5, 1),
+        plan("2", -1.0, 2),
     ],
     [plan("1", -0.9, 1, whole=True), plan("1 2", -1.2, 2)],
     [plan("1", -0.9, 1, whole=True), plan("1 2", -1.2, 2, whole=True), plan("1 2 2", -3.0, 3)],
     [Propose(6, 5, 5, -0.1, "target"), Propose(7, 6, 2, -0.1, "target"), Propose(8, 5, 6, -0.2, "target")],
     [
-        Score(7, "adherence", 1.0, level="1"), Score(7, "reranker", -0.4, {}, 1, "1"),
-        Score(8, "adherence", 0.5, level="1 2"), Score(8, "reranker", -0.6, {}, 2, "1 2"),
+        Score(7, "adherence", 1.0, level="1"),
+        Score(7, "reranker", -0.4, {}, 1, "1"),
+        Score(8, "adherence", 0.5, level="1 2"),
+        Score(8, "reranker", -0.6, {}, 2, "1 2"),
         Commit([6, 7], [-0.1, -0.1]),
     ],
-]  # fmt: skip
+]
 
 
 def test_a_plan_is_a_path_through_the_rows_of_its_units():

@@ -18,26 +18,39 @@ def scored(node: int, total: float, likely: float, rank: int | None) -> list:
 
 def steps() -> list[list]:
     return [
-        [*(Propose(n, 0, 1, -1, "target") for n in (1, 2)),
-         *scored(1, -2.0, -0.5, 2), *scored(2, -1.0, -1.0, 1)],
-        [Propose(3, 2, 2, -1, "target"), *scored(3, -3.0, -2.0, None), Verdict(1, "pruned"),
-         Verdict(3, "finished"),
-         Commit([2], [-1.0])],
-    ]  # fmt: skip
+        [
+            *(Propose(n, 0, 1, -1, "target") for n in (1, 2)),
+            *scored(1, -2.0, -0.5, 2),
+            *scored(2, -1.0, -1.0, 1),
+        ],
+        [
+            Propose(3, 2, 2, -1, "target"),
+            *scored(3, -3.0, -2.0, None),
+            Verdict(1, "pruned"),
+            Verdict(3, "finished"),
+            Commit([2], [-1.0]),
+        ],
+    ]
 
 
 def test_the_bars_of_a_candidate_end_at_its_likelihood_and_at_its_sum():
     marks, ops = fold(SumParts, steps(), [0], WORDS, num_beams=1)
     assert [(marks[f"p{n}"]["y0"], marks[f"p{n}"]["y1"]) for n in (1, 2, 3)] == [(-0.5, 0), (-1, 0), (-2, 0)]
     assert [(marks[f"a{n}"]["y0"], marks[f"a{n}"]["y1"]) for n in (1, 2, 3)] == [
-        (-2, -0.5), (-1, -1), (-3, -2)]  # fmt: skip
+        (-2, -0.5),
+        (-1, -1),
+        (-3, -2),
+    ]
     assert marks["p2"]["x"] < marks["p1"]["x"] < 1.5 < marks["p3"]["x"], "the best sum first"
     assert marks["p1"]["hover"] == ["sum −2.00: log p −0.50, diversity −1.50", "<b>"]
     assert marks["said"]["lead"] + marks["said"]["heading"] == (
-        "step 2, the best: sum −3.00: log p −2.00, diversity −1.00.")  # fmt: skip
+        "step 2, the best: sum −3.00: log p −2.00, diversity −1.00."
+    )
     assert marks["sums"]["y1"] < -3 and marks["sums"]["y0"] >= 0
     assert [(mark["node"], mark["role"]) for mark in of_kind(marks, "symbol")] == [
-        (2, "chosen"), (3, "finished")]  # fmt: skip
+        (2, "chosen"),
+        (3, "finished"),
+    ]
 
 
 @pytest.mark.parametrize(("combine", "end"), [("weighed", -0.05), ("product", -0.5)])

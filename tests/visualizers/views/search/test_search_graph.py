@@ -40,8 +40,11 @@ def searched(**parameters) -> Trace:
 def test_states_are_what_became_of_them():
     marks, ops = fold(SearchGraph, small(), [0], WORDS)
     assert {n: marks[f"n{n}"]["state"] for n in (1, 2, 3, 4)} == {
-        1: "resampled", 2: "prompt", 3: "resampled", 4: "finished"
-    }  # fmt: skip
+        1: "resampled",
+        2: "prompt",
+        3: "resampled",
+        4: "finished",
+    }
     assert marks["n1"]["text"] == "<b>" and marks["n1"]["bold"]
     assert marks["n1"]["note"] == "2 ways" and marks["n2"]["note"] == "1"
     links = [m for m in of_kind(marks, "edge") if m["state"] == "resampled"]

@@ -40,8 +40,12 @@ def test_a_piece_that_is_drawn_again_stands_in_another_row():
     cells = {m["node"]: m for m in of_kind(marks, "cell")}
     assert [(cells[n]["x"], cells[n]["y"]) for n in (1, 2, 3, 4)] == [(1, 0), (2, 0), (1, 1), (2, 1)]
     assert {n: cells[n]["state"] for n in cells} == {
-        1: "rejected", 2: "rejected", 3: "accepted", 4: "accepted", 5: "accepted"
-    }  # fmt: skip
+        1: "rejected",
+        2: "rejected",
+        3: "accepted",
+        4: "accepted",
+        5: "accepted",
+    }
     assert cells[1]["fill"] == "outline" and cells[4]["fill"] == "filled" and cells[1]["text"] == "<b>"
     assert (marks["v2"]["text"], marks["v4"]["text"], marks["v5"]["text"]) == (".2<.5", ".5≥.5", "1≥.6")
     assert "threshold 0.500" in cells[3]["hover"][0]
@@ -55,10 +59,13 @@ def test_scores_have_a_column_of_their_own():
     assert marks["w5"]["points"][0][0] == 2.5
 
 
-@pytest.mark.parametrize(("strategy", "parameters"), [
-    ("a_star", {"scorer": "keyword", "keywords": "c", "num_samples": 3, "max_calls": 30}),
-    ("cards", {"scorer": "keyword", "keywords": "c", "max_segment": 2, "min_segment": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("strategy", "parameters"),
+    [
+        ("a_star", {"scorer": "keyword", "keywords": "c", "num_samples": 3, "max_calls": 30}),
+        ("cards", {"scorer": "keyword", "keywords": "c", "max_segment": 2, "min_segment": 1}),
+    ],
+)
 def test_real_runs_no_two_cells_share_a_place_and_the_text_is_filled(strategy, parameters):
     words = ["", "a\n", "b\n", "c\n"]
     model = TableModel(lambda text: [0.1, 0.5, 0.3, 0.1], 4, frozenset({0}), words=words)

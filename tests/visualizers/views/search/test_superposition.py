@@ -29,14 +29,18 @@ def test_drafts_stand_by_rank_and_their_cells_darken_with_their_share():
     ended, alive = marks["c4"], marks["c5"]  # those that end stand below those that live
     assert (ended["state"], ended["y"], alive["y"], alive["x"]) == ("finished", 1, 0, 2)
     assert {e: marks[e]["state"] for e in ("e2", "e3", "e4", "e5")} == {
-        "e2": "chosen", "e3": "pruned", "e4": "chosen", "e5": "pruned",
-    }  # fmt: skip
+        "e2": "chosen",
+        "e3": "pruned",
+        "e4": "chosen",
+        "e5": "pruned",
+    }
     assert [bar["x"] for bar in of_kind(marks, "bar")] == [2, 2]
     assert marks["l2"]["y"] == 0.9 and "after 0 layers 1.000" in marks["m2"]["hover"][1]
     assert [op[-1]["say"] for op in ops] == [
-        "Step 1: 2 drafts live, ␣a leads with −0.50.", "Step 2: 1 drafts live, ␣a leads with −0.90.",
+        "Step 1: 2 drafts live, ␣a leads with −0.50.",
+        "Step 2: 1 drafts live, ␣a leads with −0.90.",
         "Step 3: the output is …␣a␣dog.",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_real_run_is_drawn_whole(tiny_model, prompt):

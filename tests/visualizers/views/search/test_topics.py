@@ -20,12 +20,20 @@ def steps() -> list[list]:
     return [
         [Propose(1, 0, 1, -1, "target"), Score(1, "sum_logprob", -1.0, rank=1)],
         [offer(1, t2=0.75, t1=0.25), Propose(2, 1, T2, -1, "target")],
-        [Propose(3, 2, 1, -1, "target"), Propose(4, 2, 6, -1, "target"),
-         Score(3, "sum_logprob", -2.0, rank=1), Score(4, "sum_logprob", -3.0, rank=2)],
+        [
+            Propose(3, 2, 1, -1, "target"),
+            Propose(4, 2, 6, -1, "target"),
+            Score(3, "sum_logprob", -2.0, rank=1),
+            Score(4, "sum_logprob", -3.0, rank=2),
+        ],
         [Propose(5, 4, 2, -1, "target"), Score(5, "sum_logprob", -3.0, rank=1), Verdict(3, "pruned")],
-        [offer(5, t2=0.5, t1=0.004), Propose(6, 5, T1, -1, "target"),
-         Verdict(6, "forced", p=0.004, reason="forced: the plan"), Commit([1, 2, 4, 5, 6], [-1.0] * 5)],
-    ]  # fmt: skip
+        [
+            offer(5, t2=0.5, t1=0.004),
+            Propose(6, 5, T1, -1, "target"),
+            Verdict(6, "forced", p=0.004, reason="forced: the plan"),
+            Commit([1, 2, 4, 5, 6], [-1.0] * 5),
+        ],
+    ]
 
 
 def test_the_track_follows_the_topics_of_the_best_text():

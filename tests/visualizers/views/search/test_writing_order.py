@@ -16,9 +16,13 @@ STEPS = [
     token(1, 1, "prefix", 0.9),
     [*token(2, 2, "suffix", 0.2), Verdict(2, "forced", reason="forced: unsure"), *token(3, 4, "suffix", 0.8)],
     [*token(4, 5, "middle", None), Verdict(4, "forced", reason="forced"), *token(5, 3, "middle", 0.6)],
-    [Propose(6, 1, 3, None, "placed"), Verdict(5, "merged", into=6), Verdict(3, "pruned", reason="lost"),
-     Commit([1, 6], [-0.1, -0.2])],
-]  # fmt: skip
+    [
+        Propose(6, 1, 3, None, "placed"),
+        Verdict(5, "merged", into=6),
+        Verdict(3, "pruned", reason="lost"),
+        Commit([1, 6], [-0.1, -0.2]),
+    ],
+]
 
 
 def test_tokens_stand_where_and_when_they_were_written():
@@ -40,6 +44,10 @@ def test_jumps_are_arrows_and_unsure_places_amber():
 def test_what_became_of_tokens():
     marks, _ = fold(Zones, STEPS, [0], WORDS)
     assert [marks[f"t{node}"]["state"] for node in range(1, 6)] == [
-        "chosen", "forced", "pruned", "forced", "chosen",
-    ]  # fmt: skip
+        "chosen",
+        "forced",
+        "pruned",
+        "forced",
+        "chosen",
+    ]
     assert marks["t2"]["glyph"] == "⚑" and marks["t3"]["hover"] == ["␣end", "lost"]

@@ -10,9 +10,14 @@ from visualizers.views.speculative.batch import EDGE, LEFT, Batch
 
 WORDS = ["Once", " a", " big", "<img src=x onerror=alert(1)>"]
 STATES = {
-    "a": "accepted", "x": "rejected", "n": "never reached", "r": "resampled", "b": "bonus", "s": "settled",
+    "a": "accepted",
+    "x": "rejected",
+    "n": "never reached",
+    "r": "resampled",
+    "b": "bonus",
+    "s": "settled",
     "p": "pruned",
-}  # fmt: skip
+}
 
 
 def cells(text: int, turn: int, length: int, fates: str) -> list[Cell]:
@@ -33,10 +38,15 @@ def forward() -> Forward:
 def hand_trace() -> list[list]:
     """Two rounds of three texts; the second text is finished after the first round."""
     return [
-        [forward(), Score(3, "draft length", 3), *cells(1, 1, 10, "aaxr"), *cells(2, 1, 5, "aaab"),
-         *cells(3, 1, 20, "xnnr")],
+        [
+            forward(),
+            Score(3, "draft length", 3),
+            *cells(1, 1, 10, "aaxr"),
+            *cells(2, 1, 5, "aaab"),
+            *cells(3, 1, 20, "xnnr"),
+        ],
         [forward(), Score(9, "draft length", 3), *cells(1, 2, 13, "aaab"), *cells(3, 2, 21, "s")],
-    ]  # fmt: skip
+    ]
 
 
 def run(steps: list[list], **parameters) -> tuple[dict, list]:

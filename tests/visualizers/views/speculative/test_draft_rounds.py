@@ -21,20 +21,27 @@ def target(node: int, parent: int, token: int = 3) -> Propose:
 def chain() -> list:
     """Drafted 2-3-4 after the prompt: 2 accepted, 3 rejected, 4 never reached, 5 resampled."""
     return [
-        draft(2, 1), draft(3, 2, 4), draft(4, 3),
-        Verdict(2, "accepted", 0.5, 0.4, 0.3), Verdict(3, "rejected", 0.0352, 0.0651, 0.9),
+        draft(2, 1),
+        draft(3, 2, 4),
+        draft(4, 3),
+        Verdict(2, "accepted", 0.5, 0.4, 0.3),
+        Verdict(3, "rejected", 0.0352, 0.0651, 0.9),
         Verdict(4, "never reached"),
-        target(5, 2), Verdict(5, "resampled", p=0.6), Commit([2, 5], [-0.7, -0.5]),
-    ]  # fmt: skip
+        target(5, 2),
+        Verdict(5, "resampled", p=0.6),
+        Commit([2, 5], [-0.7, -0.5]),
+    ]
 
 
 def bonus(start: int, parent: int) -> list:
     """One drafted token, accepted, and the bonus after it."""
     return [
-        draft(start, parent), Verdict(start, "accepted", 0.9, 0.8, 0.1),
-        target(start + 1, start), Verdict(start + 1, "bonus", p=0.7),
+        draft(start, parent),
+        Verdict(start, "accepted", 0.9, 0.8, 0.1),
+        target(start + 1, start),
+        Verdict(start + 1, "bonus", p=0.7),
         Commit([start, start + 1], [-0.1, -0.4]),
-    ]  # fmt: skip
+    ]
 
 
 def tree(rejected: int, rings: int) -> list:
@@ -57,8 +64,11 @@ def inside(mark: dict, row: dict) -> bool:
 def test_a_chain_says_what_became_of_every_token():
     marks = run([chain()])
     assert {n: marks[f"n{n}"]["state"] for n in (2, 3, 4, 5)} == {
-        2: "accepted", 3: "rejected", 4: "unreached", 5: "resampled",
-    }  # fmt: skip
+        2: "accepted",
+        3: "rejected",
+        4: "unreached",
+        5: "resampled",
+    }
     assert marks["n4"]["fill"] == "dotted" and marks["n4"]["x"] == 3
     upper, lower = (
         marks["n5"],
@@ -124,8 +134,12 @@ def test_a_round_is_said_in_one_sentence():
 
 
 def test_a_verdict_in_a_later_round_changes_the_cell_where_it_stands():
-    first = [Propose(1, 0, 1, -0.1, "draft"), Propose(2, 1, 2, -0.1, "draft"), Verdict(1, "accepted"),
-             Commit([1], [-0.1])]  # fmt: skip
+    first = [
+        Propose(1, 0, 1, -0.1, "draft"),
+        Propose(2, 1, 2, -0.1, "draft"),
+        Verdict(1, "accepted"),
+        Commit([1], [-0.1]),
+    ]
     marks, ops = fold(DraftTree, [first], [0], ["a", "b", "c"])
     assert marks["n2"]["state"] == "live"
     second = [

@@ -154,8 +154,11 @@ def test_the_chain_of_the_newest_position_is_strong():
     ]
     marks, ops = fold(ParallelGrid, steps, PROMPT, WORDS)
     assert {m["id"]: m["strong"] for m in of_kind(marks, "hook")} == {
-        "h1-3": True, "h2-4": False, "h3-5": True, "h2-5": False,
-    }  # fmt: skip
+        "h1-3": True,
+        "h2-4": False,
+        "h3-5": True,
+        "h2-5": False,
+    }
     assert {"id": "h2-4", "set": {"strong": True}} in ops[1], "then the newest position was column 4"
 
 

@@ -18,13 +18,19 @@ def steps() -> list[list]:
     """A prompt read, then a round with two guesses, one of them from two streams."""
     prompt = [ran("prefill"), Propose(2, 1, 2, -0.1, "target"), Commit([2], [-0.1])]
     drafted = [
-        ran("draft", "layers 1-2 of 4", 0.5), ran("draft", "fast stream through layers 1-2 of 4", 0.5),
+        ran("draft", "layers 1-2 of 4", 0.5),
+        ran("draft", "fast stream through layers 1-2 of 4", 0.5),
         Propose(3, 2, 3, -0.2, "draft"),
-        ran("draft", "attention 1, 3 and MLP 1-2 of 4 layers", 0.5), Propose(4, 3, 4, -0.2, "draft"),
-        ran("lens"), ran("verify", "layers 3-4 of 4", 0.5),
-        Verdict(3, "accepted"), Verdict(4, "rejected"),
-        Propose(5, 3, 2, -0.3, "target"), Verdict(5, "resampled"), Commit([3, 5], [-0.2, -0.3]),
-    ]  # fmt: skip
+        ran("draft", "attention 1, 3 and MLP 1-2 of 4 layers", 0.5),
+        Propose(4, 3, 4, -0.2, "draft"),
+        ran("lens"),
+        ran("verify", "layers 3-4 of 4", 0.5),
+        Verdict(3, "accepted"),
+        Verdict(4, "rejected"),
+        Propose(5, 3, 2, -0.3, "target"),
+        Verdict(5, "resampled"),
+        Commit([3, 5], [-0.2, -0.3]),
+    ]
     return [prompt, drafted]
 
 
@@ -38,12 +44,16 @@ def test_what_ran_for_each_token_is_a_column_and_the_prompt_s_waits_for_the_numb
     assert not any(op.get("id", "").startswith("b") for op in ops[0]) and marks["layers"]["y0"] == 4
     assert [top for _, top, *_ in boxes(marks, 1)] == [1, 2, 3, 4]
     assert boxes(marks, 2) == [
-        (0, 1, "accepted", "filled"), (1, 2, "accepted", "filled"),
-        (0, 1, "accepted", "outline"), (1, 2, "accepted", "outline"),
-    ]  # fmt: skip
+        (0, 1, "accepted", "filled"),
+        (1, 2, "accepted", "filled"),
+        (0, 1, "accepted", "outline"),
+        (1, 2, "accepted", "outline"),
+    ]
     assert boxes(marks, 3) == [
-        (0, 1, "rejected", "filled"), (1.5, 2, "rejected", "filled"), (2, 2.5, "rejected", "filled")
-    ]  # fmt: skip
+        (0, 1, "rejected", "filled"),
+        (1.5, 2, "rejected", "filled"),
+        (2, 2.5, "rejected", "filled"),
+    ]
     assert [box[:2] for box in boxes(marks, 4)] == [(2, 3), (3, 4)]
     assert [marks[f"t{x}"]["text"] for x in (1, 2, 3, 4)] == ["␣a", "␣the", "<b>", "␣a"]
     assert marks["said"]["lead"] == "1.00 forwards of the whole model a token"  # 1 + 4 halves, three tokens
@@ -67,9 +77,15 @@ def test_choices_of_layers_stand_below_and_what_is_used_is_drawn_on():
 
 @pytest.mark.parametrize(
     "layers",
-    [Layers.first(3, 12), Layers.only([0, 2, 3, 11], 12), Layers.without([1], [2, 3], 5),
-     Layers.grouped(4, 12), Layers.without([0, 1], [0], 2), Layers.only([], 4)],
-)  # fmt: skip
+    [
+        Layers.first(3, 12),
+        Layers.only([0, 2, 3, 11], 12),
+        Layers.without([1], [2, 3], 5),
+        Layers.grouped(4, 12),
+        Layers.without([0, 1], [0], 2),
+        Layers.only([], 4),
+    ],
+)
 def test_a_scope_is_read_as_it_was_written(layers):
     assert Layers.read(str(layers)) == layers == Layers.read(f"fast stream through {layers}")
 

@@ -18,11 +18,18 @@ def draft(node: int, parent: int, token: int = 2, slot: int = 0) -> Propose:
 def round_of(u: float | None = 0.3) -> list:
     """2 accepted, its child 3 rejected, 2's sibling 4 and its child 5 never reached, 6 resampled."""
     return [
-        draft(2, 1), draft(4, 1, 4, 1), draft(3, 2), draft(5, 4),
-        Verdict(2, "accepted", 0.4, 0.5, u), Verdict(3, "rejected", 0.1, 0.5, None if u is None else 0.9),
-        Verdict(4, "never reached"), Verdict(5, "never reached"),
-        Propose(6, 2, 3, -0.5, "target"), Verdict(6, "resampled", p=0.6), Commit([2, 6], [-0.9, -0.5]),
-    ]  # fmt: skip
+        draft(2, 1),
+        draft(4, 1, 4, 1),
+        draft(3, 2),
+        draft(5, 4),
+        Verdict(2, "accepted", 0.4, 0.5, u),
+        Verdict(3, "rejected", 0.1, 0.5, None if u is None else 0.9),
+        Verdict(4, "never reached"),
+        Verdict(5, "never reached"),
+        Propose(6, 2, 3, -0.5, "target"),
+        Verdict(6, "resampled", p=0.6),
+        Commit([2, 6], [-0.9, -0.5]),
+    ]
 
 
 def run(steps) -> dict:

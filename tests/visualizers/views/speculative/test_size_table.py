@@ -16,9 +16,11 @@ def test_rows_and_columns_are_those_of_the_scores_and_what_was_taken_is_outlined
     first = {key: mark for key, mark in marks.items() if key.startswith("c1")}
     cells = {key: (mark["text"], mark["x"], mark["fill"]) for key, mark in first.items()}
     assert cells == {
-        "c1.0.0": ("1.00", 1, "outline"), "c1.0.1": ("−.10", 2, "amount"),
-        "c1.1.0": ("1.00", 1, "amount"), "c1.1.1": (".97", 2, "outline"),
-    }  # fmt: skip
+        "c1.0.0": ("1.00", 1, "outline"),
+        "c1.0.1": ("−.10", 2, "amount"),
+        "c1.1.0": ("1.00", 1, "amount"),
+        "c1.1.1": (".97", 2, "outline"),
+    }
     assert [mark["text"] for mark in of_kind(marks, "row") if mark["text"]] == ["layer 1", "layer 2"] * 2
     assert marks["c2.0.0"]["y"] > marks["c1.1.0"]["y"]
     assert marks["said"]["lead"] == "Table 2: cosine, by skipped"

@@ -17,11 +17,14 @@ def a_round() -> list:
     """Best, second best, far off, never reached; then the target's own."""
     drafted = [Propose(2 + i, 1 + i, token, -0.5, "draft") for i, token in enumerate((1, 3, 5, 4))]
     verdicts = [
-        Verdict(2, "accepted", 0.5), Score(2, "gap", 0.0, {"limit": 1.0}),
-        Verdict(3, "accepted", 0.25), Score(3, "gap", 0.7, {"limit": 1.0}),
-        Verdict(4, "rejected", 0.01), Score(4, "gap", 9.0, {"limit": 1.0}),
+        Verdict(2, "accepted", 0.5),
+        Score(2, "gap", 0.0, {"limit": 1.0}),
+        Verdict(3, "accepted", 0.25),
+        Score(3, "gap", 0.7, {"limit": 1.0}),
+        Verdict(4, "rejected", 0.01),
+        Score(4, "gap", 9.0, {"limit": 1.0}),
         Verdict(5, "never reached"),
-    ]  # fmt: skip
+    ]
     offers = [offer(1, 1, 2, 3, 4), offer(2, 2, 3, 4), offer(3, 4, 2, 3)]
     own = [Propose(6, 3, 4, -0.7, "target"), Verdict(6, "resampled", 0.5)]
     return [*drafted, *offers, *verdicts, *own, Commit([2, 3, 6], [-0.7, -1.4, -0.7])]

@@ -21,9 +21,15 @@ def hand_trace() -> list[Step]:
     verdicts = [
         [(1, "accepted")],
         [(2, "accepted"), (3, "accepted"), (4, "accepted")],
-        [(5, "accepted"), (6, "rejected"), (7, "never reached"), (8, "never reached"), (9, "never reached"),
-         (10, "resampled")],
-    ]  # fmt: skip
+        [
+            (5, "accepted"),
+            (6, "rejected"),
+            (7, "never reached"),
+            (8, "never reached"),
+            (9, "never reached"),
+            (10, "resampled"),
+        ],
+    ]
     for index, judged in enumerate(verdicts):
         events = []
         for place in range(3):
@@ -76,10 +82,20 @@ def test_without_a_schedule_only_what_was_measured_is_drawn():
 
 
 def test_a_model_that_waits_is_hatched():
-    events = [forward("draft", 0.0, 0.01), Propose(1, 0, 1, -0.1, "draft"), forward("target", 0.01, 0.02),
-              Verdict(1, "accepted"), Commit([1], [-0.1])]  # fmt: skip
-    late = [forward("draft", 0.031, 0.01), Propose(2, 1, 0, -0.1, "draft"), forward("target", 0.041, 0.02),
-            Verdict(2, "rejected"), Commit([], [])]  # fmt: skip
+    events = [
+        forward("draft", 0.0, 0.01),
+        Propose(1, 0, 1, -0.1, "draft"),
+        forward("target", 0.01, 0.02),
+        Verdict(1, "accepted"),
+        Commit([1], [-0.1]),
+    ]
+    late = [
+        forward("draft", 0.031, 0.01),
+        Propose(2, 1, 0, -0.1, "draft"),
+        forward("target", 0.041, 0.02),
+        Verdict(2, "rejected"),
+        Commit([], []),
+    ]
     marks = drawn([Step(0, events, 0.03), Step(1, late, 0.061)], concurrent=False)
     gap, unit = marks["measured.1-0-gap"], marks["lanes"]["x_unit"]
     assert gap["fill"] == "hatched" and gap["w"] * unit == pytest.approx(21, abs=0.01)
@@ -117,5 +133,8 @@ def test_the_scale_is_a_round_number():
 
 def test_milliseconds_have_three_digits():
     assert [milliseconds(s) for s in (0.00123, 0.0123, 0.123, 1.234)] == [
-        "1.23 ms", "12.3 ms", "123 ms", "1,234 ms"
-    ]  # fmt: skip
+        "1.23 ms",
+        "12.3 ms",
+        "123 ms",
+        "1,234 ms",
+    ]
