@@ -146,7 +146,7 @@ class DraftTree:
         rest = [n for n in others if n not in rejected and n not in rings]
         make = lambda node, y, h, **more: self._cell(node, column, y, h, by_node, verdicts, **more)  # noqa: E731
         top = self.y
-        if chain and on_path is not None and len(rejected) == 1 and not rest:
+        if chain and on_path is not None and len(rejected) == 1 and not rest and not rings:
             half = (
                 CELL - 0.02
             ) / 2  # the rejected token in the lower half of the cell of the one that replaced it

@@ -161,3 +161,11 @@ def test_what_passes_though_the_target_would_have_said_something_else_has_a_stat
         text = Text(Header(PROMPT, vocabulary(*WORDS), {"temperature": temperature}))
         chips = [op for op in text.feed(Step(0, events)) if op.get("kind") == "chip"]
         assert next(chip["state"] for chip in chips if chip["node"] == 2) == state
+
+
+def test_a_token_that_was_never_reached_beside_a_rejected_one_is_drawn():
+    """All of the target's own, as a lane of another tool may tell it: no token of the three is left out."""
+    step = [target(2, 1), target(3, 1), target(4, 1), Commit([4], [-0.5])]
+    step += [Verdict(2, "rejected"), Verdict(3, "never reached")]
+    marks = fold(DraftTree, [step], PROMPT, WORDS)[0]
+    assert {m["node"] for key, m in marks.items() if key.startswith("n")} == {2, 3, 4}
