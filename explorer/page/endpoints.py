@@ -88,15 +88,23 @@ def declare(runs: Runs, loader: Loader) -> None:
         return started.records[0].trace
 
     async def run(
-        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0,  # noqa: B006
+        prompt: str,
+        strategy: str = "greedy",
+        parameters: dict = {},  # noqa: B006
+        max_new_tokens: int = 64,
+        seed: int = 0,
         models: dict = {},  # noqa: B006
-    ) -> dict:  # fmt: skip
+    ) -> dict:
         return told(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)))
 
     async def trace(
-        prompt: str, strategy: str = "greedy", parameters: dict = {}, max_new_tokens: int = 64, seed: int = 0,  # noqa: B006
+        prompt: str,
+        strategy: str = "greedy",
+        parameters: dict = {},  # noqa: B006
+        max_new_tokens: int = 64,
+        seed: int = 0,
         models: dict = {},  # noqa: B006
-    ) -> dict:  # fmt: skip
+    ) -> dict:
         found = await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)
         return told(await anyio.to_thread.run_sync(found.to_json))
 

@@ -190,7 +190,16 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
     parts = (
-        branch, compare, experiments_tab, keeping, lesson, method_cards, microscope, models,
-        roofline, losslessness, save_and_open,
-    )  # fmt: skip
+        branch,
+        compare,
+        experiments_tab,
+        keeping,
+        lesson,
+        method_cards,
+        microscope,
+        models,
+        roofline,
+        losslessness,
+        save_and_open,
+    )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -42,9 +42,12 @@ SURFACES = {
 def theme() -> gr.themes.Base:
     """The theme of the app."""
     made = gr.themes.Base(
-        font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"], text_size=sizes.text_sm,
-        spacing_size=sizes.spacing_sm, radius_size=sizes.radius_sm,
-    )  # fmt: skip
+        font=["system-ui", "sans-serif"],
+        font_mono=["ui-monospace", "monospace"],
+        text_size=sizes.text_sm,
+        spacing_size=sizes.spacing_sm,
+        radius_size=sizes.radius_sm,
+    )
     for value, names in SURFACES.items():
         for name in names.split():
             for given in (name, f"{name}_dark"):

@@ -18,9 +18,14 @@ from explorer.runs.validation import said
 from visualizers.analysis.cost_csv import cost_table
 
 MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
-FORMS = {"trace": ("trace.json.gz", "application/gzip"), "run": ("run.json.gz", "application/gzip"),
-         "page": ("page.html", "text/html"), "costs": ("costs.csv", "text/csv"),
-         "figure": ("figure.html", "text/html"), "graph": ("graph", "text/plain")}  # fmt: skip
+FORMS = {
+    "trace": ("trace.json.gz", "application/gzip"),
+    "run": ("run.json.gz", "application/gzip"),
+    "page": ("page.html", "text/html"),
+    "costs": ("costs.csv", "text/csv"),
+    "figure": ("figure.html", "text/html"),
+    "graph": ("graph", "text/plain"),
+}
 ONE_LANE = ("trace", "figure", "graph")  # forms
 MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
 

@@ -131,7 +131,9 @@ class Inject:
         # Gradio's front end waits for our first picture: its start keeps the browser busy for a second.
         page = re.sub(
             rb'<script type="module" crossorigin src="([^"]+)"></script>',
-            rb'<link rel="modulepreload" crossorigin href="\1" id="explorer-next">', page, count=1,
-        )  # fmt: skip
+            rb'<link rel="modulepreload" crossorigin href="\1" id="explorer-next">',
+            page,
+            count=1,
+        )
         page = page.replace(b"<head>", b"<head>" + self.head, 1)
         return page.replace(b"<gradio-app", self.body + b"<gradio-app", 1)

@@ -46,10 +46,16 @@ def violations(page) -> list[str]:
     return [f"{v['id']}: {[n['target'] for n in v['nodes'][:4]]}" for v in bad]
 
 
-@pytest.mark.parametrize("size,scheme,all_sections", [
-    (SIZES[0], "dark", True), (SIZES[1], "light", True),
-    (SIZES[0], "light", False), (SIZES[1], "dark", False),
-], ids=["wide dark", "phone light", "wide light", "phone dark"])  # fmt: skip
+@pytest.mark.parametrize(
+    "size,scheme,all_sections",
+    [
+        (SIZES[0], "dark", True),
+        (SIZES[1], "light", True),
+        (SIZES[0], "light", False),
+        (SIZES[1], "dark", False),
+    ],
+    ids=["wide dark", "phone light", "wide light", "phone dark"],
+)
 def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
     """Each section once in each size and once in each theme, the lanes in every combination."""
     page = visit(*size, color_scheme=scheme)

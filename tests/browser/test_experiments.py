@@ -35,9 +35,14 @@ def fits(page) -> bool:
 
 # One of each kind: curves with intervals, heat and spread, board, clouds, maps of a text, passages, messages.
 EACH = (
-    "cost-and-accuracy", "decoders-swept", "program-search", "likelihood-and-utility", "routes-per-token",
-    "hyperfitting", "flows-with-feedback",
-)  # fmt: skip
+    "cost-and-accuracy",
+    "decoders-swept",
+    "program-search",
+    "likelihood-and-utility",
+    "routes-per-token",
+    "hyperfitting",
+    "flows-with-feedback",
+)
 
 
 @pytest.mark.parametrize("width", [1400, 390])

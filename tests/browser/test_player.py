@@ -85,12 +85,14 @@ def rounds(length: int) -> list[Step]:
     for index in range(length):
         a, b, c = node, node + 1, node + 2
         events = [
-            Propose(a, parent, 2, -1.0, "draft"), Propose(b, a, 4, -1.0, "draft"),
+            Propose(a, parent, 2, -1.0, "draft"),
+            Propose(b, a, 4, -1.0, "draft"),
             Verdict(a, "accepted", 0.5, 0.4, 0.2),
             Verdict(b, "rejected", 0.1, 0.4, 0.9),
-            Propose(c, a, 3, -1.0, "target"), Verdict(c, "resampled", p=0.5),
+            Propose(c, a, 3, -1.0, "target"),
+            Verdict(c, "resampled", p=0.5),
             Commit([a, c], [-0.7, -0.7]),
-        ]  # fmt: skip
+        ]
         steps.append(Step(index, events))
         parent, node = c, node + 3
     return steps
@@ -163,8 +165,13 @@ def test_chips_read_as_a_list_with_their_verdicts(page):
     labels = page.locator("#chips [role=option]").evaluate_all(
         "all => all.map(e => e.getAttribute('aria-label'))"
     )
-    assert labels == ["Once, prompt", "␣a, prompt", "␣big, accepted, p .50", f"{HOSTILE}, rejected, p .37",
-                      "␣wonderfully, resampled, p .50"]  # fmt: skip
+    assert labels == [
+        "Once, prompt",
+        "␣a, prompt",
+        "␣big, accepted, p .50",
+        f"{HOSTILE}, rejected, p .37",
+        "␣wonderfully, resampled, p .50",
+    ]
     page.evaluate("chips.show(-1); painted(chips)")
     assert page.locator("#chips [role=option]").count() == 2
 
@@ -177,8 +184,11 @@ def test_colours_are_the_states_in_both_themes(page):
         fills = set(
             page.evaluate("scene.traces.filter(t => t.fill === 'toself' && t.x.length).map(t => t.fillcolor)")
         )
-        assert fills == {palette["accepted"][theme]["color"], palette["resampled"][theme]["color"],
-                         palette["rejected"][theme]["tint"]}  # fmt: skip
+        assert fills == {
+            palette["accepted"][theme]["color"],
+            palette["resampled"][theme]["color"],
+            palette["rejected"][theme]["tint"],
+        }
 
 
 def test_the_window_follows_until_a_hand_moves_it_and_comes_back(page):
