@@ -1,5 +1,7 @@
 """A lane whose steps are long: each is made of many pieces, and lets others compute between two of them."""
 
+import time
+
 from decoders.limits import AtLimit
 from decoders.trace.events import Note, Step
 from decoders.trace.trace import Trace
@@ -8,10 +10,11 @@ from explorer.runs.slices import between
 
 class LongLane:
     """`steps` steps of `pieces` pieces each, a note for each piece; what is told of a step that is ended in
-    the middle is kept, as a lane does it.
+    the middle is kept, as a lane does it. `pause`: seconds that a piece takes at least.
     """
 
-    def __init__(self, pieces: int, steps: int = 1):
+    def __init__(self, pieces: int, steps: int = 1, pause: float = 0.0):
+        self.pause = pause
         self.pieces, self.left, self.done, self.closed = pieces, steps, 0, 0
         self.trace = Trace("long", "Long", {}, 0, {"target": "script"}, [0], {0: b"Once"}, "")
 
@@ -24,6 +27,7 @@ class LongLane:
         try:
             for _ in range(self.pieces):
                 between()
+                time.sleep(self.pause)
                 self.done += 1
                 events.append(Note(f"Piece {self.done}."))
         except AtLimit as error:
