@@ -71,7 +71,7 @@ class Lane(Recorder):
             raise ValueError(problem)
         if self.limits.max_new_tokens < 1:
             raise ValueError(f"max_new_tokens must be at least 1, not {self.limits.max_new_tokens}.")
-        prompt, last = token_healing.cut(self.parameters, target, prompt)
+        prompt, allowed = token_healing.cut(self.parameters, target, prompt)
         context = min(model.context for model in self.models.values())
         if len(prompt) >= context:
             raise ValueError(
@@ -122,9 +122,9 @@ class Lane(Recorder):
         except OutOfSlots as error:
             self._release()
             raise ValueError(str(error)) from error
-        self._turns = self._take_turns(given, forced, last)
+        self._turns = self._take_turns(given, forced, allowed)
 
-    def _take_turns(self, given: list[int], forced: list[int], last: int | None) -> Iterator[None]:
+    def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
         """The strategy's own turns, after one that tells what the lane begins with."""
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
@@ -132,8 +132,8 @@ class Lane(Recorder):
             chances = self._look_at(given, places) if places else {}
             self._events += beginnings.decisions(given, forced, prompt, chances)
             yield
-        elif last is not None:
-            self._heal(last)
+        elif allowed:
+            self._heal(allowed)
             yield
         if self.more:
             yield from self.strategy.run(self)
@@ -158,17 +158,17 @@ class Lane(Recorder):
                 law = self.distribution(nodes, processed, "processed")
         return beginnings.chances(raw, law, given, places)
 
-    def _heal(self, last: int) -> None:
-        """Writes the target's likeliest token that begins with the text of `last`, which the prompt lost. To
-        the strategy it looks like more prompt, which its models then read anew.
+    def _heal(self, allowed: list[int]) -> None:
+        """Writes the target's likeliest of `allowed`, the tokens that begin with the text of the first, which
+        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it anew.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]
         logprobs = self.distribution([node], logits)
-        scores = token_healing.kept(logits, target, last)
+        scores = token_healing.kept(logits, allowed)
         self.distribution([node], scores, "processed", token_healing.LEVEL)
         token = int(scores[0].argmax())
-        self.note(token_healing.sentence(target, last, token))
+        self.note(token_healing.sentence(target, allowed[0], token))
         self.tip = self.propose(node, token, float(logprobs[0, token]))
         self._events.append(Commit([self.tip], [float(logprobs[0, token])]))
         tree.trunk, self.given, self.budget = tree.trunk + 1, 1, self.budget - 1

@@ -14,15 +14,16 @@ FAVOUR = 1.0  # what the token itself is given more than those that go on from i
 LEVEL = "token_healing"  # of the distribution after the mask
 
 
-def cut(parameters: dict[str, Any], model: Any, prompt: list[int]) -> tuple[list[int], int | None]:
-    """(prompt, None), or without its last token and that token, if it is to be healed.
+def cut(parameters: dict[str, Any], model: Any, prompt: list[int]) -> tuple[list[int], list[int]]:
+    """(prompt, []), or without its last token and the `extensions` of that, if it is to be healed.
 
     Nothing is healed without the parameter, where no longer token begins with the text of the last one, after
     a special token, and in a prompt of one token.
     """
-    if not parameters.get("token_healing") or len(prompt) < 2 or not extensions(model, prompt[-1])[1:]:
-        return prompt, None
-    return prompt[:-1], prompt[-1]
+    if not parameters.get("token_healing") or len(prompt) < 2:
+        return prompt, []
+    allowed = extensions(model, prompt[-1])
+    return (prompt[:-1], allowed) if len(allowed) > 1 else (prompt, [])
 
 
 def extensions(model: Any, token: int) -> list[int]:
@@ -34,11 +35,11 @@ def extensions(model: Any, token: int) -> list[int]:
     return [token, *(t for t in others if model.bytes_of(t).startswith(text))]
 
 
-def kept(logits: torch.Tensor, model: Any, last: int) -> torch.Tensor:
-    """Logits [1, V] with nothing left but the `extensions` of the token `last`, which itself gets FAVOUR."""
-    scores, allowed = torch.full_like(logits, -math.inf), extensions(model, last)
+def kept(logits: torch.Tensor, allowed: list[int]) -> torch.Tensor:
+    """Logits [1, V] with nothing left but the tokens `allowed`, of which the first gets FAVOUR."""
+    scores = torch.full_like(logits, -math.inf)
     scores[0, allowed] = logits[0, allowed]
-    scores[0, last] += FAVOUR
+    scores[0, allowed[0]] += FAVOUR
     return scores
 
 

@@ -89,21 +89,25 @@ def test_a_space_at_the_end_begins_the_next_word(models):
         ("speculative_tree", {}),
         ("prompt_lookup", {}),
         ("lookahead", {}),
-        ("contrastive_search", {}),
         ("dola", {}),
     ],
 )
 def test_what_was_healed_looks_like_more_prompt(models, strategy, parameters):
-    from decoders.registry import get
-
-    if "token_healing" not in {p.name for p in get(strategy).parameters}:
-        pytest.skip("takes no token_healing")
     trace = lane_of(models, PROMPTS[0], strategy, **parameters).run()
     (first,) = [e.token for e in trace.steps[0].of(Propose)]
     alone = Lane(strategy, [*trace.prompt, first], models, parameters, limits=Limits(7)).run()
     assert trace.output() == [first, *alone.output()]
     assert trace.costs.new_tokens == len(trace.output()) == 8 or trace.output()[-1] in models["target"].eos
     assert trace.costs.target_forwards == alone.costs.target_forwards + 1
+
+
+@pytest.mark.parametrize("strategy", ["guidance", "context_aware"])
+def test_where_a_prompt_has_a_second_view_it_is_text_as_what_a_lane_begins_with(models, strategy):
+    trace = lane_of(models, PROMPTS[0], strategy).run()
+    start = {"tokens": trace.output()[:1]}
+    assert (
+        Lane(strategy, trace.prompt, models, begin=start, limits=Limits(8)).run().output() == trace.output()
+    )
 
 
 def test_a_lane_that_branched_off_begins_with_the_healed_token_and_heals_nothing(models):
@@ -118,10 +122,11 @@ def test_special_tokens_and_prompts_of_one_token_are_left_alone(models):
     target = models["target"]
     (eos,) = target.eos
     some = target.encode(PROMPTS[0])
-    assert token_healing.cut({"token_healing": True}, target, [*some, eos]) == ([*some, eos], None)
-    assert token_healing.cut({"token_healing": True}, target, some[:1]) == (some[:1], None)
-    assert token_healing.cut({"token_healing": False}, target, some) == (some, None)
-    assert token_healing.cut({"token_healing": True}, target, some) == (some[:-1], some[-1])
+    assert token_healing.cut({"token_healing": True}, target, [*some, eos]) == ([*some, eos], [])
+    assert token_healing.cut({"token_healing": True}, target, some[:1]) == (some[:1], [])
+    assert token_healing.cut({"token_healing": False}, target, some) == (some, [])
+    prompt, allowed = token_healing.cut({"token_healing": True}, target, some)
+    assert prompt == some[:-1] and allowed[0] == some[-1] and len(allowed) > 1
 
 
 def test_every_token_on_offer_begins_with_the_text_of_the_last_one(models):

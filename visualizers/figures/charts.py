@@ -34,18 +34,8 @@ def chart(
     shared = {"automargin": True, "title": {"standoff": 8}}
     figure = go.Figure(layout={"template": template(look), "meta": {"caption": caption}})
     return figure.update_layout(
-        title={
-            "text": f"<b>{plain(title)}</b>",
-            "font": {"size": 13},
-            "x": 0,
-            "xref": "container",
-            "xanchor": "left",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 12, "l": 10},
-            "subtitle": {"text": _wrapped(rest, REST), "font": {"size": 12, "color": soft}},
-        },
+        title=heading(title)
+        | {"subtitle": {"text": _wrapped(rest, REST), "font": {"size": 12, "color": soft}}},
         height=HEIGHT + ROW * max(0, names - 1),
         margin={"l": 48, "r": 26, "t": above, "b": 40},
         legend={
@@ -68,6 +58,21 @@ def chart(
         uniformtext={"minsize": 8, "mode": "hide"},
         **layout,
     )
+
+
+def heading(title: str) -> dict:
+    """A bold title at the top left of a figure."""
+    return {
+        "text": f"<b>{plain(title)}</b>",
+        "font": {"size": 13},
+        "x": 0,
+        "xref": "container",
+        "xanchor": "left",
+        "y": 1,
+        "yref": "container",
+        "yanchor": "top",
+        "pad": {"t": 12, "l": 10},
+    }
 
 
 def _joined(shared: dict, own: dict) -> dict:

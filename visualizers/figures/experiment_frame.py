@@ -5,38 +5,26 @@ Knows the palette and numbers, no kind of figure.
 
 import plotly.graph_objects as go
 
+from visualizers.figures.charts import MINUS, heading
 from visualizers.figures.theme import SANS, Theme, template
-from visualizers.figures.traces import plain
 
 
 def said(value: float | str | None) -> str:
     """A value as people read it: three places, a true minus sign, a dash where there is nothing."""
     if value is None:
         return "—"
-    words = (
-        f"{value:.3f}"
-        if isinstance(value, float) and not value.is_integer()
-        else f"{value:g}"
-        if (isinstance(value, float))
-        else str(value)
-    )
-    return words if isinstance(value, str) else words.replace("-", "−")
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        value = f"{value:g}" if value.is_integer() else f"{value:.3f}"
+    return str(value).replace("-", MINUS)
 
 
 def framed(colours: Theme, title: str, caption: str, height: int, **layout: object) -> go.Figure:
     """An empty figure with a title and a caption."""
     figure = go.Figure(layout={"template": template(colours.name), "meta": {"caption": caption}})
     return figure.update_layout(
-        title={
-            "text": f"<b>{plain(title)}</b>",
-            "font": {"size": 13},
-            "x": 0,
-            "xref": "container",
-            "y": 1,
-            "yref": "container",
-            "yanchor": "top",
-            "pad": {"t": 12, "l": 10},
-        },
+        title=heading(title),
         height=height,
         margin={"l": 54, "r": 24, "t": 48, "b": 44},
         hoverlabel={"font": {"family": SANS}},

@@ -7,18 +7,13 @@ import textwrap
 
 import plotly.graph_objects as go
 
+from visualizers.figures.charts import greys
 from visualizers.figures.experiment_frame import framed, said
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 
 CELL, TEXT_WIDE = 46, 130  # pixels of a token's column, of the names of rows beside it
 FEW = 8  # cells of a row that have room for a gap between them
-
-
-def greys(colours: Theme) -> list[list]:
-    """A colour scale on which words stay readable."""
-    pale = [colours.surface["bg"], *colours.amounts[1:4]]
-    return [[at / 3, colour] for at, colour in enumerate(pale)]
 
 
 def heat(picture: dict, found: dict, colours: Theme) -> go.Figure:
@@ -72,7 +67,8 @@ def heat(picture: dict, found: dict, colours: Theme) -> go.Figure:
 def amounts(low: float, high: float, colours: Theme) -> dict:
     """The colour axis of grey cells."""
     bar = {"thickness": 10, "outlinewidth": 0, "tickvals": [low, high], "tickfont": {"size": 11}}
-    return {"cmin": low, "cmax": high, "colorscale": greys(colours), "colorbar": bar}
+    scale = greys([colours.surface["bg"], *colours.amounts[1:4]])
+    return {"cmin": low, "cmax": high, "colorscale": scale, "colorbar": bar}
 
 
 def strip(row: dict, at: int, columns: list[str]) -> go.Heatmap:

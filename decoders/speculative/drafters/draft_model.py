@@ -11,11 +11,13 @@ from decoders.speculative.interfaces import Drafter, Source, drafted
 from decoders.strategy import Parameter
 
 
-def scores(lane: Lane, nodes: list[int], hidden: bool = False, sharper: float = 1.0) -> torch.Tensor:
-    """The draft's scores [N, V] after each node, processed as the target's are, in one draft forward; with
-    `hidden` its scorer keeps their states. sharper: what its logits are multiplied by before.
+def scores(
+    lane: Lane, nodes: list[int], hidden: bool = False, sharper: float = 1.0, role: str = "draft"
+) -> torch.Tensor:
+    """The scores [N, V] of the draft model `role` after each node, processed as the target's are, in one
+    forward; with `hidden` its scorer keeps their states. sharper: what its logits are multiplied by before.
     """
-    logits = lane.score(nodes, "draft", role="draft", hidden=hidden)
+    logits = lane.score(nodes, "draft", role=role, hidden=hidden)
     return lane.process(logits if sharper == 1.0 else logits * sharper, nodes)
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from decoders.lane import Lane
 from decoders.models.catalog import DRAFT_ROLES
 from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.drafters import draft_model
 from decoders.speculative.drafters.fixed_trees import SAYS, likeliest, open_ends, repeated
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Draft, Drafter
 
@@ -35,7 +36,7 @@ def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
         nodes = open_ends(lane, list(level))
         if not nodes:
             return Counter()
-        scores = lane.process(lane.score(nodes, "draft", role=role), nodes)  # [nodes, V]
+        scores = draft_model.scores(lane, nodes, role=role)  # [nodes, V]
         if role == "draft":
             draft.scores.update(zip(nodes, scores, strict=True))
         else:

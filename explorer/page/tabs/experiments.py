@@ -55,14 +55,15 @@ def build(tab: gr.Tab, look: gr.HTML) -> None:
 
 def figures(found: dict, look: str) -> None:
     """The figures of an answer, two beside each other where there is room, each with a caption in words."""
-    from visualizers.figures import experiments as drawn  # only when one is looked at: plotly takes its time
+    from visualizers.figures import caption  # only when one is looked at: plotly takes its time
+    from visualizers.figures import experiments as drawn
 
     with gr.Row():
         for figure in drawn.figures(found, look):
             wide = figure.layout.width is not None or len(figure.data) > 40
             with gr.Column(min_width=900 if wide else 420, elem_classes="figure wide" if wide else "figure"):
                 gr.Plot(figure, show_label=False, container=False)
-                gr.Markdown(escaped(figure.layout.meta["caption"]), elem_classes="caption")
+                gr.Markdown(escaped(caption(figure)), elem_classes="caption")
 
 
 def passages(picture: dict) -> str:

@@ -38,7 +38,7 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         label="Papers",
         interactive=False,
         wrap=True,
-        column_widths=["420px", "180px", "300px"],
+        column_widths=WIDTHS,
     )
 
     async def find(words: str | None, family: str | None) -> tuple[str, str, list[list[str]]]:

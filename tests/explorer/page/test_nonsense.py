@@ -5,12 +5,8 @@ is there: its valid request is made from its model.
 """
 
 import asyncio
-import contextlib
-import io
 import json
-import logging
 import random
-import time
 from types import SimpleNamespace
 from urllib.parse import quote
 
@@ -26,6 +22,7 @@ from explorer.runs.scheduler import Runs
 from tests.helpers.bad_files import as_data, damaged
 from tests.helpers.random_requests import BYTES, Client, Findings, by_chance, judge, mutations
 from tests.helpers.ready_loader import ready_loader
+from tests.helpers.server_log import Heard
 
 API = "/gradio_api/"
 ME, OTHER = "me" * 12, "you" * 8
@@ -65,34 +62,6 @@ NAMED = {
 }
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 SAYS_NO = {"explorer_chat", "explorer_lesson"}  # the tiny models and the run do not suit what is asked
-
-
-class Heard(logging.Handler):
-    """What the log holds, and what is printed."""
-
-    def __init__(self):
-        super().__init__(logging.WARNING)
-        self.records: list[logging.LogRecord] = []
-        self.printed = io.StringIO()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.records.append(record)
-
-    def bad(self) -> list[str]:
-        """Errors and tracebacks."""
-        errors = [r.getMessage() for r in self.records if r.levelno >= logging.ERROR or r.exc_info]
-        return errors + self.printed.getvalue().split("Traceback")[1:]
-
-    @contextlib.contextmanager
-    def listening(self):
-        loggers = [logging.getLogger(name) for name in (None, "uvicorn", "asyncio")]
-        for one in loggers:
-            one.addHandler(self)
-        with contextlib.redirect_stderr(self.printed), contextlib.redirect_stdout(self.printed):
-            yield self
-            time.sleep(0.3)  # jobs that wait in a queue
-        for one in loggers:
-            one.removeHandler(self)
 
 
 @pytest.fixture(scope="module")
