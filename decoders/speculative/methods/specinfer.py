@@ -6,19 +6,17 @@ from decoders.lane import Lane
 from decoders.models.catalog import DRAFT_ROLES
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.merged_drafts import merged_drafts
 from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described
-from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
-from decoders.speculative.verifiers.recursive_rejection import WITH_REPLACEMENT_REJECTION
 from decoders.strategy import Parameter
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A tree drawn with replacement; greedy match at temperature 0, else multi-step speculative sampling."""
     temperature = parameters["temperature"]
-    verifier = GREEDY_MATCH if temperature == 0.0 else WITH_REPLACEMENT_REJECTION
-    return merged_drafts(parameters["expansion"], temperature), verifier, temperature
+    return simplest(merged_drafts(parameters["expansion"], temperature), temperature)
 
 
 @strategy(
