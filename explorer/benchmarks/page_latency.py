@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LANES = ("beam", "speculative", "sample", "jacobi")
 NEW_TOKENS = 64
 STARTS = 5
+LIVE = ("greedy", "beam", "sample")
+LIVE_TOKENS = (40, 512)
+RUNS = 5
 READY = "window.decodingExplorer && window.decodingExplorer.app.models.state === 'ready'"
 SINCE_FIRST_BYTE = (
     "window.decodingExplorer.drawn - performance.getEntriesByType('navigation')[0].responseStart"
@@ -118,13 +121,7 @@ def drawing(options: argparse.Namespace) -> list[dict]:
     if rows := missing():
         return rows
     with fresh_page() as page, app(options, page):
-        page.wait_for_function(READY, timeout=60_000)
-        for _ in range(len(LANES) - page.evaluate("window.decodingExplorer.lanes.length")):
-            page.get_by_role("button", name="+ Lane").click()
-        for number, strategy in enumerate(LANES, 1):
-            lane = page.get_by_role("region", name=f"Lane {number}")
-            lane.get_by_role("combobox").first.select_option(strategy)
-        page.get_by_label("max_new_tokens").fill(str(NEW_TOKENS))
+        set_up(page, LANES, NEW_TOKENS)
         page.get_by_role("button", name="Run", exact=True).click()
         page.wait_for_function("window.decodingExplorer.state === 'done'", timeout=120_000)
         page.wait_for_timeout(500)
@@ -149,6 +146,45 @@ def drawing(options: argparse.Namespace) -> list[dict]:
         figure("steps of the traces that are not in the page", lost, "steps", 0, at_least=False),
     ]
 
+
+def running(options: argparse.Namespace) -> list[dict]:
+    """How much longer than its lanes compute a run takes on the page, from the press of Run to the last step.
+
+    Medians of several runs of three lanes.
+    """
+    if rows := missing():
+        return rows
+    rows = []
+    for tokens in LIVE_TOKENS:
+        with fresh_page() as page, app(options, page):
+            set_up(page, LIVE, tokens)
+            ratio = statistics.median(page.evaluate(RUN) for _ in range(RUNS))
+        name = f"three lanes of {tokens} tokens on the page, in seconds that the lanes compute"
+        rows.append(figure(name, ratio, "x", 1.3, at_least=False))
+    return rows
+
+
+def set_up(page, lanes: tuple[str, ...], tokens: int) -> None:
+    """Chooses strategies and max_new_tokens, once the models are there."""
+    page.wait_for_function(READY, timeout=60_000)
+    for _ in range(len(lanes) - page.evaluate("window.decodingExplorer.lanes.length")):
+        page.get_by_role("button", name="+ Lane").click()
+    for number, strategy in enumerate(lanes, 1):
+        lane = page.get_by_role("region", name=f"Lane {number}")
+        lane.get_by_role("combobox").first.select_option(strategy)
+    page.get_by_label("max_new_tokens").fill(str(tokens))
+
+
+# Presses Run and waits for the end of the run: its seconds for each second that the lanes compute.
+RUN = """async () => {
+  const explorer = window.decodingExplorer, before = explorer.run, began = performance.now();
+  const buttons = [...document.querySelectorAll("button")];
+  buttons.find((one) => one.textContent.trim() === "Run" && one.offsetParent).click();
+  while (explorer.run === before || explorer.state !== "done") await new Promise((done) => setTimeout(done, 5));
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const seconds = explorer.app.lanes.reduce((sum, lane) => sum + lane.rows.at(-1).seconds, 0);
+  return (performance.now() - began) / 1000 / seconds;
+}"""
 
 # Asks the server for the traces and counts the steps that the page does not hold.
 LOST_NODES = """async () => {

@@ -58,8 +58,6 @@ class Run:
     due: deque = field(default_factory=deque)
     heard: float = field(default_factory=time.monotonic)
     waiters: list = field(default_factory=list)  # (loop, asyncio.Event) of pulls that wait for news
-    hungry: bool = True  # the page has painted all there is and waits for more
-    stepped: float = 0.0
     owed: bool = False  # it was pulled and has had no turn since
     models: Choice | None = None  # what its lanes were made with; None for the app's own
     asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them

@@ -1,9 +1,10 @@
 """Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
 
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
-pushed: the page pulls from a cursor, so a slow page loses nothing; a run that nobody pulls stands still, at
-once if its page says that it leaves, and goes on when it is pulled again. A long step is left in the middle
-when it is others' turn (slices.py). What is kept of all runs is bounded by bytes (kept.py).
+pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits until its page has painted.
+A run that nobody pulls stands still, at once if its page says that it leaves, and continues when it is pulled
+again. A long step is left in the middle when it is others' turn (slices.py). What is kept of all runs is
+bounded by bytes (kept.py).
 """
 
 import asyncio
@@ -24,7 +25,6 @@ from explorer.runs.view_cache import row
 
 MAX_RUNS = 128  # in the whole process; the oldest that does not run makes room
 MAX_RUNS_PER_SESSION = 3  # of one page; its oldest makes room
-PATIENCE_SECONDS = 0.3  # a run steps when its page wants more, or after so long: slow pages see fewer frames
 UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: its page is gone or very slow
 FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after so long, however much memory there is
 WEIGH_SECONDS = 0.5  # between two looks at what all runs take
@@ -110,7 +110,7 @@ class Runs:
                 run.due.append(record)  # what it begins with is shown at once
             else:
                 run.state = "running"
-            run.heard, run.hungry = time.monotonic(), True
+            run.heard = time.monotonic()
             run.changed()
             self.wake.notify()
             return len(run.records) - 1 if replace is None else replace
@@ -208,9 +208,6 @@ class Runs:
             event = asyncio.Event()
             with self.wake:
                 run.waiters.append((asyncio.get_running_loop(), event))
-                run.hungry = run.hungry or all(
-                    c["rows"] >= len(r.rows) for r, c in zip(run.records, cursors, strict=False)
-                )
                 self.wake.notify()
             news = any(
                 len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
@@ -288,19 +285,6 @@ class Runs:
         """Whether its page seems gone; where many wait, a pull still gets its turn, however late."""
         return time.monotonic() - run.heard >= UNHEARD_SECONDS and not run.owed
 
-    def _ripe(self, run: Run) -> bool:
-        return run.hungry or time.monotonic() - run.stepped >= PATIENCE_SECONDS
-
-    def _rest(self) -> float:
-        """How long the worker may sleep: until the next run is ripe, or a second."""
-        now = time.monotonic()
-        waiting = [
-            run
-            for run in self.runs.values()
-            if (run.due or run.state == "running") and not self._unheard(run)
-        ]
-        return min([1.0, *(max(0.001, run.stepped + PATIENCE_SECONDS - now) for run in waiting)])
-
     def _forget(self) -> None:
         """Drops what nobody has asked for in a very long time, and what is too much."""
         now = time.monotonic()
@@ -331,7 +315,7 @@ class Runs:
                 self._forget()
                 turn = self._next()
                 if turn is None and not self.jobs and not self.closed:
-                    self.wake.wait(timeout=self._rest())
+                    self.wake.wait(timeout=1.0)
                 if self.closed and not self.jobs:
                     return
             self._serve()
@@ -360,7 +344,7 @@ class Runs:
         for _ in range(len(self.order)):
             run = self.runs[self.order[0]]
             self.order.rotate(-1)
-            if self._unheard(run) or not self._ripe(run):
+            if self._unheard(run):
                 continue
             if not run.due and run.state == "running":
                 run.due.extend(run.open_lanes())
@@ -385,7 +369,6 @@ class Runs:
                 return
             if record.problem or record.trace.ended is not None:
                 self._close_lane(run, record)
-            run.hungry, run.stepped = False, time.monotonic()
             run.owed = run.owed and bool(run.due)
             if run.state in ("running", "paused") and not run.open_lanes():
                 failed = all(r.problem for r in run.records)

@@ -69,6 +69,21 @@ def events(found: dict, kind: str, until: int | None = None) -> list[dict]:
     ]
 
 
+def test_a_page_that_falls_behind_says_how_far_it_is_and_draws_all_in_the_end(visit, monkeypatch):
+    monkeypatch.setattr("explorer.runs.scheduler.PIECE_OPS", 1)
+    page = visit()
+    page.evaluate("""() => {
+      const status = decodingExplorer.app.bar.status, look = () => texts.push(status.textContent);
+      window.texts = [];
+      new MutationObserver(look).observe(status, { childList: true, characterData: true, subtree: true });
+    }""")
+    run(page, tokens=24)
+    texts = page.evaluate("texts")
+    assert any(re.search(r"This page is at step \d+ of \d+ and catches up", text) for text in texts), texts
+    assert "catches up" not in page.evaluate("decodingExplorer.app.bar.status.textContent")
+    assert page.evaluate("decodingExplorer.lanes.map(lane => lane.count)") == [24, 24]
+
+
 def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromium):
     context = chromium.new_context()
     page = context.new_page()

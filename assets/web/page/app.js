@@ -284,6 +284,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // Takes a pull's answer.
     take(answer) {
       for (const lane of this.lanes) if (lane.runIndex !== null) lane.feed(answer.lanes[lane.runIndex]);
+      this.run.decoded = answer.more ? Math.max(...answer.lanes.map((lane) => lane.count)) : null; // steps, where not all came
       this.playback.count();
       if (this.playback.following && !this.playback.playing) this.playback.seek(this.playback.ticks.length, false);
       else this.playback.seek(this.playback.position, false);

@@ -5,13 +5,19 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const ORDER = ["connection", "run", "before"]; // whose notice comes first
 
+  // How far the page is, where it cannot draw as fast as the app decodes.
+  function behind(app) {
+    const { decoded } = app.run || {};
+    return decoded ? ` This page is at step ${Math.max(...app.lanes.map((lane) => lane.rows.length))} of ${decoded} and catches up.` : "";
+  }
+
   // How the run stands.
   function standing(app) {
     const state = app.state(), { run, models, data } = app;
     const loading = models.state === "loading", broken = models.state === "failed";
     const says = {
       none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
-      starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …",
+      starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
       paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
       done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
     };

@@ -96,7 +96,7 @@ def test_what_is_told_of_a_run_that_goes_on_is_continued_where_it_ended(house):
     run = runs.start(REQUEST, "a session of a page")
     kept, counts = Kept(runs, run.id, 1), []
     while run.state == "running":
-        run.heard, run.hungry = float("inf"), True
+        run.heard = float("inf")
         kept.ask()
         counts.append(kept.since[0]["steps"])
     kept.ask()

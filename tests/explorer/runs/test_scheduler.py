@@ -156,7 +156,6 @@ def test_a_run_whose_lanes_all_fail_has_failed(house):
 
 def test_a_run_that_nobody_pulls_stands_still_until_someone_does(house, monkeypatch):
     monkeypatch.setattr(runs_module, "UNHEARD_SECONDS", 0.3)
-    monkeypatch.setattr(runs_module, "PATIENCE_SECONDS", 0.01)
     runs = house(ScriptedLane(words(100), 0.01))
     run = runs.start({**REQUEST, "lanes": REQUEST["lanes"][:1]}, "a")
     time.sleep(0.6)
@@ -164,6 +163,15 @@ def test_a_run_that_nobody_pulls_stands_still_until_someone_does(house, monkeypa
     time.sleep(0.3)
     assert 0 < held < 100 and len(run.records[0].rows) == held
     assert drain(runs, run.id, cursors(1))[-1]["state"] == "done"
+
+
+def test_a_run_does_not_wait_for_a_page_that_is_still_painting(house):
+    runs = house(ScriptedLane(words(60)), ScriptedLane(words(60)))
+    run = runs.start(REQUEST, "a")
+    pull(runs, run.id, cursors(2))  # and then the page paints
+    wait_for(lambda: run.state == "done", 5)
+    (answer,) = drain(runs, run.id, cursors(2))
+    assert [lane["count"] for lane in answer["lanes"]] == [60, 60]
 
 
 def test_a_forgotten_run_is_dropped_and_its_lanes_are_closed(house, monkeypatch):
