@@ -180,7 +180,8 @@ RUN = """async () => {
   const explorer = window.decodingExplorer, before = explorer.run, began = performance.now();
   const buttons = [...document.querySelectorAll("button")];
   buttons.find((one) => one.textContent.trim() === "Run" && one.offsetParent).click();
-  while (explorer.run === before || explorer.state !== "done") await new Promise((done) => setTimeout(done, 5));
+  const nap = () => new Promise((done) => setTimeout(done, 5));
+  while (explorer.run === before || explorer.state !== "done") await nap();
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   const seconds = explorer.app.lanes.reduce((sum, lane) => sum + lane.rows.at(-1).seconds, 0);
   return (performance.now() - began) / 1000 / seconds;

@@ -1,7 +1,7 @@
 """Runs: what people have started, one to four lanes each, stepped fairly by one worker thread.
 
 Knows lanes and views, nothing of HTTP, Gradio or pages. A run is known only by its unguessable id. Nothing is
-pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits until its page has painted.
+pushed: the page pulls from a cursor, so a slow page loses nothing, and no run waits until a page has painted.
 A run that nobody pulls stands still, at once if its page says that it leaves, and continues when it is pulled
 again. A long step is left in the middle when it is others' turn (slices.py). What is kept of all runs is
 bounded by bytes (kept.py).

@@ -3,11 +3,13 @@ and end after them: while Playwright runs, no other test can have an event loop 
 """
 
 import socket
+import time
 from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from decoders.lane import Lane
 from explorer.benchmarks.browser import FLAGS, find
 from tests.helpers.scripted_lane import ScriptedLane
 
@@ -43,6 +45,13 @@ def app():
     yield SimpleNamespace(address=address, runs=runs, loader=loader)
     demo.close()
     runs.close()
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """Steps that take long enough for something to happen between two of them."""
+    advance = Lane.advance
+    monkeypatch.setattr(Lane, "advance", lambda lane: (time.sleep(0.1), advance(lane))[1])
 
 
 @pytest.fixture(scope="package")

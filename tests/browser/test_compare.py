@@ -170,7 +170,7 @@ def test_on_a_phone_it_is_closed_first_remembered_and_never_wider_than_the_scree
     expect(opener).to_have_attribute("aria-expanded", "true")
 
 
-def test_it_works_while_lanes_run(visit):
+def test_it_works_while_lanes_run(visit, slow):
     page = visit()
     start(page, "Once", 200)
     panel(page).scroll_into_view_if_needed()

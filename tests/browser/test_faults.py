@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from decoders.lane import Lane
 from explorer import alive
 from explorer.export import run_file
 from explorer.runs import scheduler as runs_module
@@ -32,13 +31,6 @@ STATES = """() => {  // every sentence that the status line says from now on
   new MutationObserver(() => told.push(status.textContent)).observe(status, { childList: true });
 }"""
 CALLS = "**/component_server/**"
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    """Steps that take long enough for something to happen between two of them."""
-    advance = Lane.advance
-    monkeypatch.setattr(Lane, "advance", lambda lane: (time.sleep(0.02), advance(lane))[1])
 
 
 def begin(page, tokens: int, prompt: str = "Once upon a time", steps: int = 3) -> str:
@@ -90,7 +82,7 @@ def whole(page, app) -> None:
 
 def test_a_cut_network_is_said_once_and_the_run_goes_on_by_itself(visit, app, slow):
     page = visit()
-    run = begin(page, 20)
+    run = begin(page, 40)
     page.evaluate(STATES)
     page.context.set_offline(True)
     expect(status(page)).to_have_text(AWAY)
@@ -332,6 +324,7 @@ def test_a_killed_app_that_comes_back_takes_the_run_again(mortal, chromium):
     page.get_by_label("max_new_tokens").fill("300")
     press(page, "Run")
     page.wait_for_function("decodingExplorer.run !== 'example' && decodingExplorer.lanes[1].count > 12")
+    page.wait_for_function("decodingExplorer.app.run.kept.lanes.every(lane => lane.steps)")
     mortal.kill()
     expect(status(page)).to_have_text(AWAY)
     steps = page.evaluate("decodingExplorer.app.run.kept.lanes.map(l => l.steps)")

@@ -160,7 +160,7 @@ def test_step_does_one_step_in_every_lane_then_run_goes_on(visit):
     assert page.evaluate("decodingExplorer.lanes[0].count") == len(trace(page, 0)["steps"]) > 2
 
 
-def test_pause_and_stop(visit):
+def test_pause_and_stop(visit, slow):
     page = visit()
     start(page, "Once", 200)
     press(page, "Run")

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from decoders.lane import Lane
 from explorer.runs.scheduler import UNHEARD_SECONDS
 from tests.browser.test_page import press, run, start
 
@@ -20,7 +19,7 @@ def steps(app, run_id: str) -> int:
     return sum(len(record.rows) for record in app.runs.find(run_id).records)
 
 
-def test_even_with_its_id_another_page_cannot_read_or_steer_a_run(visit, app):
+def test_even_with_its_id_another_page_cannot_read_or_steer_a_run(visit, app, slow):
     ours, theirs = visit(), visit()
     start(ours, "A secret of ours", 200)
     press(ours, "Run")
@@ -54,9 +53,8 @@ def test_two_pages_run_at_the_same_time_and_each_gets_its_own_text(visit, app):
 
 
 @pytest.mark.parametrize("how", ["closed", "cut off"])
-def test_a_page_that_is_gone_stops_its_run(visit, app, how, monkeypatch):
-    told, leave, advance = [], app.runs.leave, Lane.advance
-    monkeypatch.setattr(Lane, "advance", lambda lane: (time.sleep(0.02), advance(lane))[1])  # 5 s in all
+def test_a_page_that_is_gone_stops_its_run(visit, app, slow, how, monkeypatch):
+    told, leave = [], app.runs.leave
     monkeypatch.setattr(app.runs, "leave", lambda session: (told.append(session), leave(session)))
     page = visit()
     start(page, "Once", 256)

@@ -15,7 +15,7 @@ WORDS = [f" word{i}".encode() for i in range(300)]
 
 def lanes(request: dict) -> list[ScriptedLane]:
     """As many as are asked for, of the models that the page has chosen."""
-    made = [ScriptedLane(WORDS, 0.02) for _ in request["lanes"]]
+    made = [ScriptedLane(WORDS, 0.1) for _ in request["lanes"]]
     for lane in made:
         lane.trace.models = {"target": "tiny", "draft": "tiny-draft"}
     return made
