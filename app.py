@@ -14,6 +14,7 @@ os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: n
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
     """The command line; unusable arguments end with one sentence and exit status 2."""
     from decoders.models.catalog import DRAFT, TARGET, by_role, locate
+    from decoders.registry import include
     from explorer.access import LOOPBACK, Access, chosen_token
 
     parser = argparse.ArgumentParser(
@@ -33,6 +34,13 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         default=[],
         metavar="FOLDER",
         help="trained heads for these two models, see docs/heads.md (may be given several times)",
+    )
+    parser.add_argument(
+        "--strategies",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file that declares strategies of your own (may be given several times)",
     )
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument(
@@ -65,6 +73,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     try:
         for name in by_role(options.model, None if options.draft == "none" else options.draft).values():
             locate(name)
+        for path in options.strategies:
+            include(path)
         options.allowed = allowed(options.models, public=shares or host not in LOOPBACK)
         token = chosen_token() if options.allowed is None else None
         options.access = Access(host, options.allow_origin, token)

@@ -4,9 +4,13 @@ declarations alone.
 
 import difflib
 import importlib
+import importlib.util
 import pkgutil
+import sys
+import traceback
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from decoders.strategy import Strategy, shortened
@@ -56,6 +60,34 @@ def _import_all() -> None:
 
     for module in pkgutil.walk_packages(decoders.__path__, "decoders."):
         importlib.import_module(module.name)
+
+
+def include(path: Path | str) -> list[str]:
+    """Runs a Python file of one's own and returns the names of the strategies that it declares.
+
+    They stand beside those of the package from then on. Raises ValueError with one sentence if the file
+    cannot be run, declares nothing, or uses a name that is taken.
+    """
+    path, before = Path(path), set(strategies())
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}; name a Python file that declares a strategy.")
+    name = f"own_strategies_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file; its name must end in .py.")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        for own in set(_STRATEGIES) - before:
+            del _STRATEGIES[own]
+        frames = traceback.extract_tb(error.__traceback__)
+        inside = [frame.lineno for frame in frames if frame.filename == str(path)]
+        line = getattr(error, "lineno", None) or (inside[-1] if inside else 1)
+        raise ValueError(f"{path}, line {line}: {error or type(error).__name__}") from error
+    if not (names := sorted(set(_STRATEGIES) - before)):
+        raise ValueError(f"{path} declares no strategy; write @strategy(...) above a generator.")
+    return names
 
 
 def strategies() -> dict[str, Strategy]:

@@ -36,6 +36,7 @@ def parser() -> Parser:
 
     listing = commands.add_parser("strategies", help="list the decoding strategies with their parameters")
     listing.add_argument("--json", action="store_true", help="as one JSON list")
+    strategies_option(listing)
 
     covered = commands.add_parser("papers", help="list all papers and how far each is covered")
     covered.add_argument("--json", action="store_true", help="as one JSON list")
@@ -50,6 +51,8 @@ def parser() -> Parser:
     decoding_options(run)
     run.add_argument("--figure", metavar="VIEW", help="write a figure to --out: beam_tree, entropy ...")
     run.add_argument("--graph", metavar="KIND", help="write a graph to --out: tokens, drafts, lattice ...")
+    rows = "write one row per drafted token to --out, as CSV"
+    run.add_argument("--drafted-tokens", action="store_true", help=rows)
     compare = commands.add_parser("compare", help="decode one prompt with several strategies, side by side")
     decoding_options(compare)
 
@@ -122,6 +125,18 @@ def code_option(command: argparse.ArgumentParser) -> None:
     )
 
 
+def strategies_option(command: argparse.ArgumentParser) -> None:
+    """`--strategies`."""
+    command.add_argument(
+        "--strategies",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="a Python file that declares strategies of your own; may be given several times",
+    )
+
+
 def decoding_options(command: argparse.ArgumentParser) -> None:
     """The options of `run` and `compare`."""
     command.add_argument(
@@ -168,6 +183,7 @@ def decoding_options(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     code_option(command)
+    strategies_option(command)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -178,6 +194,8 @@ def main(arguments: list[str] | None = None) -> None:
     if getattr(options, "run_code", False):
         sandbox.allow_unsealed()
     try:
+        for path in getattr(options, "strategies", []):
+            registry.include(path)
         command(options)
     except BrokenPipeError:
         sys.stderr.close()
@@ -228,7 +246,7 @@ def run(options: argparse.Namespace) -> None:
     if len(lanes) != 1:
         raise ValueError("run takes one --strategy; to see several side by side, use compare.")
     prompt, (trace,) = decode(options, lanes)
-    if options.figure or options.graph:
+    if options.figure or options.graph or options.drafted_tokens:
         save_other(trace, options)
     elif options.out:
         save(options.out, prompt, options, [trace])
@@ -309,12 +327,17 @@ def save(out: Path, prompt: str, options: argparse.Namespace, traces: list[Trace
 
 
 def save_other(trace: Trace, options: argparse.Namespace) -> None:
-    """Writes a figure or a graph of the trace. Raises ValueError with one sentence for what cannot be."""
+    """Writes a figure, a graph or the drafted tokens of the trace. Raises ValueError with one sentence."""
     from visualizers import figures, graphs
+    from visualizers.analysis.drafted_tokens import drafted_csv
 
     if options.out is None:
-        raise ValueError("--figure and --graph write a file; name one with --out, such as beams.html.")
-    if options.figure:
+        raise ValueError(
+            "--figure, --graph and --drafted-tokens write a file; name one with --out, such as beams.html."
+        )
+    if options.drafted_tokens:
+        options.out.write_text(drafted_csv(trace), "utf-8")
+    elif options.figure:
         figures.save(trace.figure(options.figure), options.out)
     else:
         graphs.save(trace.graph(options.graph), options.out)

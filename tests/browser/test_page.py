@@ -160,6 +160,28 @@ def test_step_does_one_step_in_every_lane_then_run_goes_on(visit):
     assert page.evaluate("decodingExplorer.lanes[0].count") == len(trace(page, 0)["steps"]) > 2
 
 
+def test_n_steps_from_rejection_to_rejection(visit):
+    page = visit()
+    page.get_by_role("region", name="Lane 2").get_by_role("combobox").first.select_option("speculative")
+    run(page, tokens=40)
+    rejected = [
+        step["index"] + 1
+        for step in trace(page, 1)["steps"]
+        if any(event.get("status") == "rejected" for event in step["events"])
+    ]
+    assert len(rejected) > 2
+    seek(page, 0)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("2")  # the lane
+    shown = lambda: page.evaluate("decodingExplorer.app.lanes[1].shown")  # noqa: E731
+    for step in rejected:
+        page.keyboard.press("n")
+        assert shown() == step
+    page.keyboard.press("n")  # there is no other
+    page.keyboard.press("Shift+N")
+    assert shown() == rejected[-2]
+
+
 def test_pause_and_stop(visit, slow):
     page = visit()
     start(page, "Once", 200)

@@ -324,3 +324,11 @@ def test_run_takes_one_strategy(capsys):
     assert "use compare" in refused(
         capsys, "run", "--prompt", "a", "--strategy", "greedy", "--strategy", "beam"
     )
+
+
+def test_run_writes_the_drafted_tokens_as_csv(capsys, tmp_path):
+    out = tmp_path / "drafted.csv"
+    run = ("run", "--strategy", "speculative", "--prompt", "Once", "--max-new-tokens", "8")
+    assert call(capsys, *run, "--drafted-tokens", "--out", str(out))
+    header, *rows = out.read_text("utf-8").splitlines()
+    assert header.startswith("step,round,position,context,token") and len(rows) > 4

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from decoders.trace.costs import Costs
+from decoders.trace.events import Verdict
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
 from visualizers.scene.marks import visible
@@ -46,17 +47,20 @@ class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
     first that is tried), its class, and its fate: one of the words above. `chance`: what the drafter itself
     gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the product
-    of the chances from its round's first token down to it.
+    of the chances from its round's first token down to it; `verdict`: the last one that the trace has of it.
     """
 
     depth: int
     rank: int
     name: str
     parent: int
+    node: int
+    token: int
     fate: str = OPEN
     chance: float | None = None
     foretold: float | None = None
     path: float | None = None
+    verdict: Verdict | None = None
 
     @property
     def accepted(self) -> bool:
@@ -66,10 +70,11 @@ class Drafted:
 
 @dataclass
 class Round:
-    """One step that drafted: what it drafted, which of that was tested, in order, and what became of the
-    target's own token, "resampled" or "bonus" (None: there is none).
+    """One step that drafted, counted from 1: what it drafted, which of that was tested, in order, and what
+    became of the target's own token, "resampled" or "bonus" (None: there is none).
     """
 
+    step: int
     drafted: list[Drafted]
     tests: list[Drafted]
     own: str | None = None
@@ -99,8 +104,33 @@ class LaneFacts:
         """Why the lane ended, if all its steps are counted."""
         return self.trace.ended if len(self.totals) == 1 + len(self.trace.steps) else None
 
+    def parent(self, node: int) -> int:
+        """The node after which `node` stands."""
+        return self._nodes[node][0]
+
+    def position(self, node: int) -> int:
+        """How many tokens lead from the end of the prompt to `node`, itself included."""
+        return self._position[node]
+
+    def kind(self, token: int | None) -> str | None:
+        """The class of a token; None for None."""
+        return None if token is None else token_class(self.trace.vocabulary.get(token, b""))
+
+    def best(self, node: int) -> float | None:
+        """The highest probability that the target gives to a token after `node`, None where not recorded."""
+        offer = self._offers.get(node)
+        return math.exp(offer.top[0][1]) if offer is not None and offer.top else None
+
+    def text_before(self, node: int) -> str:
+        """The text that leads to `node`, prompt and white space included."""
+        pieces, at = [], self.parent(node)
+        while at >= 0:
+            at, token = self._nodes[at]
+            pieces.append(self.trace.vocabulary.get(token, b"?"))
+        return b"".join(reversed(pieces)).decode("utf-8", "replace")
+
     def _read(self, step) -> None:
-        made, commits = Round([], []), []
+        made, commits = Round(step.index + 1, [], []), []
         self.costs.add(step)
         for event in step.events:
             match type(event).__name__:
@@ -113,7 +143,7 @@ class LaneFacts:
                 case "Verdict" if event.status in ("resampled", "bonus"):
                     made.own = event.status
                 case "Verdict" if event.node in self._drafts:
-                    self._judge(self._drafts[event.node], event.status, made)
+                    self._judge(self._drafts[event.node], event, made)
                 case "Score" if "acceptance" in event.parts and event.node in self._drafts:
                     self._drafts[event.node].foretold = event.parts["acceptance"]
                 case "Score" if event.rank == 1:
@@ -136,15 +166,17 @@ class LaneFacts:
         tip = self.tokens[-1].node if self.tokens else None  # it may have been a draft itself, a round ago
         above = self._drafts.get(event.parent) if event.parent != tip else None
         name = token_class(self.trace.vocabulary.get(event.token, b""))
-        drafted = Drafted(above.depth + 1 if above else 1, event.slot + 1, name, event.parent)
+        depth = above.depth + 1 if above else 1
+        drafted = Drafted(depth, event.slot + 1, name, event.parent, event.node, event.token)
         drafted.chance = None if event.logprob is None else math.exp(min(0.0, event.logprob))
         before = above.path if above else 1.0
         drafted.path = None if None in (drafted.chance, before) else before * drafted.chance
         self._drafts[event.node] = drafted
         made.drafted.append(drafted)
 
-    def _judge(self, drafted: Drafted, status: str, made: Round) -> None:
+    def _judge(self, drafted: Drafted, verdict: Verdict, made: Round) -> None:
         """Its fate, from the status of its verdict."""
+        drafted.verdict, status = verdict, verdict.status
         if status in (ACCEPTED, REJECTED):
             drafted.fate = status
             made.tests.append(drafted)

@@ -12,6 +12,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     [["Home", "End"], "before the first step, the last step"],
     [["S"], "decode one more step in every lane"],
     [["P"], "replay what is here, hold the replay"],
+    [["N"], "the next rejected token of this lane; with Shift the one before"],
     [["[", "]"], "previous lane, next lane"],
     [["1", "2", "3", "4"], "that lane"],
     [["T"], "the steps of this lane as text"],
@@ -49,6 +50,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     return at < 0 ? app.phoneLane : at;
   }
 
+  // Goes to the step at which the next token of the lane was rejected, or the one before it.
+  function seekRejection(app, back) {
+    const lane = app.lanes[laneAt(app)], { history } = lane.chips;
+    const steps = history ? history.entries.flatMap((entry) => [[entry.born, entry.base], ...entry.changes]
+      .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
+    const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
+    if (!ahead.length) return;
+    const step = back ? Math.max(...ahead) : Math.min(...ahead);
+    app.playback.seek(app.playback.ticks.indexOf(app.playback.valueOf(lane, step)) + 1, true);
+  }
+
   const ACTIONS = {
     " ": (app) => app.press(app.state() === "running" ? "pause" : "run"),
     ArrowLeft: (app) => app.playback.seek(app.playback.position - 1, true),
@@ -60,6 +72,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     "[": (app) => focusLane(app, Math.max(0, laneAt(app) - 1)),
     "]": (app) => focusLane(app, Math.min(app.lanes.length - 1, laneAt(app) + 1)),
     t: (app) => app.lanes[laneAt(app)].steps.toggle(),
+    n: (app, event) => seekRejection(app, event.shiftKey),
   };
 
   function attach(app, help) {
@@ -72,7 +85,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (name === "?") help.open();
       else if (app.section !== "decode") return;
       else if (/^[1-4]$/.test(name)) focusLane(app, Number(name) - 1);
-      else if (ACTIONS[name]) ACTIONS[name](app);
+      else if (ACTIONS[name]) ACTIONS[name](app, event);
       else return;
       event.preventDefault();
     });

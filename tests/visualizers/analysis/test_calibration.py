@@ -9,7 +9,7 @@ from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted,
 
 
 def drafted(fate: str, chance: float | None, foretold: float | None = None) -> Drafted:
-    return Drafted(1, 1, "other", 0, fate, chance, foretold)
+    return Drafted(1, 1, "other", 0, 1, 0, fate, chance, foretold)
 
 
 def test_shares_and_the_error_by_hand():
@@ -22,7 +22,7 @@ def test_shares_and_the_error_by_hand():
         drafted(BEHIND, 0.1),
         drafted(REJECTED, None),
     ]
-    (found,) = reliability([Round(tokens, [])])
+    (found,) = reliability([Round(1, tokens, [])])
     assert (found["short"], found["name"]) == OWN and found["error"] == pytest.approx(0.225)
     low, high = found["bins"]
     assert (low["low"], low["high"], low["tested"], low["accepted"]) == (0.0, 0.2, 1, 0)
@@ -32,14 +32,14 @@ def test_shares_and_the_error_by_hand():
 
 
 def test_what_was_foretold_has_a_diagram_of_its_own():
-    rounds = [Round([drafted(ACCEPTED, 0.3, 0.9), drafted(REJECTED, None, 0.1)], [])]
+    rounds = [Round(1, [drafted(ACCEPTED, 0.3, 0.9), drafted(REJECTED, None, 0.1)], [])]
     own, foretold = reliability(rounds)
     assert (own["name"], foretold["name"]) == (OWN[1], FORETOLD[1])
     assert own["error"] == pytest.approx(0.7) and foretold["error"] == pytest.approx(0.1)
 
 
 def test_without_numbers_there_is_no_diagram():
-    assert reliability([Round([drafted(ACCEPTED, None), drafted(BEHIND, 0.4)], [])]) == []
+    assert reliability([Round(1, [drafted(ACCEPTED, None), drafted(BEHIND, 0.4)], [])]) == []
 
 
 def test_a_traced_lane_tells_what_the_draft_thought_and_what_was_foretold():

@@ -1,0 +1,104 @@
+"""One row per drafted token, and the cause of each rejection, on traces written by hand and on real lanes."""
+
+import csv
+import io
+import math
+
+import pytest
+
+from decoders.lane import Lane, Limits
+from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
+from decoders.trace.trace import Trace
+from tests.helpers import tiny_models
+from visualizers.analysis import drafted_tokens as module
+from visualizers.analysis.drafted_tokens import drafted_csv, drafted_tokens, grouped
+
+WORDS = [b"Once", b" the", b" dog", b" cat", b"ing", b"=1+1"]  # token 0 is the prompt
+THE, DOG, CAT, ING, SUM = 1, 2, 3, 4, 5
+
+
+def trace_of(*rounds: list) -> Trace:
+    trace = Trace("any", "Any", {}, 0, {"target": "t", "draft": "d"}, [0], dict(enumerate(WORDS)))
+    for i, events in enumerate(rounds):
+        trace.append(Step(i, list(events), float(i)))
+    return trace
+
+
+def one_rejection(token: int, instead: int, best: float = 0.9, **verdict) -> Trace:
+    """A draft of two: the first is rejected, the second was never reached."""
+    return trace_of(
+        [
+            Distribution(0, "target", [[instead, math.log(best)]], 1 - best, 1.0),
+            Propose(1, 0, token, math.log(0.5), "draft"),
+            Propose(2, 1, DOG, math.log(0.5), "draft"),
+            Verdict(1, "rejected", **verdict),
+            Verdict(2, "never reached"),
+            Propose(3, 0, instead, None, "target"),
+            Verdict(3, "resampled"),
+            Commit([3], [None]),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause"),
+    [
+        (one_rejection(THE, CAT, p=0.0, q=0.5, u=0.1), module.OUTSIDE),
+        (one_rejection(THE, CAT, p=0.3, q=0.5, u=0.9), module.LUCK),
+        (one_rejection(THE, CAT, best=0.5, p=0.3), module.TIE),
+        (one_rejection(THE, CAT, best=0.7, p=0.3), module.OVER),
+        (one_rejection(ING, CAT, p=0.1, q=0.5, u=0.9), module.SPLIT),
+        (one_rejection(THE, ING, p=0.1, q=0.5, u=0.9), module.SPLIT),
+        (one_rejection(THE, CAT, p=0.1, q=0.5, u=0.9), module.OVER),
+        (one_rejection(THE, CAT, p=0.1, q=0.05), module.OTHER),
+    ],
+)
+def test_the_cause_of_a_rejection(trace, cause):
+    rejected, behind = drafted_tokens(trace)
+    assert rejected["cause"] == cause and cause in module.CAUSES
+    assert rejected["context"] == "Once" and rejected["instead"] in ("␣cat", "ing")
+    assert (rejected["lost"], behind["fate"], behind["cause"]) == (1, "behind a rejection", None)
+
+
+def test_siblings_that_all_fail_are_not_in_the_tree():
+    trace = trace_of(
+        [
+            Propose(1, 0, THE, math.log(0.5), "draft", 0),
+            Propose(2, 0, DOG, math.log(0.3), "draft", 1),
+            Propose(3, 1, CAT, math.log(0.9), "draft", 0),
+            Verdict(1, "rejected", p=0.1, q=0.5, u=0.9),
+            Verdict(2, "rejected", p=0.1, q=0.3, u=0.9),
+            Verdict(3, "never reached"),
+            Propose(4, 0, CAT, None, "target"),
+            Verdict(4, "resampled"),
+            Commit([4], [None]),
+        ]
+    )
+    rows = drafted_tokens(trace)
+    assert [row["cause"] for row in rows] == [module.MISSING, module.MISSING, None]
+    assert [(row["depth"], row["rank"], row["lost"]) for row in rows] == [(1, 1, 1), (1, 2, 0), (2, 1, 0)]
+    (group,) = grouped(rows, "cause")
+    assert group == {"cause": module.MISSING, "rejected": 2, "lost": 1, "example": "…Once“␣the”"}
+
+
+@pytest.mark.parametrize("parameters", [{"temperature": 1.0}, {"temperature": 0.0}])
+def test_a_real_lane_has_a_row_for_every_drafted_token_with_the_numbers_of_its_test(parameters):
+    models = {"target": tiny_models.make(seed=0), "draft": tiny_models.make(seed=1)}
+    trace = Lane("speculative", [1, 2, 3], models, parameters, 3, Limits(40)).run()
+    rows = drafted_tokens(trace)
+    assert len(rows) == trace.costs.proposed
+    verdicts = [event for step in trace.steps for event in step.of(Verdict) if event.status == "rejected"]
+    rejected = [row for row in rows if row["fate"] == "rejected"]
+    assert rejected and [(row["p"], row["u"]) for row in rejected] == [(v.p, v.u) for v in verdicts]
+    assert all(row["cause"] in module.CAUSES for row in rejected)
+    output = trace.output()
+    for row in rows:
+        if row["fate"] == "accepted":
+            assert output[row["position"] - 1] == row["token_id"] and row["instead"] is None
+    assert drafted_tokens(trace, 2) == [row for row in rows if row["step"] <= 2]
+
+
+def test_the_table_as_csv_gives_no_formulas_and_leaves_the_unknown_empty():
+    table = list(csv.DictReader(io.StringIO(drafted_csv(one_rejection(SUM, CAT, p=0.0, q=0.5)))))
+    assert table[0]["token"] == "'=1+1" and table[0]["u"] == "" and table[0]["p"] == "0.0"
+    assert [row["fate"] for row in table] == ["rejected", "behind a rejection"]

@@ -1,0 +1,172 @@
+"""The drafted tokens of a speculative lane, one row per token: what was tested, what stands there instead,
+and why the draft was wrong.
+
+Folds a trace, live or loaded; knows events, nothing of strategies or how anything is drawn. The causes are
+rules over what the trace records, in this order; the first that applies is the cause.
+"""
+
+import csv
+import io
+
+from decoders.trace.trace import Trace
+from visualizers.analysis.cost_csv import text as safe
+from visualizers.analysis.lane_stats import BEHIND, REJECTED, Drafted, LaneFacts
+from visualizers.analysis.token_classes import CONTINUATION
+from visualizers.scene.marks import visible
+
+CONTEXT = 40  # characters of text before a token
+OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
+    "outside the target's filter",
+    "bad luck",
+    "near tie",
+    "mid-word",
+    "not in the tree",
+    "draft overconfident",
+    "target prefers another",
+)
+CAUSES = {
+    OUTSIDE: "The target gives it no probability: top-k, top-p or another processor has removed it.",
+    LUCK: "It would be accepted in at least half of all draws of u.",
+    TIE: "The target's own choice is at most twice as probable.",
+    SPLIT: "It, or the token that stands there instead, continues a word.",
+    MISSING: "Several tokens were drafted for this place, and none was accepted.",
+    OVER: "The draft gives it more probability than the target does.",
+    OTHER: "None of the other causes applies.",
+}
+COLUMNS = (
+    "step",
+    "round",
+    "position",
+    "context",
+    "token",
+    "token_id",
+    "class",
+    "depth",
+    "rank",
+    "p",
+    "q",
+    "u",
+    "acceptance",
+    "fate",
+    "instead",
+    "lost",
+    "cause",
+    "reason",
+)
+
+
+def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
+    """One row per drafted token of the first `count` steps (all, if None), in the order of drafting.
+
+    step, round   of the lane, counted from 1
+    position      of the token in the lane's text, counted from 1
+    context       the text before it, at most 40 characters
+    token, token_id, class   what was drafted, and what kind of token it is
+    depth, rank   in its draft: 1 follows the text; 1 is the first of its siblings
+    p, q, u       target's and draft's probability at its test, and the random number; None where unknown;
+                  q is the draft's own probability where its test has none or it was not tested
+    acceptance    the probability with which its test passes; None where no number was drawn
+    fate          accepted, rejected, or why it was never tested
+    instead       the token that the text has in its place; None if it was accepted or there is none yet
+    lost          drafted tokens behind it that were not tested because of its rejection
+    cause         of a rejection: one of CAUSES; None otherwise
+    reason        the strategy's own sentence; None without
+    """
+    facts = LaneFacts(trace, count)
+    written = {facts.parent(token.node): token.token for token in facts.tokens}
+    rows = []
+    for number, made in enumerate(facts.rounds, 1):
+        lost = behind(made.drafted)
+        for drafted in made.drafted:
+            instead = None if drafted.accepted else written.get(drafted.parent)
+            rows.append(row(facts, made.drafted, drafted, instead) | {"round": number, "step": made.step})
+            rows[-1]["lost"] = lost.get(drafted.node, 0) if drafted.fate == REJECTED else 0
+    return [{name: one[name] for name in COLUMNS} for one in rows]
+
+
+def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: int | None) -> dict:
+    """What is known of one drafted token, without its round. `instead`: the token that the text has there."""
+    verdict, word = drafted.verdict, facts.trace.vocabulary.get
+    tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
+    found = {
+        "position": facts.position(drafted.node),
+        "context": facts.text_before(drafted.node)[-CONTEXT:],
+        "token": visible(word(drafted.token, b"?")),
+        "token_id": drafted.token,
+        "class": drafted.name,
+        "depth": drafted.depth,
+        "rank": drafted.rank,
+        "p": verdict.p if tested else None,
+        "q": verdict.q if tested and verdict.q is not None else drafted.chance,
+        "u": verdict.u if tested else None,
+        "acceptance": verdict.passes if tested and verdict.u is not None else None,
+        "fate": drafted.fate,
+        "instead": None if instead is None else visible(word(instead, b"?")),
+        "reason": verdict.reason if tested else None,
+    }
+    cause = None
+    if drafted.fate == REJECTED:
+        places = [one for one in siblings if one.parent == drafted.parent]
+        cause = why(found, places, facts.best(drafted.parent), facts.kind(instead))
+    return found | {"cause": cause}
+
+
+def why(rejected: dict, siblings: list[Drafted], best: float | None, instead: str | None) -> str:
+    """The cause of a rejection, one of CAUSES.
+
+    `siblings`: all that was drafted for its place; `best`: the highest probability under the target there;
+    `instead`: the class of the token that the text has there.
+    """
+    p, q = rejected["p"], rejected["q"]
+    if p == 0.0:
+        return OUTSIDE
+    if rejected["acceptance"] is not None and rejected["acceptance"] >= 0.5:
+        return LUCK
+    if rejected["u"] is None and p is not None and best is not None and 2 * p >= best:
+        return TIE
+    if rejected["context"][-1:].isalpha() and CONTINUATION in (rejected["class"], instead):
+        return SPLIT
+    if len(siblings) > 1 and not any(one.accepted for one in siblings):
+        return MISSING
+    return OVER if p is not None and q is not None and q > p else OTHER
+
+
+def behind(drafted: list[Drafted]) -> dict[int, int]:
+    """Node -> how many drafted tokens below it were never reached because of a rejection."""
+    by_node, lost = {one.node: one for one in drafted}, {}
+    for one in drafted:
+        above = by_node.get(one.parent) if one.fate == BEHIND else None
+        while above is not None:
+            lost[above.node] = lost.get(above.node, 0) + 1
+            above = by_node.get(above.parent)
+    return lost
+
+
+def grouped(rows: list[dict], name: str) -> list[dict]:
+    """Rejections by cause, token, class or another column: the largest group first.
+
+    Each `{name, rejected, lost, example}`, where `name` is the column's.
+    """
+    found: dict[str, dict] = {}
+    for one in rows:
+        if one["fate"] == REJECTED:
+            group = found.setdefault(one[name], {name: one[name], "rejected": 0, "lost": 0, "example": None})
+            group["rejected"] += 1
+            group["lost"] += one["lost"]
+            group["example"] = group["example"] or f"…{one['context']}“{one['token']}”"
+    return sorted(found.values(), key=lambda group: -group["rejected"])
+
+
+def drafted_csv(trace: Trace) -> str:
+    """All drafted tokens of a lane as CSV, one row per token; empty cells where something is not known."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, COLUMNS)
+    writer.writeheader()
+    for one in drafted_tokens(trace):
+        writer.writerow({name: cell(value) for name, value in one.items()})
+    return file.getvalue()
+
+
+def cell(value: object) -> object:
+    """A value as a spreadsheet takes it: texts are no formulas, what is not known is empty."""
+    return "" if value is None else safe(value) if isinstance(value, str) else value
