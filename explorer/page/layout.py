@@ -46,7 +46,6 @@ from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import check, said
 from explorer.tasks import sandbox
 
-TITLE = "Decoding Explorer"
 EXAMPLE = "example"  # the public name of the stored run
 LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
 # Tells our scripts which tab has been chosen.
@@ -71,7 +70,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     """
     access = access or Access()
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
-    with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
+    with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True) as demo:
         look = drawn("top", THEME, value="light")
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import mimetypes
 import re
+from html import escape
 from pathlib import Path
 
 from starlette.middleware import Middleware
@@ -17,13 +18,20 @@ from starlette.routing import Route
 
 from explorer.export import page_files
 
+TITLE = "Decoding Explorer"
+ABOUT = (
+    "Watch language models decode: several strategies side by side, step by step, with every candidate, "
+    "draft token and cost."
+)
+PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, what messengers show beside a link
+CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # what Gradio says of itself
 PREFIX = "explorer-files"  # names carry no suffix: Gradio would compress suffixed files anew at every request
 
 
 @functools.cache
 def files() -> dict[str, Path]:
-    """Served name -> file: style sheets, the page's scripts and the player."""
-    return {served(path): path for path in page_files.own()}
+    """Served name -> file: style sheets, the page's scripts, the player, and the picture of link previews."""
+    return {served(path): path for path in [*page_files.own(), PREVIEW]}
 
 
 def served(path: Path) -> str:
@@ -78,6 +86,20 @@ def head() -> str:
     return f"{links}<style>{page_files.surfaces()}</style><script>{page_files.THEME}</script>"
 
 
+def card(origin: str) -> str:
+    """What others show of a link to the page at `origin`: title, a sentence and a picture."""
+    picture = origin + address(PREVIEW)
+    told = {"title": TITLE, "description": ABOUT, "image": picture}
+    graph = {**told, "type": "website", "image:alt": "Two lanes of decoding: a beam tree and draft rounds"}
+    return "".join(
+        [
+            f'<meta name="description" content="{ABOUT}">',
+            *(f'<meta property="og:{name}" content="{escape(value)}">' for name, value in graph.items()),
+            '<meta name="twitter:card" content="summary_large_image">',
+        ]
+    )
+
+
 def body(first: dict) -> str:
     """The root, the data, and the scripts: our own first, so that a frame shows while the player is read."""
     tag = '<script src="{}"></script>'.format
@@ -112,7 +134,7 @@ class Inject:
             chunks.append(message.get("body", b""))
             if message.get("more_body"):
                 return
-            page = self.add(b"".join(chunks))
+            page = self.add(b"".join(chunks), str(Request(scope).base_url))
             kept = [(k, v) for k, v in started["headers"] if k.lower() != b"content-length"]
             started["headers"] = [
                 *kept,
@@ -124,10 +146,11 @@ class Inject:
 
         await self.app(scope, receive, hold)
 
-    def add(self, page: bytes) -> bytes:
+    def add(self, page: bytes, origin: str) -> bytes:
         """`page` with our head before its scripts and our body before Gradio's element; others unchanged."""
         if b"<gradio-app" not in page or b"<head>" not in page:
             return page
+        page = CARD.sub(b"", page)
         # Gradio's front end waits for our first picture: its start keeps the browser busy for a second.
         page = re.sub(
             rb'<script type="module" crossorigin src="([^"]+)"></script>',
@@ -135,5 +158,5 @@ class Inject:
             page,
             count=1,
         )
-        page = page.replace(b"<head>", b"<head>" + self.head, 1)
+        page = page.replace(b"<head>", b"<head>" + card(origin).encode() + self.head, 1)
         return page.replace(b"<gradio-app", self.body + b"<gradio-app", 1)

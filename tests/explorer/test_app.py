@@ -154,7 +154,9 @@ def served():
     runs = Runs(lambda request: [ScriptedLane([b" a"])])
     first = first_data(runs, Loader("tiny </script><b>", None))
     script = '<script type="module" crossorigin src="./assets/index-1.js"></script>'
-    page = f"<head>{script}</head><body><gradio-app></gradio-app>"
+    card = '<meta\n\tproperty="og:image"\n\tcontent="https://elsewhere.example/x.jpg"\n/>'
+    card += '<meta name="twitter:title" content="Gradio" />'
+    page = f"<head>{card}{script}</head><body><gradio-app></gradio-app>"
     routes = [
         Route("/", lambda request: HTMLResponse(page)),
         Route("/other", lambda request: PlainTextResponse("<head><gradio-app")),
@@ -173,6 +175,15 @@ def test_the_page_carries_its_data_and_lets_our_scripts_go_first(served):
     assert "<" not in data and json.loads(data)["models"]["target"] == "tiny </script><b>"
     assert len(json.loads(data)["example"]["answer"]["lanes"][0]["rows"]) == 40
     assert served.get("/other").text == "<head><gradio-app"
+
+
+def test_a_link_preview_has_our_title_and_a_picture_that_is_there(served):
+    html = served.get("/").text
+    assert "elsewhere.example" not in html and "twitter:title" not in html
+    assert '<meta property="og:title" content="Decoding Explorer">' in html
+    picture = html.split('property="og:image" content="')[1].split('"')[0]
+    assert picture.startswith("http://testserver/") and served.get(picture).content[1:4] == b"PNG"
+    assert served.get(picture).headers["content-type"] == "image/png"
 
 
 def test_every_file_of_the_page_is_served_and_no_other(served):
