@@ -13,6 +13,7 @@ from dataclasses import asdict
 import gradio as gr
 from starlette.middleware import Middleware
 
+from decoders.models.catalog import shipped
 from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
@@ -46,6 +47,7 @@ from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import check, said
 from explorer.tasks import sandbox
 
+SMALL = "The small models here know children's stories and simple exercises: see Examples."
 EXAMPLE = "example"  # the public name of the stored run
 LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
 # Tells our scripts which tab has been chosen.
@@ -60,7 +62,9 @@ def first_data(runs: Runs, loader: Loader) -> dict:
     """What the page needs to show itself: the stored run with its declarations, names and limits."""
     setup = recorded_runs.setup()
     run = runs.show(recorded_runs.traces(), run_id=EXAMPLE, asked=setup)
-    known = {"started": alive.STARTED, "gone": GONE}
+    known = {"started": alive.STARTED, "gone": GONE, "about": serve.ABOUT}
+    if loader.choice.target in shipped():
+        known["about"] += f" {SMALL}"
     return page_data(run, setup, setup["declarations"], asdict(loader.choice)) | known
 
 

@@ -20,8 +20,8 @@ from explorer.export import page_files
 
 TITLE = "Decoding Explorer"
 ABOUT = (
-    "Watch language models decode: several strategies side by side, step by step, with every candidate, "
-    "draft token and cost."
+    "Watch a language model decode: several strategies side by side, step by step, every candidate and what "
+    "it cost."
 )
 PREVIEW = page_files.ASSETS / "web" / "preview.png"  # 1200 x 630 pixels, what messengers show beside a link
 CARD = re.compile(rb'<meta\s+(?:property="og:|name="twitter:)[^>]*>\s*')  # what Gradio says of itself

@@ -68,11 +68,16 @@ def chromium():
 
 @pytest.fixture
 def visit(app, chromium):
-    """visit(width, height, **context): the app in a browser context of its own, where no script may fail."""
+    """visit(width, height, **context): the app in a browser context of its own, where no script may fail.
+
+    `first`: as someone who was never here, to whom the recorded run is replayed.
+    """
     contexts, errors = [], []
 
-    def go(width: int = 1400, height: int = 900, **options):
+    def go(width: int = 1400, height: int = 900, first: bool = False, **options):
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
+        if not first:
+            context.add_init_script("try { localStorage.setItem('explorer-welcome', 'yes'); } catch {}")
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT)

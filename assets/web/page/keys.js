@@ -22,6 +22,21 @@ window.ExplorerPage = window.ExplorerPage || {};
     [["Esc"], "close, or leave the marks"],
     [["?"], "this list"],
   ];
+  const GLOSSARY = [
+    ["token", "a piece of text, often a word: what a model writes at a time. ␣ stands for a space, ↵ for a line break."],
+    ["target, draft", "the model whose text is wanted, and a smaller one that guesses ahead for it."],
+    ["forward", "one run of a model. The target's forwards are what decoding costs."],
+    ["round", "the draft proposes tokens, and one target forward tests them all."],
+    ["p, q, u", "the probability of a token under the target and under the draft, and the random number that decides: it is accepted if u < p / q."],
+    ["accepted, rejected", "a drafted token passed its test, or did not; what was drafted behind a rejected token is never reached."],
+    ["resampled", "the target's own token in the place of a rejected one, drawn from the residual: what p has more than q."],
+    ["bonus", "one more token of the target after all drafted ones were accepted; it costs no forward of its own."],
+    ["entropy", "how unsure the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."],
+    ["log p", "the logarithm of a probability; its sum over a text says how probable the text is. Closer to 0 is more probable."],
+    ["beam", "one of the texts that beam search keeps side by side."],
+    ["KV slots", "places in the model's memory of the tokens that it has read."],
+    ["lossless", "the same text, or the same distribution of texts, as without the draft."],
+  ];
 
   const stored = (value) => {
     try {
@@ -126,9 +141,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     const rows = LIST.map(([keys, says]) => h("div", {}, h("dt", {}, ...keys.map((key) => h("kbd", {}, key))), h("dd", {}, says)));
     const panel = h("dialog", { class: "help", "aria-label": "Help" },
       h("header", {}, h("h2", {}, "Keys"), close),
-      h("div", { class: "help-body", tabindex: "0", role: "group", "aria-label": "Keys and endpoints" }, h("dl", { class: "keys" }, ...rows),
-        h("label", { class: "field" }, on, h("span", {}, "Keys work (fields keep theirs in any case)")), scripts(app), programs(app)));
-    const button = h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog", title: "Keys and endpoints (?)",
+      h("div", { class: "help-body", tabindex: "0", role: "group", "aria-label": "Keys, words and endpoints" }, h("dl", { class: "keys" }, ...rows),
+        h("label", { class: "field" }, on, h("span", {}, "Keys work (fields keep theirs in any case)")),
+        h("section", {}, h("h3", {}, "Words"), h("dl", { class: "glossary" }, ...GLOSSARY.map(([word, says]) => h("div", {}, h("dt", {}, word), h("dd", {}, says))))),
+        scripts(app), programs(app)));
+    const button = h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog", title: "Keys, words and endpoints (?)",
       onclick: () => open() }, "?");
     const open = () => panel.open || panel.showModal();
     app.bar.theme.before(button);

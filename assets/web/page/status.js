@@ -3,7 +3,7 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const ORDER = ["connection", "run", "before"]; // whose notice comes first
+  const ORDER = ["connection", "run", "before", "welcome"]; // whose notice comes first
 
   // How far the page is, where it cannot draw as fast as the app decodes.
   function behind(app) {

@@ -1,0 +1,94 @@
+// What someone sees who opens the page for the first time: one sentence on what this is, and the recorded run replayed for some ten
+// seconds up to the first drafted token that the target rejected, with the card of that token. Any press ends the replay.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+  const SEEN = "explorer-welcome"; // in this browser
+  const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
+
+  function seen(value) {
+    try {
+      if (value) localStorage.setItem(SEEN, value);
+      return localStorage.getItem(SEEN);
+    } catch {
+      return value ? value : null; // private windows may refuse: it is shown again
+    }
+  }
+
+  // The first rejection of the run: {lane, step, rejected, instead}, the last two as text; null if there is none.
+  function firstFork(app) {
+    for (const lane of app.lanes) {
+      const rejected = lane.chips.history.entries.find((entry) => entry.base.state === "rejected");
+      if (!rejected) continue;
+      const instead = lane.chips.marksAt(rejected.born).find((mark) => mark.state === "resampled");
+      if (instead) return { lane, step: rejected.born + 1, rejected: rejected.base, instead: instead.text };
+    }
+    return null;
+  }
+
+  // Replays the run up to the fork, unless the notice goes or something is pressed; resolves to whether it came there.
+  function replay(app, fork) {
+    const pause = 1000 * Math.min(SLOWEST, SECONDS / fork.step);
+    return new Promise((resolve) => {
+      const end = (there) => {
+        clearInterval(timer);
+        for (const kind of ["pointerdown", "keydown"]) document.removeEventListener(kind, skip, true);
+        resolve(there);
+      };
+      const skip = (event) => event.target.closest?.(".offers") || end(false);
+      const timer = setInterval(() => {
+        if (!app.notices.welcome) return end(false);
+        app.playback.seek(app.playback.position + 1, true);
+        if (fork.lane.shown >= fork.step) end(true);
+      }, pause);
+      for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, skip, true);
+    });
+  }
+
+  function showFork({ lane, rejected }) {
+    const { scene } = lane, look = () => {
+      if (scene.waiting) return requestAnimationFrame(look);
+      const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === rejected.node);
+      if (mark) DecodingPlayer.showCard(scene, mark);
+    };
+    requestAnimationFrame(look);
+  }
+
+  async function welcome(app) {
+    const fork = firstFork(app);
+    if (!fork) return;
+    seen("yes");
+    const say = (text, offers) => page.notice(app, "welcome", { text, offers });
+    const done = () => page.notice(app, "welcome", null);
+    const all = () => {
+      done();
+      app.playback.seek(app.playback.ticks.length, true);
+    };
+    app.on("state", () => app.state() === "none" || !app.notices.welcome || done());
+    app.phoneLane = app.lanes.indexOf(fork.lane);
+    app.drawLaneButtons();
+    app.playback.seek(1, true);
+    say("A recorded run, slowly: two strategies write a text with the same model.", [["Skip", "Show the whole run", all]]);
+    if (!(await replay(app, fork))) return done();
+    showFork(fork);
+    say(`The draft model guessed “${fork.rejected.text}”; the target rejected it and wrote “${fork.instead}”. Point at any token, drag the `
+      + "slider, or press Run.", [["Show all", "Show the whole run", all]]);
+  }
+
+  page.addPart((app) => {
+    if (app.data.saved) return;
+    const close = h("button", { type: "button", "aria-label": "Hide this sentence", title: "Hide", onclick: () => {
+      seen("closed");
+      about.remove();
+    } }, "×");
+    const about = h("p", { class: "about-page" },
+      h("span", {}, h("b", { "aria-hidden": "true" }, "Decoding Explorer. "), app.data.about), close);
+    if (seen() !== "closed") app.sections.get("decode").element.prepend(about);
+    let first = seen() === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    app.on("data", () => {
+      if (first && app.run.stored) setTimeout(() => welcome(app));
+      first = false;
+    });
+  });
+})(window.ExplorerPage);
