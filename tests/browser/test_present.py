@@ -1,0 +1,54 @@
+"""A lane on the whole screen, and the page on paper."""
+
+import re
+
+from playwright.sync_api import expect
+
+from tests.browser.test_page import run
+
+
+def present(page, lane: int):
+    """Presents a lane; its element."""
+    region = page.get_by_role("region", name=f"Lane {lane}")
+    region.get_by_role("button", name="Save this lane").click()
+    region.get_by_role("menuitem", name="Present").click()
+    page.wait_for_function("document.fullscreenElement !== null")
+    return page.locator(".lane:fullscreen")
+
+
+def test_a_lane_alone_in_large_type_obeys_a_clicker_and_the_pointer(visit):
+    page = visit(1920, 1080)
+    run(page, tokens=12)
+    lane = present(page, 2)
+    expect(lane).to_have_count(1)
+    size = "parseFloat(getComputedStyle(document.querySelector('.lane:fullscreen .dp-chip')).fontSize)"
+    zoom = "parseFloat(getComputedStyle(document.querySelector('.lane:fullscreen')).zoom)"
+    assert page.evaluate(f"{size} * {zoom}") >= 19
+    at = page.evaluate("decodingExplorer.app.playback.position")
+    page.keyboard.press("PageUp")
+    page.keyboard.press("PageUp")
+    page.keyboard.press("PageDown")
+    assert page.evaluate("decodingExplorer.app.playback.position") == at - 1
+    label = lane.locator(".dp-texts text").filter(has_text=re.compile(r"^[^ ]{3,}$"), visible=True).first
+    box, word = label.bounding_box(), label.text_content().strip("␣ ")
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(lane.locator(".dp-card")).to_contain_text(word)
+    page.keyboard.press("Escape")
+    page.evaluate(
+        "document.fullscreenElement && document.exitFullscreen()"
+    )  # a headless browser leaves it to us
+    page.wait_for_function("document.fullscreenElement === null")
+    page.keyboard.press("PageUp")  # scrolls, as ever
+    assert page.evaluate("decodingExplorer.app.playback.position") == at - 1
+
+
+def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(visit):
+    page = visit()
+    run(page, tokens=8)
+    page.emulate_media(media="print")
+    for lane in (1, 2):
+        expect(page.locator(f".lane:nth-child({lane})")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Prompt")).to_be_visible()
+    for control in ("Run", "+ Lane", "Help", "Save this lane"):
+        expect(page.get_by_role("button", name=control, exact=True)).to_have_count(0)
+    expect(page.get_by_role("slider")).to_have_count(0)
