@@ -44,9 +44,7 @@ def nudge(table: Table, recent: Sequence[int]) -> int:
 
 
 def puct(edge: Edge, visits: int) -> float:
-    """How much an edge of a state with this many visits deserves the next one."""
-    if not edge.visits:
-        return math.inf
+    """How much a visited edge of a state with this many visits deserves the next one."""
     curious = C1 + math.log((visits + C2 + 1) / C2)
     return edge.value + curious * edge.prior * math.sqrt(visits) / (1 + edge.visits)
 
@@ -67,7 +65,10 @@ class TrigramSearch(TreeSearch):
         return State(node, [Edge((*node, token), weight) for token, weight in after.items()])
 
     def choose(self, state: State) -> Edge:
-        """The edge that deserves a visit most; of equals the first."""
+        """What was never tried first, then the edge that deserves a visit most; of equals the first."""
+        for edge in state.edges:
+            if not edge.visits:
+                return edge
         return max(state.edges, key=lambda edge: puct(edge, state.visits))
 
     def evaluate(self, state: State) -> float:
