@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import torch
 
+from decoders.chooser import Known
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.draft_verify_loop import drawn_again, law, rounds
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -22,6 +23,7 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
+    VerifierInput,
     badge,
     described,
 )
@@ -30,6 +32,7 @@ from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.strategy import Parameter
+from decoders.waits import DEPENDENCIES, LENS, Redo, Standing, Waits
 
 LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
 VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}
@@ -44,8 +47,10 @@ class Window:
     size: int
     first_guess: str
     fill: str
+    verifier: Verifier
     drawn: list[tuple[int, torch.Tensor]] = field(default_factory=list)
     passes: int = 0
+    waits: Waits = field(default_factory=Waits)
 
     def propose(self, lane: Lane) -> Draft:
         """A chain of the drawn tokens, and of first guesses at places where nothing was drawn yet."""
@@ -55,7 +60,9 @@ class Window:
             if place == len(self.drawn):
                 token = self.guess(lane, node, place)
                 self.drawn.append((token, sure_of(token, lane)))
-                lane.cell(lane.tree.depths[node] + 1, self.passes, token, "guess")
+                position = lane.tree.depths[node] + 1
+                lane.cell(position, self.passes, token, "guess")
+                self.waits.guess(position, token)
             token, q = self.drawn[place]
             if self.fill == SAMPLED:
                 draft.q[node] = q
@@ -89,13 +96,44 @@ class Window:
         rows = [seen_at[n] for n in chain[end - first :] if n in seen_at]
         nodes = [seen.nodes[row] for row in rows]
         laws = law(lane, lane.process(seen.logits[rows], nodes)) if rows else []
-        self.drawn = []
-        for position, p in enumerate(laws, end):
-            token, _ = lane.chooser.categorical(p, ("draft", position, self.passes))
+        self.drawn, given = [], {}
+        if walk.token is not None:
+            node = lane.tree.parents[lane.tip]
+            given[end - 1] = self.standing(
+                walk.token, node, walk.u, self.verified_again(lane, draft, node, walk)
+            )
+        for position, p, node in zip(range(end, end + len(nodes)), laws, nodes, strict=True):
+            token, u = lane.chooser.categorical(p, ("draft", position, self.passes))
+            given[position] = self.standing(token, node, u, drawn_again(lane, u))
             self.drawn.append((token, p / p.sum()))
             place = position - first
             kept = place < len(before) and before[place] == token
             lane.cell(position, self.passes, token, "kept" if kept else "changed", float(p[token]))
+        if lane.parameters["dependencies"]:
+            self.waits.read(lane, given)
+            self.waits.settle(lane, range(first, end))
+
+    def standing(self, token: int, node: int, u: float | None, redo: Redo) -> Standing:
+        """A token that the number u drew. Where a chooser tells no numbers, it cannot be drawn again."""
+        drawn = self.fill == SAMPLED
+        return Standing(token) if drawn and u is None else Standing(token, node, redo, drawn)
+
+    def verified_again(self, lane: Lane, draft: Draft, node: int, walk: Verification) -> Redo:
+        """The token that the verifier would have left at the place behind `node`, where `walk` ended, by the
+        same numbers and other logits of the target.
+        """
+        tested = walk.tests[-1].u if draft.children.get(node) else None
+        numbers = Known({"accept": tested, "sample": walk.u})
+        place = Draft(node, children={node: draft.children.get(node, [])})
+        place.q = {node: draft.q[node]} if node in draft.q else {}
+
+        def redo(logits: torch.Tensor, after: int) -> int:
+            p = law(lane, lane.process(logits, [after]))[0]
+            here = VerifierInput(place, lane.tree.tokens, {node: p}, numbers, lane.tree.depths[node])
+            other = self.verifier.walk(here)
+            return lane.tree.tokens[other.path[0]] if other.token is None else other.token
+
+        return redo
 
 
 def sure_of(token: int, lane: Lane) -> torch.Tensor:
@@ -110,7 +148,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A new window, and the chosen verifier; at temperature 0, where nothing is drawn, greedy match."""
     temperature = parameters["temperature"]
     fill = FIXED if temperature == 0.0 else SAMPLED
-    window = Window(parameters["block_size"], parameters["first_guess"], fill)
+    verifier = GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]]
+    window = Window(parameters["block_size"], parameters["first_guess"], fill, verifier)
     drafter = Drafter(
         window.propose,
         fill,
@@ -119,7 +158,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         name="window of drawn tokens",
         says="What the forward before drew at the same places, under tokens that may have changed since.",
     )
-    return drafter, GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]], temperature
+    return drafter, verifier, temperature
 
 
 @strategy(
@@ -137,13 +176,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             choices=("lookup", "repeat", "prompt"),
         ),
         Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        DEPENDENCIES,
         Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
         *GREEDY[1:],
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
-    views=("parallel_grid", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    views=("parallel_grid", "graph", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
     badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
+    parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:
     """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
@@ -159,6 +199,9 @@ def sjd(lane: Lane) -> Iterator[None]:
     stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other rounds: here the
     window is filled up to block_size places after each round, there a block is solved before the next one
     begins. Where one block holds the whole text, the rounds are the same.
+
+    A place waited for an earlier one if, with the older token there, the same uniform numbers give it another
+    token (at temperature 0: the one that it had before). Lens forwards find out, counted apart.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

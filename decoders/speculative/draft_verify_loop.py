@@ -15,10 +15,11 @@ interface alone, and records the whole story of a round in events.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
+from decoders.chooser import invert
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
@@ -87,6 +88,18 @@ def judged(
 def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
     """The laws [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
     return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
+
+
+def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], int]:
+    """The token that the number u draws from other logits [1, V], which follow a node; the likeliest for
+    None.
+    """
+
+    def redo(logits: torch.Tensor, node: int) -> int:
+        p = law(lane, lane.process(logits, [node]))[0]
+        return int(p.argmax()) if u is None else invert(p, u)
+
+    return redo
 
 
 def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:
