@@ -12,8 +12,8 @@ import torch
 
 from decoders.chooser import Known
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import drawn_again, law, rounds
 from decoders.speculative.interfaces import (
     FIXED,
@@ -24,7 +24,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
     described,
 )
 from decoders.speculative.methods.prompt_lookup import look_up
@@ -161,7 +160,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return drafter, verifier, temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="sjd",
     title="Speculative Jacobi",
     family="parallel",
@@ -182,7 +182,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
     views=("parallel_grid", "graph", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:

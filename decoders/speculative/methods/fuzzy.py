@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -22,8 +22,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
 from decoders.strategy import Parameter
@@ -100,10 +98,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="fuzzy",
     title="Fuzzy speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("limit", "float", 0.1, "How far apart the two may be; 0 is lossless.", low=0.0, high=1e6),
@@ -115,8 +113,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def fuzzy(lane: Lane) -> Iterator[None]:
     """Where draft and target nearly agree the draft writes, whatever the token; elsewhere the target does.

@@ -12,8 +12,8 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import residual
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -26,8 +26,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.recursive_rejection import sentence
 from decoders.speculative.verifiers.relaxed_walk import go_down
@@ -115,10 +113,10 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     return draft_chain(parameters), verifier, temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="judge",
     title="Judge decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -131,8 +129,6 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     ),
     papers=("judge-decoding",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def judge(lane: Lane) -> Iterator[None]:
     """A guess passes if the target might have made it, or if a small trained head finds it right.

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -24,8 +24,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import go_down
 from decoders.strategy import Parameter
@@ -153,10 +151,10 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="lantern",
     title="LANTERN",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -175,8 +173,6 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     ),
     papers=("lantern",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def lantern(lane: Lane) -> Iterator[None]:
     """A guess is backed by its neighbours: what the target gives to similar tokens counts for it.

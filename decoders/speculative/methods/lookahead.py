@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import drawn_again, rounds
 from decoders.speculative.interfaces import (
@@ -22,8 +22,6 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
-    described,
 )
 from decoders.strategy import Parameter
 from decoders.waits import DEPENDENCIES, Standing, Waits
@@ -200,10 +198,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="lookahead",
     title="Lookahead",
-    family="speculative",
     parameters=(
         Parameter("ngram_size", "int", 4, "Tokens of a run in the pool, the first included.", low=2, high=16),
         Parameter("window_size", "int", 5, "Places that are guessed ahead at a time.", low=1, high=64),
@@ -214,8 +212,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
     views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def lookahead(lane: Lane) -> Iterator[None]:
     """The model drafts for itself: a window of guesses about later places leaves runs of tokens to check.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters import draft_length
@@ -16,8 +16,6 @@ from decoders.speculative.interfaces import (
     TIMED_TREE_VIEWS,
     Drafter,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.speculative.methods.fuzzy import fuzzy_acceptance
@@ -125,10 +123,10 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     return None
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="speculation",
     title="Speculation, part by part",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
@@ -148,8 +146,6 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
         *GREEDY[1:],
     ),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     together=fits,
 )
 def speculation(lane: Lane) -> Iterator[None]:

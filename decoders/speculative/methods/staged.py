@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.datastore import names, texts
@@ -22,8 +22,6 @@ from decoders.speculative.interfaces import (
     Drafter,
     Shape,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.speculative.methods.prompt_lookup import look_up
@@ -141,10 +139,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="staged",
     title="Staged speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -163,8 +161,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def staged_decoding(lane: Lane) -> Iterator[None]:
     """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.

@@ -10,12 +10,12 @@ import torch
 
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, described, drafted
 from decoders.strategy import Parameter, Part
 
 ITSELF, DRAFT = "the target", "the draft model"
@@ -69,10 +69,10 @@ def depths(layers: Layers) -> str:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="easyspec",
     title="EasySpec",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -89,7 +89,6 @@ def depths(layers: Layers) -> str:
     ),
     papers=("easyspec",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
 )
 def easyspec(lane: Lane) -> Iterator[None]:
