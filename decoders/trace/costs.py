@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from decoders.models.catalog import DRAFT_ROLES
-from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.

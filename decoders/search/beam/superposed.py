@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import torch
 
+from decoders.datastore import END, Prefix, encoded, names
 from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
@@ -24,7 +25,6 @@ from decoders.search.beam.beam_state import (
     conclude,
     rank_live,
 )
-from decoders.speculative.drafters.datastore import END, Prefix, encoded, names
 from decoders.strategy import Parameter, Part
 
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures

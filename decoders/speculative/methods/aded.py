@@ -6,12 +6,12 @@ one token a node, which is exact; the reference's own acceptance of drawn tokens
 
 from collections.abc import Iterator
 
+from decoders.datastore import names, texts
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import names, texts
 from decoders.speculative.drafters.ngram_mcts import RECENT, Table, counted, nudge, ranked, search
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.speculative.methods.lookahead import hang

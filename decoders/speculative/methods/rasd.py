@@ -7,12 +7,12 @@ of the paper; ten is our choice.
 
 from collections.abc import Callable, Iterator
 
+from decoders.datastore import Prefix
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import Prefix
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.interfaces import (

@@ -7,12 +7,7 @@ target's law; here the target draws one token a node, which does not.
 import math
 from collections.abc import Callable, Iterator
 
-from decoders.lane import Lane
-from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import (
+from decoders.datastore import (
     Prefix,
     encoded,
     frequent,
@@ -21,6 +16,11 @@ from decoders.speculative.drafters.datastore import (
     retrieve,
     sorted_store,
 )
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
