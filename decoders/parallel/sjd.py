@@ -1,4 +1,5 @@
-"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its law.
+"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its
+distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
 Jacobi Decoding; here on text. The draft of a round is what the round before drew at the same places. New
@@ -39,8 +40,8 @@ VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPL
 
 @dataclass
 class Window:
-    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the law [V] it was
-    drawn from. A first guess is drawn from the law that is sure of it.
+    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the distribution
+    [V] it was drawn from. A first guess is drawn from the distribution that is sure of it.
     """
 
     size: int
@@ -136,7 +137,7 @@ class Window:
 
 
 def sure_of(token: int, lane: Lane) -> torch.Tensor:
-    """The law [V] that gives `token` alone."""
+    """The distribution [V] that gives `token` alone."""
     engine = lane.models["target"].engine
     sure = torch.zeros(engine.vocabulary, dtype=torch.float64, device=getattr(engine, "device", "cpu"))
     sure[token] = 1.0
@@ -187,17 +188,17 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
 def sjd(lane: Lane) -> Iterator[None]:
     """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
 
-    1. Each place of the window holds a token and the law `q` that it was drawn from.
-    2. One forward gives the law `p` of every place, each under the tokens before it.
+    1. Each place of the window holds a token and the distribution `q` that it was drawn from.
+    2. One forward gives the distribution `p` of every place, each under the tokens before it.
     3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
        what `p` has more than `q`; all up to there is final.
-    4. The places behind it are all drawn anew, from the laws that the forward gave them. These were found
-       under a token that is gone, so they are only the next guesses.
+    4. The places behind it are all drawn anew, from the distributions that the forward gave them. These were
+       found under a token that is gone, so they are only the next guesses.
 
-    The text has exactly the model's law. A draw is often right where the model is sure without knowing what
-    stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other rounds: here the
-    window is filled up to block_size places after each round, there a block is solved before the next one
-    begins. Where one block holds the whole text, the rounds are the same.
+    The text has exactly the model's distribution. A draw is often right where the model is sure without
+    knowing what stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other
+    rounds: here the window is filled up to block_size places after each round, there a block is solved before
+    the next one begins. Where one block holds the whole text, the rounds are the same.
 
     A place waited for an earlier one if, with the older token there, the same uniform numbers give it another
     token (at temperature 0: the one that it had before). Lens forwards find out, counted apart.

@@ -67,7 +67,8 @@ def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Ten
 
 def personal(shared: torch.Tensor, laws: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
     """Scores [k, V] of each draft's next tokens, `(1 - alpha) ln p + alpha ln ng`, from the row [V] that they
-    share and their n-gram laws. A draft whose law knows no kept token gets `(1 - alpha) ln p - 200`.
+    share and their n-gram distributions. A draft whose distribution knows no kept token gets `(1 - alpha) ln
+    p - 200`.
     """
     if alpha == 0.0:
         return shared.expand(len(laws), -1)

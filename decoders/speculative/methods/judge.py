@@ -57,7 +57,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
     def ordinary(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         token = inputs.tokens[child]
         if temperature == 0.0:
-            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.soft[node][token])
+            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.probs[node][token])
             return TokenTest(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
         p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
         accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
@@ -81,9 +81,9 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
         return inputs.p[node] if rest is None else rest
 
     def divergence_estimate(inputs: VerifierInput, node: int) -> float:
-        """Of the law, only what the judge says of the drafted token is known. The law exceeds p by q - p on
-        the tokens that the judge likes and the draft overrates, so that the distance is the mean, over what
-        the draft draws, of max(0, 1 - p/q) where the judge likes it.
+        """Of the distribution, only what the judge says of the drafted token is known. The distribution
+        exceeds p by q - p on the tokens that the judge likes and the draft overrates, so that the distance is
+        the mean, over what the draft draws, of max(0, 1 - p/q) where the judge likes it.
         """
         (child,) = inputs.children(node)
         score, token = right(inputs, child), inputs.tokens[child]

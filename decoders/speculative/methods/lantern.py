@@ -30,7 +30,7 @@ from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
-MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
+MOST = 1024  # tokens whose neighbours are looked up for a distribution: those that the draft overrates most
 NOTHING = 1e-12  # mass that is rounding
 
 
@@ -73,7 +73,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
 
     def supported(inputs: VerifierInput, node: int, token: int) -> tuple[torch.Tensor, float]:
         """The neighbours that count [m], and p~ of the token."""
-        p = inputs.soft[node]
+        p = inputs.probs[node]
         ids = near(torch.tensor([token], device=p.device))  # [1, k]
         counted = ids[support(p, ids, delta)]
         return counted, float(p[token] + p[counted].sum())
@@ -81,7 +81,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         token = inputs.tokens[child]
         counted, lifted = supported(inputs, node, token)
-        p = inputs.soft[node]
+        p = inputs.probs[node]
         said = f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
         if greedy:
             raised = p.clone()

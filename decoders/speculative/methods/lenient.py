@@ -53,7 +53,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         return TokenTest(child, bool(accepted), p, lenience * q, u, said + why)
 
     def likely_enough(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        p, best = float(inputs.soft[node][inputs.tokens[child]]), float(inputs.soft[node].max())
+        p, best = float(inputs.probs[node][inputs.tokens[child]]), float(inputs.probs[node].max())
         accepted = p >= lenience * best
         reason = (
             f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "

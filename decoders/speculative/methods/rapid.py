@@ -109,9 +109,9 @@ def rapid(lane: Lane) -> Iterator[None]:
     Chunks are compared by their words (BM25), where the paper has a model of sentences and a least likeness.
     Only the target itself drafts; the paper lets a larger model draft for a smaller target as well.
 
-    With eta = 0 the text keeps the target's law. Above, the draft is believed where it is surer, and the lane
-    says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves is
-    attention to the rest of a long prompt, so on short prompts nothing is gained.
+    With eta = 0 the text keeps the target's distribution. Above, the draft is believed where it is surer, and
+    the lane says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves
+    is attention to the rest of a long prompt, so on short prompts nothing is gained.
     """
     drafter, verifier, _ = parts(lane.parameters)
     short, chosen, chunks = retrieved(lane)

@@ -69,7 +69,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         return simplest_verifier(FIXED, temperature)
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        law, token = inputs.soft[node].log(), inputs.tokens[child]
+        law, token = inputs.probs[node].log(), inputs.tokens[child]
         rank, gap = 1 + int((law > law[token]).sum()), float(law.max() - law[token])
         accepted = rank <= beta and gap <= tau
         reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (

@@ -128,8 +128,8 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
        the last: from it the head says how likely that token is to be accepted.
     2. S is the product of what it said so far. Drafting stops when `1 - S > stop`, that is, when a refusal
-       has become likely. The newest token is not judged yet: the target tests it in any case, so the law of
-       the text stays the target's.
+       has become likely. The newest token is not judged yet: the target tests it in any case, so the
+       distribution of the text stays the target's.
     3. The target checks the chain, as in speculative decoding.
 
     The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn; a

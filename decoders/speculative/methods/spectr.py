@@ -46,9 +46,9 @@ def spectr(lane: Lane) -> Iterator[None]:
        can still be made up for afterwards.
     4. If none passes, the token is drawn from what the draws have left of p.
 
-    Choosing one of several draws so that the law stays p is a problem of optimal transport; this rule
-    reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first place.
-    At temperature 0 all chains are the same one.
+    Choosing one of several draws so that the distribution stays p is a problem of optimal transport; this
+    rule reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first
+    place. At temperature 0 all chains are the same one.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

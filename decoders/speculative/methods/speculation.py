@@ -102,7 +102,8 @@ def fits(parameters: dict) -> str | None:
         )
     if drafter.fill not in verifier.exact_for:
         good = ", ".join(name for name, v in VERIFIERS.items() if v.draws and drafter.fill in v.exact_for)
-        return f"{verifier.name} would bend the target's law where guesses are {drafter.fill}; choose {good}."
+        bends = f"{verifier.name} would bend the target's distribution where guesses are {drafter.fill}"
+        return f"{bends}; choose {good}."
     return None
 
 

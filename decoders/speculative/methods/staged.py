@@ -68,8 +68,8 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
     """`shape`, whose source reads up to `count` guesses of `ahead` in the same forward as what it is asked
     about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
 
-    What is written down, and its law, is the source's own: a guess is kept if the source chooses the same
-    token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
+    What is written down, and its distribution, is the source's own: a guess is kept if the source chooses the
+    same token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
@@ -175,9 +175,9 @@ def staged_decoding(lane: Lane) -> Iterator[None]:
 
     The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes
     no widths. Here they are counted in stored texts and only their likeliest successor is guessed, so the
-    guesses have no law of their own; the tree is a spine with leaves.
-    The draft chooses the same tokens as without the table, from the same law, only in fewer forwards; so the
-    text is the target's in either case.
+    guesses have no distribution of their own; the tree is a spine with leaves.
+    The draft chooses the same tokens as without the table, from the same distribution, only in fewer
+    forwards; so the text is the target's in either case.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

@@ -31,7 +31,7 @@ from decoders.trace.number_format import number
 
 
 def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
-    """min(epsilon, delta exp(-H)) of a law p [V]."""
+    """min(epsilon, delta exp(-H)) of a distribution p [V]."""
     return min(epsilon, delta * math.exp(-float(torch.special.entr(p).sum())))
 
 
@@ -46,7 +46,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         for node in (root, *inputs.draft.nodes):
             if node not in reached or node not in inputs.p:
                 continue
-            p = inputs.soft[node]
+            p = inputs.probs[node]
             line = threshold(p, epsilon, delta)
             for child in inputs.children(node):
                 chance = float(p[inputs.tokens[child]])
