@@ -95,6 +95,24 @@ class Script:
         return torch.tensor([self._next(tag) for _ in range(count)], dtype=torch.float64)
 
 
+class Known:
+    """Decides again by the numbers that decided before: purpose -> number."""
+
+    def __init__(self, numbers: dict[Hashable, float]):
+        self.numbers = numbers
+
+    def bernoulli(self, probability: float, tag: Tag) -> Draw:
+        u = self.numbers[tag[0]]
+        return Draw(u < probability, u)
+
+    def categorical(self, weights: torch.Tensor, tag: Tag) -> Draw:
+        u = self.numbers[tag[0]]
+        return Draw(invert(weights, u), u)
+
+    def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
+        raise ValueError(f"The numbers of {tag} are not known.")
+
+
 SLIVER = 1e-13  # a part of [0, 1) that is smaller than this is a rounding error
 
 

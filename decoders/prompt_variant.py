@@ -1,6 +1,6 @@
 """A second view of a lane's text: a model reads another text in place of the prompt, and all that follows.
 
-Knows token ids, trees and scorers; nothing of text, laws or what the view is for.
+Knows token ids, trees and scorers; nothing of text, distributions or what the view is for.
 """
 
 import torch

@@ -55,6 +55,18 @@ def test_no_module_imports_itself_through_others():
     assert [sorted(part) for part in parts if len(part) > 1] == []
 
 
+def test_the_record_of_a_lane_stands_alone():
+    """Whoever opens a trace needs nothing of models or strategies."""
+    own = [edge for edge in imports().edges if edge[0].startswith("decoders.trace.")]
+    others = {target for _, target in own if target.startswith("decoders.")}
+    assert own and all(target.startswith("decoders.trace") for target in others)
+
+
+def test_search_knows_no_speculation():
+    edges = imports().edges
+    assert not [e for e in edges if e[0].startswith("decoders.search.") and ".speculative." in e[1]]
+
+
 def test_what_decodes_knows_neither_page_nor_pictures():
     graph = imports()
     found = [edge for edge in graph.edges if edge[0].startswith("decoders") and edge[1] in PAGE_AND_PICTURES]

@@ -15,6 +15,7 @@ import torch
 from decoders.engine.attention_weights import Tap
 from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
+from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.input_embeddings import Mixed, read_at
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache
 from decoders.engine.partial_forward import Blocks, Layers, trial
@@ -87,71 +88,55 @@ class Engine:
         """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
         return trial(self)
 
-    @torch.inference_mode()
-    def forward(
-        self,
-        tokens: list[int],
-        positions: list[int],
-        mask: torch.Tensor | dict[str, torch.Tensor] | None,
-        keep: list[int],
-        hidden: bool,
-        part: Layers | None = None,
-        states: torch.Tensor | None = None,
-        taps: bool = False,
-        embeddings: torch.Tensor | None = None,
-    ) -> Batch:
-        """One forward over `tokens` [N] with an additive mask [1, 1, N, K], None if nothing is masked; logits
-        of the rows `keep` only.
-
-        A model that mixes full and sliding attention gets a dict with one mask for each. The cache's `write`
-        and `read` say where the keys go and which slots the K columns are. part: the layers that run, all
-        if None. states [N, d]: the stream that enters them, instead of the embeddings. taps: whether the
-        streams after each layer are wanted. embeddings [N, d]: what is read in place of the tokens' own.
+    def forward(self, request: ForwardRequest) -> Batch:
+        """One forward over nodes. The cache's `write` and `read` say where their keys go and which slots the
+        columns of the mask are.
         """
-        device = self.device
-        if self.lean is not None:
-            ids, places = torch.tensor(tokens, device=device), torch.tensor(positions, device=device)
-            found = [] if taps else None
-            states = embeddings if states is None else states
-            states, queries, stream = self.lean.forward(ids, places, mask, self.cache, part, states, found)
-            states = states if keep == list(range(len(tokens))) else states[keep]
-            streams = torch.stack([*found, stream]) if taps else None
-            return Batch(self.lean.logits(states), states, queries, stream, streams)
-        if mask is None:  # transformers would make one of its own
-            mask = torch.zeros((1, 1, len(tokens), self.cache.read_count), dtype=self.dtype, device=device)
-        only_last = keep == [len(tokens) - 1]
-        entering = None if states is None else states[None]
-        part = Layers.first(self.layer_count, self.layer_count) if taps and part is None else part
-        running = nullcontext() if part is None else self.blocks.running(part, entering)
-        self.tap.open()
-        own = embeddings is None
-        read = (
-            {"input_ids": torch.tensor([tokens], device=device)}
-            if own
-            else {"inputs_embeds": embeddings[None]}
+        return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
+
+    @torch.inference_mode()
+    def _fast_forward(self, request: ForwardRequest) -> Batch:
+        """The model's numbers from `LeanLlama`."""
+        tokens = torch.tensor(request.tokens, device=self.device)
+        positions = torch.tensor(request.positions, device=self.device)
+        entering = request.embeddings if request.states is None else request.states
+        taps = [] if request.streams else None
+        states, queries, stream = self.lean.forward(
+            tokens, positions, request.mask, self.cache, request.part, entering, taps
         )
-        with running as stream:
-            output = self.model(
-                **read,
-                position_ids=torch.tensor([positions], device=device),
-                attention_mask=mask,
-                past_key_values=self.cache,
-                use_cache=True,
-                output_hidden_states=hidden,
-                **(
-                    {"logits_to_keep": 1}
-                    if only_last and len(tokens) > 1 and self.tap.takes_logits_to_keep
-                    else {}
-                ),
-            )
+        states = states if request.wants_all_rows else states[request.rows]
+        streams = torch.stack([*taps, stream]) if request.streams else None
+        return Batch(self.lean.logits(states), states, queries, stream, streams)
+
+    @torch.inference_mode()
+    def _transformers_forward(self, request: ForwardRequest) -> Batch:
+        """The model's own forward; hooks read what it does not return and leave layers out."""
+        count, mask, part = len(request.tokens), request.mask, request.part
+        if mask is None:  # transformers would make one of its own
+            mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
+        if request.streams and part is None:
+            part = Layers.first(self.layer_count, self.layer_count)  # all of them, to be listened to
+        inputs = {"attention_mask": mask, "past_key_values": self.cache, "use_cache": True}
+        inputs["position_ids"] = torch.tensor([request.positions], device=self.device)
+        if request.embeddings is None:
+            inputs["input_ids"] = torch.tensor([request.tokens], device=self.device)
+        else:
+            inputs["inputs_embeds"] = request.embeddings[None]
+        only_last = request.rows == [count - 1]
+        if only_last and count > 1 and self.tap.takes_logits_to_keep:
+            inputs["logits_to_keep"] = 1
+        entering = None if request.states is None else request.states[None]
+        self.tap.open()
+        with nullcontext() if part is None else self.blocks.running(part, entering) as stream:
+            output = self.model(**inputs, output_hidden_states=request.hidden)
         logits = output.logits[0]
         if only_last:
             logits = logits[-1:]
-        elif keep != list(range(len(tokens))):
-            logits = logits[keep]
-        states = output.hidden_states[-1][0][keep] if hidden else None
+        elif not request.wants_all_rows:
+            logits = logits[request.rows]
+        states = output.hidden_states[-1][0][request.rows] if request.hidden else None
         queries = self.tap.collect(self.layer_count if part is None else len(part.attention))
-        streams = torch.cat(stream) if taps else None
+        streams = torch.cat(stream) if request.streams else None
         return Batch(logits, states, queries, stream[-1][0] if stream else None, streams)
 
 
@@ -336,19 +321,20 @@ class Scorer:
         fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
         self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
         self.peak = max(self.peak, self.used)
-        masks = self.sight.look_at(order, self.engine)
+        mask = self.sight.look_at(order, self.engine)
         index = {n: i for i, n in enumerate(order)}
-        return self.engine.forward(
-            [tree.tokens[n] for n in order],
-            [tree.depths[n] for n in order],
-            masks,
-            [index[n] for n in nodes],
-            hidden,
-            part,
-            states,
-            self.taps and part is None,
-            read_at(self.engine.model, self.mixed, order, tree.tokens),
+        request = ForwardRequest(
+            tokens=[tree.tokens[n] for n in order],
+            positions=[tree.depths[n] for n in order],
+            mask=mask,
+            rows=[index[n] for n in nodes],
+            hidden=hidden,
+            streams=self.taps and part is None,
+            part=part,
+            states=states,
+            embeddings=read_at(self.engine.model, self.mixed, order, tree.tokens),
         )
+        return self.engine.forward(request)
 
     def _slot(self, node: int) -> int:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]

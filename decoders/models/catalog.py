@@ -5,9 +5,10 @@ weights.
 import json
 from pathlib import Path
 
+from decoders.trace.events import DRAFT_ROLES
+
 SHIPPED = Path(__file__).resolve().parents[2] / "assets" / "models"
 TARGET, DRAFT = "llama-tiny", "llama-tiny-draft-distilled"  # the pair that is used unless others are named
-DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # of the draft models that a lane may have
 # kinds of heads that lie alone in a folder of their own, which then is of that kind
 ALONE = {"reward", "acceptance", "aligned", "autodeco", "judge", "m2r2", "outlook", "planner", "ranker"}
 

@@ -24,8 +24,8 @@ class Routing:
     mass: float = 0.0
 
     def choose(self, law: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(weights, experts), both [N, K], out of a router's probabilities `law` [N, E]; likeliest first. An
-        expert of weight 0 adds nothing.
+        """(weights, experts), both [N, K], out of a router's probabilities `law` [N, E]; likeliest
+        first. An expert of weight 0 adds nothing.
         """
         shares, order = law.sort(dim=-1, descending=True, stable=True)
         if self.mass > 0.0:

@@ -88,8 +88,8 @@ def exact_law(
     length: int,
     shape: Callable[[torch.Tensor], torch.Tensor] = torch.exp,
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to probabilities
-    [1, V].
+    """The exact distribution of `length` tokens after `prompt`. `shape` maps log-probabilities [1, V] to
+    probabilities [1, V].
 
     Enumerates all vocabulary ** length outcomes; texts that reach an end-of-text token stop there.
     """

@@ -15,6 +15,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Parameter, Part
+from decoders.waits import DEPENDENCIES, LENS
 
 
 @strategy(
@@ -31,19 +32,14 @@ from decoders.strategy import Parameter, Part
             "What a new block starts from: the last token again, tokens of the prompt, or end of text.",
             choices=("repeat", "prompt", "pad"),
         ),
-        Parameter(
-            "dependencies",
-            "bool",
-            True,
-            "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
-        ),
+        DEPENDENCIES,
         MODEL_DEFAULTS,
     ),
     views=("parallel_grid", "graph", "entropy", "text"),
     badge=lambda parameters: "lossless: equal to greedy",
     parts=lambda parameters: [
         Part("schedule", "fixed-point iteration", "Each forward corrects all open positions of a block."),
-        Part("lens", "dependencies", "Puts earlier tokens back, one by one, to see what waited for them."),
+        LENS,
     ],
 )
 def jacobi(lane: Lane) -> Iterator[None]:

@@ -1,4 +1,5 @@
-"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its law.
+"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its
+distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
 Jacobi Decoding; here on text. The draft of a round is what the round before drew at the same places. New
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field
 
 import torch
 
+from decoders.chooser import Known
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.draft_verify_loop import drawn_again, law, rounds
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -22,7 +24,7 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
+    VerifierInput,
     described,
 )
 from decoders.speculative.methods.prompt_lookup import look_up
@@ -30,6 +32,7 @@ from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.node_sampling import NODE_SAMPLING
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
 from decoders.strategy import Parameter
+from decoders.waits import DEPENDENCIES, LENS, Redo, Standing, Waits
 
 LARGEST = 3  # tokens that must agree, at most, where a guess is looked up in the text
 VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPLING}
@@ -37,15 +40,17 @@ VERIFIERS = {"token rejection": RECURSIVE_REJECTION, "node sampling": NODE_SAMPL
 
 @dataclass
 class Window:
-    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the law [V] it was
-    drawn from. A first guess is drawn from the law that is sure of it.
+    """`drawn[i]`: the token that was drawn for the i-th place behind the newest token, and the distribution
+    [V] it was drawn from. A first guess is drawn from the distribution that is sure of it.
     """
 
     size: int
     first_guess: str
     fill: str
+    verifier: Verifier
     drawn: list[tuple[int, torch.Tensor]] = field(default_factory=list)
     passes: int = 0
+    waits: Waits = field(default_factory=Waits)
 
     def propose(self, lane: Lane) -> Draft:
         """A chain of the drawn tokens, and of first guesses at places where nothing was drawn yet."""
@@ -55,7 +60,9 @@ class Window:
             if place == len(self.drawn):
                 token = self.guess(lane, node, place)
                 self.drawn.append((token, sure_of(token, lane)))
-                lane.cell(lane.tree.depths[node] + 1, self.passes, token, "guess")
+                position = lane.tree.depths[node] + 1
+                lane.cell(position, self.passes, token, "guess")
+                self.waits.guess(position, token)
             token, q = self.drawn[place]
             if self.fill == SAMPLED:
                 draft.q[node] = q
@@ -89,17 +96,48 @@ class Window:
         rows = [seen_at[n] for n in chain[end - first :] if n in seen_at]
         nodes = [seen.nodes[row] for row in rows]
         laws = law(lane, lane.process(seen.logits[rows], nodes)) if rows else []
-        self.drawn = []
-        for position, p in enumerate(laws, end):
-            token, _ = lane.chooser.categorical(p, ("draft", position, self.passes))
+        self.drawn, given = [], {}
+        if walk.token is not None:
+            node = lane.tree.parents[lane.tip]
+            given[end - 1] = self.standing(
+                walk.token, node, walk.u, self.verified_again(lane, draft, node, walk)
+            )
+        for position, p, node in zip(range(end, end + len(nodes)), laws, nodes, strict=True):
+            token, u = lane.chooser.categorical(p, ("draft", position, self.passes))
+            given[position] = self.standing(token, node, u, drawn_again(lane, u))
             self.drawn.append((token, p / p.sum()))
             place = position - first
             kept = place < len(before) and before[place] == token
             lane.cell(position, self.passes, token, "kept" if kept else "changed", float(p[token]))
+        if lane.parameters["dependencies"]:
+            self.waits.read(lane, given)
+            self.waits.settle(lane, range(first, end))
+
+    def standing(self, token: int, node: int, u: float | None, redo: Redo) -> Standing:
+        """A token that the number u drew. Where a chooser tells no numbers, it cannot be drawn again."""
+        drawn = self.fill == SAMPLED
+        return Standing(token) if drawn and u is None else Standing(token, node, redo, drawn)
+
+    def verified_again(self, lane: Lane, draft: Draft, node: int, walk: Verification) -> Redo:
+        """The token that the verifier would have left at the place behind `node`, where `walk` ended, by the
+        same numbers and other logits of the target.
+        """
+        tested = walk.tests[-1].u if draft.children.get(node) else None
+        numbers = Known({"accept": tested, "sample": walk.u})
+        place = Draft(node, children={node: draft.children.get(node, [])})
+        place.q = {node: draft.q[node]} if node in draft.q else {}
+
+        def redo(logits: torch.Tensor, after: int) -> int:
+            p = law(lane, lane.process(logits, [after]))[0]
+            here = VerifierInput(place, lane.tree.tokens, {node: p}, numbers, lane.tree.depths[node])
+            other = self.verifier.walk(here)
+            return lane.tree.tokens[other.path[0]] if other.token is None else other.token
+
+        return redo
 
 
 def sure_of(token: int, lane: Lane) -> torch.Tensor:
-    """The law [V] that gives `token` alone."""
+    """The distribution [V] that gives `token` alone."""
     engine = lane.models["target"].engine
     sure = torch.zeros(engine.vocabulary, dtype=torch.float64, device=getattr(engine, "device", "cpu"))
     sure[token] = 1.0
@@ -110,7 +148,8 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A new window, and the chosen verifier; at temperature 0, where nothing is drawn, greedy match."""
     temperature = parameters["temperature"]
     fill = FIXED if temperature == 0.0 else SAMPLED
-    window = Window(parameters["block_size"], parameters["first_guess"], fill)
+    verifier = GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]]
+    window = Window(parameters["block_size"], parameters["first_guess"], fill, verifier)
     drafter = Drafter(
         window.propose,
         fill,
@@ -119,10 +158,11 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         name="window of drawn tokens",
         says="What the forward before drew at the same places, under tokens that may have changed since.",
     )
-    return drafter, GREEDY_MATCH if temperature == 0.0 else VERIFIERS[parameters["verifier"]], temperature
+    return drafter, verifier, temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="sjd",
     title="Speculative Jacobi",
     family="parallel",
@@ -137,28 +177,31 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
             choices=("lookup", "repeat", "prompt"),
         ),
         Parameter("verifier", "choice", "token rejection", "How it is tested.", choices=tuple(VERIFIERS)),
+        DEPENDENCIES,
         Parameter("temperature", "float", 1.0, GREEDY[0].help, low=0.0, high=100.0),
         *GREEDY[1:],
     ),
     papers=("accelerating-auto-regressive-text-to-image-generation",),
-    views=("parallel_grid", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
+    views=("parallel_grid", "graph", "draft_tree", "draft_round", "entropy", "dependencies", "text"),
+    parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:
     """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
 
-    1. Each place of the window holds a token and the law `q` that it was drawn from.
-    2. One forward gives the law `p` of every place, each under the tokens before it.
+    1. Each place of the window holds a token and the distribution `q` that it was drawn from.
+    2. One forward gives the distribution `p` of every place, each under the tokens before it.
     3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
        what `p` has more than `q`; all up to there is final.
-    4. The places behind it are all drawn anew, from the laws that the forward gave them. These were found
-       under a token that is gone, so they are only the next guesses.
+    4. The places behind it are all drawn anew, from the distributions that the forward gave them. These were
+       found under a token that is gone, so they are only the next guesses.
 
-    The text has exactly the model's law. A draw is often right where the model is sure without knowing what
-    stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other rounds: here the
-    window is filled up to block_size places after each round, there a block is solved before the next one
-    begins. Where one block holds the whole text, the rounds are the same.
+    The text has exactly the model's distribution. A draw is often right where the model is sure without
+    knowing what stands before. At temperature 0 it writes the text of Jacobi decoding, mostly in other
+    rounds: here the window is filled up to block_size places after each round, there a block is solved before
+    the next one begins. Where one block holds the whole text, the rounds are the same.
+
+    A place waited for an earlier one if, with the older token there, the same uniform numbers give it another
+    token (at temperature 0: the one that it had before). Lens forwards find out, counted apart.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

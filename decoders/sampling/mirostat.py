@@ -29,7 +29,9 @@ def exponent(p: torch.Tensor) -> float:
 
 
 def cutoff(s: float, mu: float, vocabulary: int) -> float:
-    """How many tokens of a Zipf law have a surprise below `mu` bits; all but one where the formula fails."""
+    """How many tokens of a Zipf distribution have a surprise below `mu` bits; all but one where the formula
+    fails.
+    """
     try:
         found = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
     except (ZeroDivisionError, OverflowError):
@@ -71,9 +73,9 @@ def mirostat(lane: Lane) -> Iterator[None]:
 
     The limit mu begins at 2 tau. At every position:
 
-    1. Version 1 takes the row for a Zipf law `p_(i) ~ i^-s`, estimates s from the 100 likeliest tokens, and
-       keeps so many that the law's surprise stays below mu. Version 2 keeps the tokens with a surprise of at
-       most mu.
+    1. Version 1 takes the row for a Zipf distribution `p_(i) ~ i^-s`, estimates s from the 100 likeliest
+       tokens, and keeps so many that the distribution's surprise stays below mu. Version 2 keeps the tokens
+       with a surprise of at most mu.
     2. One of them is drawn. Its surprise `S = -log2 p(x)` is that under the model itself.
     3. `mu <- mu - rate (S - tau)`: after a surprise fewer tokens are kept, after the expected more.
 

@@ -59,9 +59,9 @@ def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
 
 
 def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
-    """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in `offered` [V];
-    returns its node. Where a number u was drawn, it is told as the score "draw", with the running sums
-    between which it fell.
+    """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in
+    `offered` [V]; returns its node. Where a number u was drawn, it is told as the score "draw", with the
+    running sums between which it fell.
     """
     token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
     node = lane.propose(lane.tip, token, float(offered[token]), source)

@@ -49,7 +49,9 @@ def chosen(drafter: Drafter, parameters: dict) -> tuple[Drafter, Verifier, float
 
 
 def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Callable[[dict], str | None]:
-    """The `together` of a strategy that has VERIFIER: a sentence if that would bend the target's law."""
+    """The `together` of a strategy that has VERIFIER: a sentence if that would bend the target's
+    distribution.
+    """
 
     def fits(parameters: dict) -> str | None:
         drafter, verifier, temperature = parts(parameters)
@@ -57,8 +59,8 @@ def chosen_fits(parts: Callable[[dict], tuple[Drafter, Verifier, float]]) -> Cal
             return None
         good = [name for name, v in JOINT.items() if drafter.fill in v.exact_for]
         return (
-            f"{verifier.name.capitalize()} would bend the target's law where guesses are {drafter.fill}; "
-            f"choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
+            f"{verifier.name.capitalize()} would bend the target's distribution where guesses are "
+            f"{drafter.fill}; choose {' or '.join([TOKEN_BY_TOKEN, *good])}."
         )
 
     return fits

@@ -15,10 +15,11 @@ interface alone, and records the whole story of a round in events.
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
+from decoders.chooser import invert
 from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
@@ -30,7 +31,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
 
     Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
     path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
-    drops the rest. Of a relaxed verifier it tells how far from the target's law it drew.
+    drops the rest. Of a relaxed verifier it tells how far from the target's distribution it drew.
     """
     divergence = Divergence(verifier)
     while lane.more:
@@ -63,9 +64,9 @@ def judged(
     scores = lane.process(logits, nodes)
     p = dict(zip(nodes, law(lane, scores), strict=True))
     position = lane.tree.depths[draft.root]
-    soft = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.relaxed_for else {}
+    probs = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.relaxed_for else {}
     states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
-    inputs = VerifierInput(draft, lane.tree.tokens, p, lane.chooser, position, soft, states)
+    inputs = VerifierInput(draft, lane.tree.tokens, p, lane.chooser, position, probs, states)
     walk = verifier.walk(inputs)
 
     row = {n: i for i, n in enumerate(nodes)}
@@ -85,8 +86,20 @@ def judged(
 
 
 def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
-    """The laws [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
+    """The distributions [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
     return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
+
+
+def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], int]:
+    """The token that the number u draws from other logits [1, V], which follow a node; the likeliest for
+    None.
+    """
+
+    def redo(logits: torch.Tensor, node: int) -> int:
+        p = law(lane, lane.process(logits, [node]))[0]
+        return int(p.argmax()) if u is None else invert(p, u)
+
+    return redo
 
 
 def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tensor]) -> list[int]:

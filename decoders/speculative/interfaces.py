@@ -17,7 +17,7 @@ from decoders.strategy import Part
 from decoders.trace.number_format import number
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
-# earlier ones left, or all from the same law; or with no chance at all.
+# earlier ones left, or all from the same distribution; or with no chance at all.
 SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
 WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 
@@ -26,10 +26,11 @@ WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 class Draft:
     """What one round drafted: a tree below `root`, which is the newest committed node.
 
-    `q` holds, for each node whose children were drawn, the law [V] (float64) that the first of them was drawn
-    from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that the target
-    scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is among them.
-    `ahead` are nodes that the source has read although nobody has proposed them yet, and who guessed them.
+    `q` holds, for each node whose children were drawn, the distribution [V] (float64) that the first of them
+    was drawn from; the others came from what was left of it. Fixed drafts have no q. `beside` are nodes that
+    the target scores in the same forward for the drafter's sake: no verifier sees them, and no candidate is
+    among them. `ahead` are nodes that the source has read although nobody has proposed them yet, and who
+    guessed them.
     """
 
     root: int
@@ -114,8 +115,8 @@ class Verification:
     """What a verifier found: tests in the order in which they were made, the accepted path, and the target's
     own token.
 
-    `token` is None if the path ends in an end-of-text token. `p` is its probability under the law that it was
-    drawn from.
+    `token` is None if the path ends in an end-of-text token. `p` is its probability under the distribution
+    that it was drawn from.
     """
 
     tests: list[TokenTest] = field(default_factory=list)
@@ -129,8 +130,8 @@ class Verification:
     def end(
         self, inputs: "VerifierInput", law: torch.Tensor, depth: int, drawn: str | None
     ) -> "Verification":
-        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {} where its
-        probability goes; None if all drafted tokens were accepted.
+        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {}
+        where its probability goes; None if all drafted tokens were accepted.
         """
         self.token, self.u = inputs.chooser.categorical(law, ("sample", depth))
         self.p = float(law[self.token] / law.sum())
@@ -143,11 +144,11 @@ class VerifierInput:
     """All that a verifier may see: the draft, its tokens, p of the root and of every drafted node, and
     chance.
 
-    `p` maps a node to the target's law [V] (float64) of the token after it; nodes with an end-of-text token
-    have none. `position` is the root's depth: it names the streams of the chooser. `soft` is p as it was
-    before a temperature of 0 made it one-hot, for the relaxed rules that ask how likely a token is; else p.
-    `states` are the target's states [d] after drafted tokens, for the verifiers that read them; tokens that
-    end the text have none.
+    `p` maps a node to the target's distribution [V] (float64) of the token after it; nodes with an
+    end-of-text token have none. `position` is the root's depth: it names the streams of the chooser. `probs`
+    is p as it was before a temperature of 0 made it one-hot, for the relaxed rules that ask how likely a
+    token is; else p. `states` are the target's states [d] after drafted tokens, for the verifiers that read
+    them; tokens that end the text have none.
     """
 
     draft: Draft
@@ -155,14 +156,14 @@ class VerifierInput:
     p: dict[int, torch.Tensor]
     chooser: Chooser
     position: int
-    soft: dict[int, torch.Tensor] = field(default_factory=dict)
+    probs: dict[int, torch.Tensor] = field(default_factory=dict)
     states: dict[int, torch.Tensor] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.soft = self.soft or self.p
+        self.probs = self.probs or self.p
 
     def guessed(self, node: int) -> torch.Tensor:
-        """The source's law [V] (float64) after `node`, as soft as `soft` is."""
+        """The source's distribution [V] (float64) after `node`, before any argmax."""
         return torch.softmax(self.draft.scores[node].double(), dim=-1)
 
     def children(self, node: int) -> list[int]:
@@ -174,7 +175,7 @@ class VerifierInput:
         return self.draft.draws.get(node) or self.children(node)
 
     def drawn_from(self, node: int) -> list[torch.Tensor]:
-        """The laws [V] of these draws, if they were made with replacement."""
+        """The distributions [V] of these draws, if they were made with replacement."""
         return self.draft.laws.get(node, [])
 
 
@@ -254,16 +255,18 @@ def drafted(source: Source, shape: Shape) -> Drafter:
 
 @dataclass(frozen=True)
 class Verifier:
-    """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's law.
+    """`walk(inputs)` decides. `exact_for`: the fills for which its output has exactly the target's
+    distribution.
 
     `draws` is False if it always takes the likeliest token: right at temperature 0 and nowhere else. `uses_q`
-    is False if the target draws its tokens without regard to the draft, so that no draft can bend its law.
+    is False if the target draws its tokens without regard to the draft, so that no draft can bend its
+    distribution.
 
     A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
-    that it makes sense for, and `law(inputs, node)` gives the law [V] (float64) of the token that it keeps or
-    draws after a node whose child was drawn, so that its distance from p can be told. Where that law is not
-    known, `divergence_estimate(inputs, node)` is an estimate of the distance that is right on average.
-    `reads_states`: it wants the target's states.
+    that it makes sense for, and `law(inputs, node)` gives the distribution [V] (float64) of the
+    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be told.
+    Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the distance
+    that is right on average. `reads_states`: it wants the target's states.
     """
 
     walk: Callable[[VerifierInput], Verification]

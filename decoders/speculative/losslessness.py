@@ -1,8 +1,9 @@
-"""Proof live: does a strategy write with exactly the target's law? Many seeds, one short continuation each.
+"""Proof live: does a strategy write with exactly the target's distribution? Many seeds, one short
+continuation each.
 
 Continuations are counted in cells whose chances are computed exactly from the target; a strategy that keeps
-the law keeps the chance of every cell. Knows lanes and models, nothing of pages. The verifier that is wrong
-on purpose exists here alone: no strategy can be made of it.
+the distribution keeps the chance of every cell. Knows lanes and models, nothing of pages. The verifier that
+is wrong on purpose exists here alone: no strategy can be made of it.
 """
 
 import time
@@ -86,8 +87,8 @@ def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Ce
 
 
 def law(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
-    """The laws [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of logits
-    [N, V].
+    """The distributions [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of
+    logits [N, V].
     """
     stack = processors(parameters, logits.shape[-1])
     scores = logits if stack is None else stack(logits, texts)
@@ -100,7 +101,9 @@ def distance(counts: torch.Tensor, chances: torch.Tensor) -> torch.Tensor:
 
 
 def simulate(chances: list[float], checkpoints: list[int], seed: int = 0) -> torch.Tensor:
-    """Distances [S, checkpoints] of S samplers that draw from the exact law, after so many draws each."""
+    """Distances [S, checkpoints] of S samplers that draw from the exact distribution, after so many draws
+    each.
+    """
     exact = torch.tensor(chances, dtype=torch.float64)
     luck = torch.Generator().manual_seed(seed)
     counts, found, before = torch.zeros(SIMULATED, len(exact), dtype=torch.float64), [], 0
@@ -212,9 +215,9 @@ class Proof:
     def state(self) -> dict:
         """How far it is: `{samples, done, cells, band, ways}`.
 
-        band: [samples, median, edge] at each checkpoint, of samplers that draw from the exact law; 99 of 100
-        lie below the edge. ways: {name, curve, distance, edge, inside, beyond}; beyond is the share of exact
-        samplers that are as far off or farther; all but the curve None before the first checkpoint.
+        band: [samples, median, edge] at each checkpoint, of samplers that draw from the exact distribution;
+        99 of 100 lie below the edge. ways: {name, curve, distance, edge, inside, beyond}; beyond is the share
+        of exact samplers that are as far off or farther; all but the curve None before the first checkpoint.
         """
         edges = self.simulated.quantile(OUTSIDE, dim=0).tolist()
         middle = self.simulated.median(dim=0).values.tolist()

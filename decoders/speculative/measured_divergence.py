@@ -1,7 +1,7 @@
 """How far a relaxed verifier strays from the target: measured at every place that it tested, while it runs.
 
-Knows laws, no rule by name. The distance is total variation, half the sum of |law - p|: 0 is lossless, 1 the
-most.
+Knows distributions, no rule by name. The distance is total variation, half the sum of |distribution - p|: 0
+is lossless, 1 the most.
 """
 
 from decoders.lane import Lane
@@ -44,7 +44,7 @@ class Divergence:
             )
 
     def distance(self, inputs: VerifierInput, walk: Verification, node: int) -> float:
-        """Total variation between the law of the token after `node`, given the text so far, and p.
+        """Total variation between the distribution of the token after `node`, given the text so far, and p.
 
         Where the draft was not drawn, the token is either the drafted one for certain or a draw from p.
         """

@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from decoders.models.catalog import DRAFT_ROLES
-from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
+from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Score, Step, Verdict
 
 # Sources of nodes that nobody drafted for the target to test: its own, start values, what only weighs a
 # beginning, what is taken without a test, and the parts of a text that is written out of order.
@@ -28,8 +27,8 @@ METRICS = {
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
     "per_step_drafted": "drafted tokens, round by round",
     "per_step_accepted": "accepted tokens, round by round",
-    "mean_total_variation": "of a relaxed verifier, half the sum of |law - p|, averaged over tested places: "
-    "law is what the token there was drawn from, p the target's",
+    "mean_total_variation": "of a relaxed verifier, half the sum of |d - p|, averaged over tested places: "
+    "d is the distribution that the token there was drawn from, p the target's",
 }
 
 
@@ -125,7 +124,7 @@ class Costs:
 
     @property
     def mean_total_variation(self) -> float | None:
-        """How far from the target's law a relaxed verifier drew; None if none ran."""
+        """How far from the target's distribution a relaxed verifier drew; None if none ran."""
         return math.fsum(self.variations) / len(self.variations) if self.variations else None
 
     def metrics(self) -> dict:

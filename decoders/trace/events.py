@@ -8,6 +8,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from decoders.trace.acceptance import acceptance
 
 GAUGE = "gauge"  # level of a Score that is a number of its token, on a scale from 0 to its part `high`
+DRAFT_ROLES = ("draft", "draft 2", "draft 3", "draft 4")  # of the draft models that a lane may have
 GIVEN = ("copied", "person")  # sources of tokens that a lane begins with
 STATUSES = (
     "accepted",

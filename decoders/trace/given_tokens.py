@@ -75,7 +75,8 @@ def chances(
 ) -> dict[int, Chance]:
     """What the target thought of the tokens in these places, by place.
 
-    raw, law: its log-probabilities [N, V] in these places, before any processor and after all of them.
+    raw, law: its log-probabilities [N, V] in these places, before any processor and after all of
+    them.
     """
     found = {}
     for row, place in enumerate(places):

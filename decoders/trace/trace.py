@@ -27,6 +27,7 @@ from decoders.trace.events import (
 )
 from decoders.trace.fast_validation import events_fit
 from decoders.trace.json_file import read_json
+from decoders.trace.node_index import NodeIndex
 
 VERSION = 1
 CHECKPOINT_EVERY = 32  # steps between two checkpoints in a saved trace
@@ -67,14 +68,21 @@ class Trace:
 
     def nodes(self) -> dict[int, tuple[int, int]]:
         """Node -> (parent, token), trunk included; the trunk's first node has parent -1."""
-        found = {i: (i - 1, token) for i, token in enumerate(self.prompt)}
-        found.update((e.node, (e.parent, e.token)) for s in self.steps for e in s.of(Propose))
-        return found
+        index = self.index()
+        return {node: (parent, index.token[node]) for node, parent in index.parent.items()}
+
+    def index(self) -> NodeIndex:
+        """Its nodes so far, to walk through."""
+        index = NodeIndex(self.prompt)
+        for step in self.steps:
+            for event in step.of(Propose):
+                index.add(event)
+        return index
 
     def output(self) -> list[int]:
         """The committed token ids, in order."""
-        nodes = self.nodes()
-        return [nodes[n][1] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
+        token = self.index().token
+        return [token[n] for s in self.steps for commit in s.of(Commit) for n in commit.nodes]
 
     def text(self, tokens: list[int] | None = None) -> str:
         """The committed text, or that of other tokens that occur; bytes that are no UTF-8 (yet) show as the

@@ -8,9 +8,9 @@ import math
 
 import torch
 
+from decoders import datastore
 from decoders.engine.tree import Tree
 from decoders.logits.distributions import entropies, log_softmax
-from decoders.speculative.drafters import datastore
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.tasks import HELD_OUT_SEED, problems
 

@@ -118,14 +118,10 @@ def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
 
 def ranked(trace: Trace) -> list[list[int]]:
     """The summaries of all plans, the best first."""
-    nodes, found = trace.nodes(), []
+    index, found = trace.index(), []
     scores = [e for e in trace.steps[-1].of(Score) if e.name == RERANKER]
     for score in sorted(scores, key=lambda e: e.rank):
-        tokens, node = [], score.node
-        while node >= len(trace.prompt):
-            node, token = nodes[node]
-            tokens.append(token)
-        found.append(tokens[::-1])
+        found.append([index.token[node] for node in index.path(score.node)])
     return found
 
 

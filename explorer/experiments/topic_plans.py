@@ -14,11 +14,11 @@ from collections import Counter
 from dataclasses import dataclass
 from statistics import fmean
 
+from decoders.datastore import texts
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, folder_of, load
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
-from decoders.speculative.drafters.datastore import texts
 from explorer.experiments import Cell, Models, Result
 from explorer.experiments.plans_and_summaries import said, sheets
 from explorer.experiments.statistics import paired

@@ -49,7 +49,7 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
     facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
-        "nodes": [{str(node): found.of(node) for node in found.token} for found in facts],
+        "nodes": [{str(node): found.of(node) for node in found.nodes.token} for found in facts],
         "cells": [cells(found) for found in facts],
         "costs": cost_table(traces),
         "comparison": compare(traces),

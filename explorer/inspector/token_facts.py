@@ -6,8 +6,10 @@ strategy and no page. Plain data out, so that a saved page can carry it.
 
 import json
 import math
+from itertools import islice
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Score, Verdict, event_to_json
+from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
 from explorer.inspector.verification_tests import attempts
 from visualizers.analysis import distribution_stages
@@ -34,14 +36,11 @@ class Facts:
 
     def __init__(self, trace: Trace):
         self.trace = trace
-        self.parent = {i: i - 1 for i in range(len(trace.prompt))}
-        self.token = dict(enumerate(trace.prompt))
-        self.depth = {i: i for i in range(len(trace.prompt))}
+        self.nodes = NodeIndex(trace.prompt)
         self.births: dict[int, tuple[int, Propose]] = {}
         self.verdicts: dict[int, list[tuple[int, Verdict]]] = {}
         self.scores: dict[int, list[tuple[int, Score]]] = {}
         self.offers: dict[int, dict[tuple, Distribution]] = {}  # node -> what was on offer after it
-        self.children: dict[int, list[int]] = {i - 1: [i] for i in range(1, len(trace.prompt))}
         self.committed: dict[int, float | None] = {}  # node -> its log-probability under the target
         self.events: dict[int, list[tuple[int, object]]] = {}
         self.cells: dict[int, list[Cell]] = {}  # position -> what stood there
@@ -51,14 +50,13 @@ class Facts:
         for step in list(trace.steps):
             for event in step.events:
                 self._read(step.index + 1, event)
+        self.children = self.nodes.children()
 
     def _read(self, step: int, event) -> None:
         match event:
             case Propose():
-                self.parent[event.node], self.token[event.node] = event.parent, event.token
-                self.depth[event.node] = self.depth[event.parent] + 1
+                self.nodes.add(event)
                 self.births[event.node] = (step, event)
-                self.children.setdefault(event.parent, []).append(event.node)
             case Verdict():
                 self.verdicts.setdefault(event.node, []).append((step, event))
             case Score():
@@ -86,16 +84,16 @@ class Facts:
         a view, `attempts` one test a drafted sibling, `copied` what a drafted token is a copy of. Raises
         ValueError with one sentence if there is no such node.
         """
-        if node not in self.token:
+        if node not in self.nodes.token:
             raise ValueError("This mark is no token of the trace; click on a token.")
         born, event = self.births.get(node, (None, None))
-        parent, prompt = self.parent[node], len(self.trace.prompt)
+        parent = self.nodes.parent[node]
         raw = self.events.get(node, [])
         return {
             "token": self.word(node),
-            "id": self.token[node],
+            "id": self.nodes.token[node],
             "node": node,
-            "position": self.depth[node] - prompt + 1,
+            "position": self.nodes.position[node],
             "state": self.state(node),
             "born": born,
             "source": event.source if event else "prompt",
@@ -126,9 +124,10 @@ class Facts:
         stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not stood:
             raise ValueError("Nothing stood at this place in this iteration; click on a cell with a token.")
-        final = next((n for n in self.committed if self.depth.get(n) == position), None)
+        place = position - self.nodes.root
+        final = next((n for n in self.committed if self.nodes.position.get(n) == place), None)
         known = [self._stood(c) for c in self.cells[position]]
-        waits = sorted({source - len(self.trace.prompt) + 1 for source in self.waits.get(position, [])})
+        waits = sorted({source - self.nodes.root for source in self.waits.get(position, [])})
         cell = {**self._stood(stood[-1]), "history": known, "waits": waits}
         if final is not None:
             return {**self.of(final), "cell": cell}
@@ -136,9 +135,9 @@ class Facts:
             name: [] for name in ("verdicts", "scores", "path", "siblings", "stages", "attempts", "events")
         }
         nothing = dict.fromkeys(("node", "born", "logprob", "parent", "child", "draw", "copied"))
-        place = {"position": position - len(self.trace.prompt) + 1, "state": "live", "source": "guess"}
+        born = {"position": place, "state": "live", "source": "guess"}
         token = {"token": cell["token"], "id": stood[-1].token, "more_events": 0}
-        return {**nothing, **empty, **place, **token, "cell": cell}
+        return {**nothing, **empty, **born, **token, "cell": cell}
 
     def _stood(self, cell: Cell) -> dict:
         return {
@@ -150,7 +149,7 @@ class Facts:
 
     def word(self, node: int) -> str:
         """The node's token as it is shown."""
-        return self.shown(self.token[node])
+        return self.shown(self.nodes.token[node])
 
     def shown(self, token: int) -> str:
         """A token as it is shown."""
@@ -158,11 +157,7 @@ class Facts:
 
     def path(self, node: int) -> list[int]:
         """The last nodes on the way from the root to `node`."""
-        found = []
-        while node in self.parent and len(found) < PATH:
-            found.append(node)
-            node = self.parent[node]
-        return found[::-1]
+        return list(islice(self.nodes.upwards(node), PATH))[::-1]
 
     def state(self, node: int) -> str:
         """In the palette's words."""
@@ -180,13 +175,13 @@ class Facts:
 
     def siblings(self, node: int) -> list[dict]:
         """All children of the node's parent in order of birth, at most ROWS, the node itself among them."""
-        everyone = self.children.get(self.parent[node], [])
+        everyone = self.children.get(self.nodes.parent[node], [])
         kept = everyone[:ROWS] if node in everyone[:ROWS] else [*everyone[: ROWS - 1], node]
         found = []
         for n in kept if node in self.births else []:
             last = self.verdicts[n][-1][1] if n in self.verdicts else None
             numbers = {"status": last.status, "p": last.p, "q": last.q} if last else {"status": None}
-            look = {"node": n, "text": self.word(n), "id": self.token[n], "state": self.state(n)}
+            look = {"node": n, "text": self.word(n), "id": self.nodes.token[n], "state": self.state(n)}
             found.append({**look, **numbers, "here": n == node})
         return found
 
@@ -197,8 +192,8 @@ class Facts:
         source = self.copies.get(node)
         if source is None:
             return None
-        at, prompt = self.depth[source], len(self.trace.prompt)
-        place = f"token {at + 1} of the prompt" if at < prompt else f"position {at - prompt + 1}"
+        at = self.nodes.position[source]
+        place = f"token {at + self.nodes.root + 1} of the prompt" if at < 1 else f"position {at}"
         after = [self.word(n) for n in self.matches.get(self.births[node][0], [])]
         return {"node": source, "text": self.word(source), "place": place, "after": after}
 
@@ -219,7 +214,7 @@ class Facts:
         of them, after each recorded processor, the draft's.
         """
         found, before = [], None
-        recorded = distribution_stages.in_order(self.offers.get(self.parent[node], {}))
+        recorded = distribution_stages.in_order(self.offers.get(self.nodes.parent[node], {}))
         each = any(offer.view == "processed" and offer.level is not None for offer in recorded)
         for offer in recorded:
             found.append(self._stage(node, offer, before, each))
@@ -227,7 +222,7 @@ class Facts:
         return found
 
     def _stage(self, node: int, offer: Distribution, before: Distribution | None, each: bool) -> dict:
-        token = self.token[node]
+        token = self.nodes.token[node]
         pairs = [(int(t), math.exp(logprob)) for t, logprob in offer.top]
         rank = next((i for i, (t, _) in enumerate(pairs, 1) if t == token), None)
         own = pairs[rank - 1][1] if rank else self._own(node, offer)
@@ -261,7 +256,7 @@ class Facts:
             return math.exp(told[0][offer.level]) if told and offer.level in told[0] else None
         if offer.level is not None:
             return None
-        if offer.view == "combined" and ("processed", None) in self.offers[self.parent[node]]:
+        if offer.view == "combined" and ("processed", None) in self.offers[self.nodes.parent[node]]:
             return None
         raw = self.committed.get(node)
         event = self.births[node][1] if node in self.births else None

@@ -21,7 +21,7 @@ def attempts(facts, node: int) -> list[dict]:
     p, q, accept and u as text; `rows` are `{id, text, p, q, left, mark}`, None where it is not known.
     `residual`: `left` are shares of "all" or of the "shown" tokens; None without.
     """
-    place = facts.children.get(facts.parent[node], [])
+    place = facts.children.get(facts.nodes.parent[node], [])
     tested = []
     for order, child in enumerate(place):
         for step, verdict in facts.verdicts.get(child, []):
@@ -30,12 +30,12 @@ def attempts(facts, node: int) -> list[dict]:
                 break
     tested = [t for t in sorted(tested, key=lambda t: t[:2]) if facts.births[t[2]][1].source != "guess"]
     own = next((n for n in place if status(facts, n) == "resampled"), None)
-    offers = facts.offers.get(facts.parent[node], {})
+    offers = facts.offers.get(facts.nodes.parent[node], {})
     asked, drafted = law(offers, tested[0]) if tested else None, offers.get(("draft", None))
     p, q = known(asked, drafted), known(drafted, asked)
     found = []
     for i, (step, _, child, verdict) in enumerate(tested):
-        token = facts.token[child]
+        token = facts.nodes.token[child]
         p[token], q[token] = verdict.p, verdict.q
         drawn = verdict.u is not None and verdict.q is not None
         following = tested[i + 1] if i + 1 < len(tested) else None
@@ -63,7 +63,7 @@ def attempts(facts, node: int) -> list[dict]:
                 "derived": i > 0 and drawn,
                 "residual": share,
                 "shown": printed(verdict),
-                **listed(facts, p, q, left, token, facts.token[own] if own is not None else None),
+                **listed(facts, p, q, left, token, facts.nodes.token[own] if own is not None else None),
             }
         )
         if drawn and following:
@@ -112,10 +112,10 @@ def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] |
     the target's own draw.
     """
     if following is not None:
-        return facts.token[following[2]], following[3].p
+        return facts.nodes.token[following[2]], following[3].p
     if own is None or facts.verdicts[own][-1][1].p is None:
         return None
-    return facts.token[own], facts.verdicts[own][-1][1].p
+    return facts.nodes.token[own], facts.verdicts[own][-1][1].p
 
 
 def residual(p: dict, q: dict, told: tuple[int, float] | None) -> tuple[dict, str | None]:

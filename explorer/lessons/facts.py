@@ -6,6 +6,7 @@ log-probabilities natural. A fact that the trace does not hold is None.
 
 import math
 from collections.abc import Callable
+from itertools import islice
 
 from decoders.trace.events import Cell, Depend, Distribution, Propose, Score, Verdict
 from decoders.trace.trace import Trace
@@ -23,7 +24,7 @@ class Reading:
         self.trace = trace
         self.facts = LaneFacts(trace)
         self.tokens: list[Token] = self.facts.tokens
-        self.nodes = trace.nodes()  # node -> (parent, token)
+        self.nodes = self.facts.nodes
         self.born: dict[int, int] = {}  # node -> step
         self.offers: dict[tuple[int, str], Distribution] = {}  # (node, view) -> what was on offer after it
         self.draws: dict[int, float] = {}  # node -> the uniform number that chose it
@@ -60,27 +61,21 @@ class Reading:
 
     def text_of(self, node: int) -> str:
         """The token of a node as it is shown."""
-        return self.word(self.nodes[node][1])
+        return self.word(self.nodes.token[node])
 
     def position(self, node: int) -> int:
         """1 for the first new token below the prompt."""
-        depth = 0
-        while node >= len(self.trace.prompt):
-            node, depth = self.nodes[node][0], depth + 1
-        return depth
+        return max(0, self.nodes.position[node])
 
     def before(self, node: int, count: int = 4) -> str:
         """The last few tokens before a node, as plain text."""
-        path: list[int] = []
-        at = self.nodes[node][0]
-        while at >= 0 and len(path) < count:
-            path.insert(0, self.nodes[at][1])
-            at = self.nodes[at][0]
-        return b"".join(self.trace.vocabulary.get(t, b"") for t in path).decode("utf-8", "replace").strip()
+        path = [*islice(self.nodes.upwards(self.nodes.parent[node]), count)][::-1]
+        said = b"".join(self.trace.vocabulary.get(self.nodes.token[n], b"") for n in path)
+        return said.decode("utf-8", "replace").strip()
 
     def offer(self, node: int, view: str = "target") -> Distribution | None:
         """What was on offer where `node` was chosen."""
-        return self.offers.get((self.nodes[node][0], view))
+        return self.offers.get((self.nodes.parent[node], view))
 
 
 def chance(offer: Distribution | None, token: int) -> float | None:

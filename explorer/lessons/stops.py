@@ -192,9 +192,9 @@ def replacement(lanes: Lanes, lane: int) -> Place | None:
     for index, (step, verdict) in enumerate(own.verdicts):
         if verdict.status != "resampled":
             continue
-        parent, token = own.nodes[verdict.node]
+        parent, token = own.nodes.parent[verdict.node], own.nodes.token[verdict.node]
         lost = [v for s, v in own.verdicts[:index] if s == step and v.status == "rejected"]
-        lost = [v for v in lost if own.nodes[v.node][0] == parent and v.p is not None and v.q is not None]
+        lost = [v for v in lost if own.nodes.parent[v.node] == parent and v.p is not None and v.q is not None]
         p = chance(own.offers.get((parent, "target")), token)
         q, exact = at_most(own.offers.get((parent, "draft")), token)
         if not lost or p is None:
@@ -208,7 +208,7 @@ def replacement(lanes: Lanes, lane: int) -> Place | None:
             "lost": own.text_of(lost[0].node),
             "p_lost": lost[0].p,
             "q_lost": lost[0].q,
-            "same": int(own.nodes[lost[0].node][1] == token),
+            "same": int(own.nodes.token[lost[0].node] == token),
             "position": own.position(verdict.node),
         }
         return Place(lane, step, {lane: verdict.node}, values)
@@ -248,7 +248,7 @@ def rescue(lanes: Lanes, lane: int) -> Place | None:
     """The first drafted token that passed after a sibling of it was rejected."""
     own, lost = lanes[lane], {}
     for step, verdict in own.verdicts:
-        parent = own.nodes[verdict.node][0]
+        parent = own.nodes.parent[verdict.node]
         if verdict.status == "rejected":
             lost.setdefault((step, parent), []).append(own.text_of(verdict.node))
         elif verdict.status == "accepted" and (step, parent) in lost:

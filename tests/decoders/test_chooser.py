@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from decoders.chooser import Exhaustive, Random, Script, invert, uniform
+from decoders.chooser import Exhaustive, Known, Random, Script, invert, uniform
 
 
 def test_draws_depend_on_seed_and_tag_and_not_on_their_order():
@@ -39,6 +39,15 @@ def test_bernoulli_accepts_iff_u_is_below_the_probability():
 @pytest.mark.parametrize("u,index", [(0.0, 1), (0.2499, 1), (0.25, 3), (0.9999, 3), (1.0, 3)])
 def test_categorical_inverts_the_cumulative_sum_and_never_takes_a_zero(u, index):
     assert invert(torch.tensor([0.0, 1.0, 0.0, 3.0, 0.0]), u) == index
+
+
+def test_known_numbers_decide_as_they_did():
+    known, weights = Known({"accept": 0.4, "sample": 0.7}), torch.tensor([0.5, 0.5])
+    assert known.bernoulli(0.5, ("accept", 3)) == (True, 0.4)
+    assert known.bernoulli(0.4, ("accept", 9)) == (False, 0.4)
+    assert known.categorical(weights, ("sample", 3)) == (1, 0.7)
+    with pytest.raises(ValueError, match="not known"):
+        known.uniforms(2, ("sample", 3))
 
 
 def test_categorical_frequencies():

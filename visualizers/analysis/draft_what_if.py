@@ -119,11 +119,10 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
         for event in step.events:
             if type(event).__name__ == "Distribution" and event.level is None:
                 offers[event.node, event.view] = event
-    parents = {node: parent for node, (parent, _) in trace.nodes().items()}
     taken -= bool(facts.given)
     found = []
     for token in facts.tokens[facts.given :]:
-        above = parents[token.node]
+        above = facts.nodes.parent[token.node]
         q, p = offers.get((above, "draft")), offers.get((above, "processed")) or offers.get((above, "target"))
         if q is None:
             found.append(Place(None, None, None))

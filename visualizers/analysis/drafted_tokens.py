@@ -73,7 +73,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     reason        the strategy's own sentence; None without
     """
     facts = LaneFacts(trace, count)
-    written = {facts.parent(token.node): token.token for token in facts.tokens}
+    written = {facts.nodes.parent[token.node]: token.token for token in facts.tokens}
     rows = []
     for number, made in enumerate(facts.rounds, 1):
         lost = behind(made.drafted)
@@ -89,7 +89,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     verdict, word = drafted.verdict, facts.trace.vocabulary.get
     tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
     found = {
-        "position": facts.position(drafted.node),
+        "position": facts.nodes.position[drafted.node],
         "context": facts.text_before(drafted.node)[-CONTEXT:],
         "token": visible(word(drafted.token, b"?")),
         "token_id": drafted.token,

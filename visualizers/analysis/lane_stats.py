@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from decoders.trace.costs import Costs
 from decoders.trace.events import Verdict
+from decoders.trace.node_index import NodeIndex
 from decoders.trace.trace import Trace
 from visualizers.analysis.token_classes import CLASSES, token_class
 from visualizers.scene.marks import visible
@@ -89,8 +90,7 @@ class LaneFacts:
         self.tokens: list[Token] = []
         self.rounds: list[Round] = []  # of the steps that drafted
         self.given = 0  # tokens that the lane did not decode but began with
-        self._nodes = {i: (i - 1, token) for i, token in enumerate(trace.prompt)}  # node -> (parent, token)
-        self._position = {len(trace.prompt) - 1: 0}  # node -> tokens from the prompt's end to it
+        self.nodes = NodeIndex(trace.prompt)
         self._offers: dict[int, object] = {}  # node -> the target's Distribution after it
         self._drafts: dict[int, Drafted] = {}  # by node
         self._forced: set[int] = set()
@@ -104,14 +104,6 @@ class LaneFacts:
         """Why the lane ended, if all its steps are counted."""
         return self.trace.ended if len(self.totals) == 1 + len(self.trace.steps) else None
 
-    def parent(self, node: int) -> int:
-        """The node after which `node` stands."""
-        return self._nodes[node][0]
-
-    def position(self, node: int) -> int:
-        """How many tokens lead from the end of the prompt to `node`, itself included."""
-        return self._position[node]
-
     def kind(self, token: int | None) -> str | None:
         """The class of a token; None for None."""
         return None if token is None else token_class(self.trace.vocabulary.get(token, b""))
@@ -123,11 +115,9 @@ class LaneFacts:
 
     def text_before(self, node: int) -> str:
         """The text that leads to `node`, prompt and white space included."""
-        pieces, at = [], self.parent(node)
-        while at >= 0:
-            at, token = self._nodes[at]
-            pieces.append(self.trace.vocabulary.get(token, b"?"))
-        return b"".join(reversed(pieces)).decode("utf-8", "replace")
+        before = list(self.nodes.upwards(self.nodes.parent[node]))[::-1]
+        pieces = (self.trace.vocabulary.get(self.nodes.token[one], b"?") for one in before)
+        return b"".join(pieces).decode("utf-8", "replace")
 
     def _read(self, step) -> None:
         made, commits = Round(step.index + 1, [], []), []
@@ -147,7 +137,7 @@ class LaneFacts:
                 case "Score" if "acceptance" in event.parts and event.node in self._drafts:
                     self._drafts[event.node].foretold = event.parts["acceptance"]
                 case "Score" if event.rank == 1:
-                    self._best = self._position.get(event.node, self._best)
+                    self._best = self.nodes.position.get(event.node, self._best)
                 case "Commit":
                     commits += list(zip(event.nodes, event.logprobs, strict=True))
         self.tokens += [self._token(node, logprob) for node, logprob in commits]
@@ -158,8 +148,7 @@ class LaneFacts:
             self.totals[0] = self.totals[-1]  # what was given costs nothing: the race begins behind it
 
     def _propose(self, event, made: Round) -> None:
-        self._nodes[event.node] = (event.parent, event.token)
-        self._position[event.node] = self._position.get(event.parent, 0) + 1
+        self.nodes.add(event)
         self.given += event.given
         if event.node not in self.costs.drafted_nodes:
             return
@@ -187,8 +176,8 @@ class LaneFacts:
             drafted.fate = PRUNED
 
     def _token(self, node: int, logprob: float | None) -> Token:
-        parent, token = self._nodes[node]
-        offer, forced = self._offers.get(parent), node in self._forced
+        token, offer = self.nodes.token[node], self._offers.get(self.nodes.parent[node])
+        forced = node in self._forced
         text = visible(self.trace.vocabulary.get(token, b"?"))
         return Token(
             node, token, text, logprob, offer.entropy if offer else None, offer.top if offer else [], forced

@@ -9,8 +9,7 @@ says. Cache that belongs to side branches is not counted. Knows no strategy: one
 import math
 from dataclasses import dataclass, fields
 
-from decoders.models.catalog import DRAFT_ROLES
-from decoders.trace.events import Commit, Forward, Propose, Step
+from decoders.trace.events import DRAFT_ROLES, Commit, Forward, Propose, Step
 from decoders.trace.trace import Trace
 
 

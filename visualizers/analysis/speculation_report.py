@@ -7,9 +7,8 @@ it.
 
 from collections import Counter
 
-from decoders.models.catalog import DRAFT_ROLES
 from decoders.speculative.theory import expected_tokens
-from decoders.trace.events import Propose
+from decoders.trace.events import DRAFT_ROLES, Propose
 from decoders.trace.openai_import import UNTOLD
 from decoders.trace.trace import Trace
 from visualizers.analysis.calibration import reliability

@@ -3,6 +3,8 @@
 Knows events, no strategy and no picture.
 """
 
+from itertools import takewhile
+
 import networkx as nx
 
 from decoders.trace.events import Commit, Distribution, Propose, Score, Step, Verdict
@@ -89,12 +91,11 @@ def is_draft(known: dict) -> bool:
 def beams(trace: Trace, steps: int | None = None) -> nx.DiGraph:
     """Of the token tree only what was given a score, and the way to it from the end of the prompt."""
     tree = token_tree(trace, steps)
-    scored = [n for n, known in tree.nodes(data=True) if "score" in known]
-    kept = {len(trace.prompt) - 1}
+    scored = [n for n, known in tree.nodes(data=True) if "score" in known and known["depth"] > 0]
+    index = trace.index()
+    kept = {index.root}
     for node in scored:
-        while node not in kept:
-            kept.add(node)
-            node = next(tree.predecessors(node))
+        kept.update(takewhile(lambda n: n not in kept, index.upwards(node)))
     return _part(tree, "beams", kept)
 
 

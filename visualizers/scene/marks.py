@@ -76,6 +76,8 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from decoders.trace.node_index import NodeIndex
+
 Op = dict
 
 
@@ -227,17 +229,12 @@ def scroll_row(number: int, panel: str, y0: float, y1: float) -> Op:
     return {"id": f"r{number}", "kind": "row", **place, "rule": False, "text": ""}
 
 
-class Nodes:
-    """The trace's nodes as a view knows them: parent, token, column (1 is the first new token; the prompt
-    ends at 0).
-    """
+class Nodes(NodeIndex):
+    """The trace's nodes as a view knows them: step by step, with what they are worth and how they read."""
 
     def __init__(self, header: Header):
+        super().__init__(header.prompt)
         self.header = header
-        self.root = len(header.prompt) - 1  # the last node of the trunk
-        self.parent = {i: i - 1 for i in range(len(header.prompt))}
-        self.token = dict(enumerate(header.prompt))
-        self.column = {i: i - self.root for i in range(len(header.prompt))}
         self.total: dict[int, float] = {
             self.root: 0.0
         }  # sum of log-probabilities from the prompt, where all are known
@@ -258,9 +255,8 @@ class Nodes:
 
     def add(self, propose) -> None:
         """Takes in a Propose event."""
+        super().add(propose)
         node, parent = propose.node, propose.parent
-        self.parent[node], self.token[node] = parent, propose.token
-        self.column[node] = self.column.get(parent, 0) + 1
         if propose.logprob is not None and parent in self.total:
             self.total[node] = self.total[parent] + propose.logprob
         elif propose.given:  # sums begin where the lane's own work begins
@@ -274,11 +270,3 @@ class Nodes:
     def word(self, token: int) -> str:
         """A token as it is shown."""
         return visible(self.header.vocabulary.get(token, b"?"))
-
-    def path(self, node: int) -> list[int]:
-        """The generated nodes from the first one to `node`."""
-        found = []
-        while node is not None and node > self.root and node in self.parent:
-            found.append(node)
-            node = self.parent[node]
-        return found[::-1]

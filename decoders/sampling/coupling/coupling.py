@@ -38,7 +38,9 @@ ENCODER_SAYS = {
 
 @dataclass(frozen=True)
 class Code:
-    """What both sides know: the letters, and the joint law [X, T] of a letter and the sign that is sent."""
+    """What both sides know: the letters, and the joint distribution [X, T] of a letter and the sign that is
+    sent.
+    """
 
     letters: str
     joint: torch.Tensor
@@ -86,7 +88,9 @@ def unusable(parameters: dict) -> str | None:
 
 
 def badge(parameters: dict) -> str:
-    """A drawn message changes nothing about the text's law; a given one only if all messages are averaged."""
+    """A drawn message changes nothing about the text's distribution; a given one only if all messages are
+    averaged.
+    """
     if parameters["temperature"] == 0.0:
         return "equal to generate"
     return "exact over messages" if parameters["message"] else "exact in distribution"
@@ -148,9 +152,9 @@ def coupling(lane: Lane) -> Iterator[None]:
     4. Once the belief in one sign is as high as asked, the reader takes its likeliest letter, and the next
        letter begins.
 
-    Averaged over letters that are as frequent as the weights say, every token has exactly the law q; for one
-    given message it has not. After a given message the text goes on as plain samples. At temperature 0 a row
-    has one token, and nothing can be hidden.
+    Averaged over letters that are as frequent as the weights say, every token has exactly the distribution q;
+    for one given message it has not. After a given message the text goes on as plain samples. At temperature
+    0 a row has one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())

@@ -1,9 +1,10 @@
-"""A source squeezed into a few bits, and two laws coupled with little entropy. Knows numbers only; in bits.
+"""A source squeezed into a few bits, and two distributions coupled with little entropy. Knows numbers only;
+in bits.
 
-Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck. A source X with law p is encoded
-as T, and the encoder is its joint law [X, T]; I(X; T) should be large while H(T) is at most a budget R. T is
-then coupled with a law q that is fixed: the joint law of both has the marginals p_T and q, and little
-entropy, so that T says much about what is drawn.
+Ebrahimi, Chen and Khisti (2024), Minimum Entropy Coupling with Bottleneck. A source X with distribution p is
+encoded as T, and the encoder is its joint distribution [X, T]; I(X; T) should be large while H(T) is at most
+a budget R. T is then coupled with a distribution q that is fixed: the joint distribution of both has the
+marginals p_T and q, and little entropy, so that T says much about what is drawn.
 """
 
 import heapq
@@ -19,12 +20,12 @@ ROUNDING = 1e-12
 
 
 def entropy(law: torch.Tensor) -> float:
-    """Bits of a law or joint law of any shape."""
+    """Bits of a distribution or joint distribution of any shape."""
     return float(torch.special.entr(law.double()).sum()) / math.log(2)
 
 
 def information(joint: torch.Tensor) -> float:
-    """I(X; Y) in bits of a joint law [X, Y]."""
+    """I(X; Y) in bits of a joint distribution [X, Y]."""
     return max(0.0, entropy(joint.sum(1)) + entropy(joint.sum(0)) - entropy(joint))
 
 
@@ -32,12 +33,14 @@ def information(joint: torch.Tensor) -> float:
 
 
 def encoder(p: torch.Tensor, bits: float, search: str) -> torch.Tensor:
-    """The joint law [X, T] of an encoder of X, with H(T) of at most `bits`; `search` is one of ENCODERS."""
+    """The joint distribution [X, T] of an encoder of X, with H(T) of at most `bits`; `search` is one of
+    ENCODERS.
+    """
     return ENCODERS[search](p, bits)
 
 
 def joint_of(p: torch.Tensor, groups: Groups) -> torch.Tensor:
-    """The joint law [X, T] of a deterministic encoder."""
+    """The joint distribution [X, T] of a deterministic encoder."""
     joint = torch.zeros(len(p), len(groups), dtype=torch.float64)
     for column, group in enumerate(groups):
         joint[list(group), column] = p[list(group)]
@@ -168,8 +171,8 @@ ENCODERS = {
 
 @dataclass(frozen=True)
 class Coupling:
-    """A joint law of T and Y: the mass of each cell that has any, by its column. `rows`, `columns`: how many
-    symbols T and Y have.
+    """A joint distribution of T and Y: the mass of each cell that has any, by its column. `rows`, `columns`:
+    how many symbols T and Y have.
     """
 
     cells: dict[int, dict[int, float]]  # y -> t -> mass
@@ -197,9 +200,9 @@ class Coupling:
 
 
 def coupled(p: Sequence[float], q: Sequence[float]) -> Coupling:
-    """Greedy coupling of two laws: again and again the largest mass left of p meets the largest left of q,
-    and the smaller of the two goes into their cell. At most len(p) + len(q) - 1 cells; ties to the smaller
-    index. The last one left of a side takes all that the other has, so that no rounding is lost.
+    """Greedy coupling of two distributions: again and again the largest mass left of p meets the largest left
+    of q, and the smaller of the two goes into their cell. At most len(p) + len(q) - 1 cells; ties to the
+    smaller index. The last one left of a side takes all that the other has, so that no rounding is lost.
     """
     cells: dict[int, dict[int, float]] = {}
     left = [(-mass, i) for i, mass in enumerate(p) if mass > 0.0]

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import torch
 
+from decoders.datastore import END, Prefix, encoded, names
 from decoders.engine.input_embeddings import input_embeddings
 from decoders.engine.tree import Tree
 from decoders.lane import Lane
@@ -24,7 +25,6 @@ from decoders.search.beam.beam_state import (
     conclude,
     rank_live,
 )
-from decoders.speculative.drafters.datastore import END, Prefix, encoded, names
 from decoders.strategy import Parameter, Part
 
 MIXTURE = "mixture"  # the role of the scorer that reads mixtures
@@ -67,7 +67,8 @@ def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Ten
 
 def personal(shared: torch.Tensor, laws: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
     """Scores [k, V] of each draft's next tokens, `(1 - alpha) ln p + alpha ln ng`, from the row [V] that they
-    share and their n-gram laws. A draft whose law knows no kept token gets `(1 - alpha) ln p - 200`.
+    share and their n-gram distributions. A draft whose distribution knows no kept token gets `(1 - alpha) ln
+    p - 200`.
     """
     if alpha == 0.0:
         return shared.expand(len(laws), -1)

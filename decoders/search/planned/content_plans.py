@@ -1,6 +1,6 @@
 """Beam search over content plans: sets of units, each written in the order of the text.
 
-Knows a law that says how likely each unit is behind the beginning of a plan; knows no tokens.
+Knows a distribution that says how likely each unit is behind the beginning of a plan; knows no tokens.
 """
 
 import math
@@ -28,7 +28,7 @@ class Plan:
 
 
 def uniform(count: int) -> Law:
-    """The law of no plan model: each unit that is left, and stop, are equally likely."""
+    """The distribution of no plan model: each unit that is left, and stop, are equally likely."""
 
     def law(beginnings: list[Units]) -> torch.Tensor:
         rows = torch.full((len(beginnings), count + 1), -torch.inf)

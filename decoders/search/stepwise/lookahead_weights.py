@@ -79,11 +79,11 @@ def values(advantages: list[float], alike: list[float], tau_1: float, tau_2: flo
 def chances(
     advantages: list[float], alike: list[float], tau_1: float, tau_2: float, tau: float
 ) -> list[float]:
-    """The paper's law over the candidates: exp(R / tau), normalised."""
+    """The paper's distribution over the candidates: exp(R / tau), normalised."""
     return softmax(values(advantages, alike, tau_1, tau_2), tau)
 
 
 def chances_of_code(advantages: list[float], alike: list[float]) -> list[float]:
-    """The law of the paper's code: half of softmax(A / 0.1), half of softmax(C)."""
+    """The distribution of the paper's code: half of softmax(A / 0.1), half of softmax(C)."""
     pairs = zip(softmax(advantages, SHARP), softmax(alike), strict=True)
     return [(a + c) / 2 for a, c in pairs]

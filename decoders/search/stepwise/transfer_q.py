@@ -56,7 +56,7 @@ def value_of_code(
 
 
 def distance(law: list[float], reference: list[float]) -> float:
-    """KL(law || reference) in nats."""
+    """KL(distribution || reference) in nats."""
     return sum(p * math.log(p / q) for p, q in zip(law, reference, strict=True) if p > 0.0)
 
 
@@ -136,7 +136,7 @@ def transfer_q(lane: Lane) -> Iterator[None]:
     For comparison: cd lets the target itself go on (controlled decoding), args scores the bare beginning with
     z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`; there
     the aligned model also names the candidates, here the target does. Even exact values do not give the
-    aligned model's own law, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
+    aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
 
     The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
     behind its last layer, trained to prefer those of its own texts that have most of some friendly words.
@@ -230,7 +230,7 @@ class Search:
         return probabilities(rows / temperature) if temperature else one_hot(rows)
 
     def _draw(self, law: torch.Tensor, rollout: Rollout) -> int:
-        """A token of a law [V]; where only one is possible, nothing is drawn."""
+        """A token of a distribution [V]; where only one is possible, nothing is drawn."""
         place = self.lane.tree.depths[rollout.tip] + 1
         return self.lane.chooser.categorical(law, ("rollout", place, rollout.number, self.lane.written)).value
 
@@ -275,7 +275,7 @@ class Search:
         lane.commit([candidates[at].node], [candidates[at].logprob])
 
     def _tell_gauges(self, candidates: list[Candidate], totals: list[float], at: int) -> None:
-        """The reward of the text so far, and how far the law of the totals is from the target's."""
+        """The reward of the text so far, and how far the distribution of the totals is from the target's."""
         node = candidates[at].node
         so_far = self.scorer.score(node, whole=not self.lane.more)
         far = distance(softmax(totals), softmax([c.logprob for c in candidates]))

@@ -20,7 +20,7 @@ from decoders.strategy import Parameter, Part
 MOST_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
-    "start over": "After a dead end the whole text is drawn again: every text then has the exact law.",
+    "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
 }
 DEAD_END = Parameter(
     "dead_end", "choice", "go back", "Where a draw goes on after a dead end.", choices=tuple(DEAD_ENDS)
@@ -133,7 +133,7 @@ class Asap:
         )
 
     def best(self) -> int | None:
-        """The text that was drawn last, whose law is nearest to the model's among allowed texts."""
+        """The text that was drawn last, whose distribution is nearest to the model's among allowed texts."""
         return self.last
 
 
@@ -156,18 +156,19 @@ class Asap:
     ],
 )
 def asap(lane: Lane) -> Iterator[None]:
-    """Draws texts that keep constraints without bending the model's law towards easy beginnings.
+    """Draws texts that keep constraints without bending the model's distribution towards easy beginnings.
 
     1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
        leads nearly always to a dead end is taken too often.
     2. So G of a beginning bounds how much of what the model would go on with is allowed. It begins at 1.
     3. A token is drawn from `p(v|s) G(s v) / G(s)`. Where a constraint ends the text, its G becomes 0, and
        `G(s) = sum_v p(v|s) G(s v)` is taken anew for all beginnings above.
-    4. After several texts the bounds are near the truth, and draws near the model's law on allowed texts.
+    4. After several texts the bounds are near the truth, and draws near the model's distribution on allowed
+       texts.
 
     Where sixteen tokens after one beginning are dead ends, the text is drawn anew. With "start over"
     every dead end discards the whole text instead of one token; that takes longer, and each text has
-    exactly the model's law among allowed ones. A constraint is checked on tokens that were drawn, so
+    exactly the model's distribution among allowed ones. A constraint is checked on tokens that were drawn, so
     dead ends are found by running into them.
     """
     programs = Programs(lane, Gate(lane))

@@ -1,12 +1,11 @@
 """PG-TD: Monte-Carlo tree search over tokens, where texts are completed and tested, and the best is output.
 
-Zhang et al. (2023), Planning with Large Language Models for Code Generation. Knows one lane; what makes a
-text good is a scorer (scorers.py).
+Zhang et al. (2023), Planning with Large Language Models for Code Generation. The
+simulation is that of mcts.py. Knows one lane; what makes a text good is a scorer (scorers.py).
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from decoders.lane import Lane
@@ -14,6 +13,7 @@ from decoders.logits.distributions import probabilities
 from decoders.registry import strategy
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import SCORER, Scorer
+from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
 
 RULES = {
@@ -24,40 +24,18 @@ RULES = {
 }
 
 
-@dataclass(eq=False)
-class State:
-    """A beginning of a text: its node, the edges to its likeliest next tokens, and N, which starts at 1."""
-
-    node: int
-    terminal: bool
-    edges: list["Edge"] = field(default_factory=list)
-    visits: int = 1
-
-
-@dataclass(eq=False)
-class Edge:
-    """A next token: its prior among its siblings, how many returns came back through it (n), and the best of
-    them (Q, 0 before any)."""
-
-    node: int
-    prior: float
-    state: State | None = None
-    returns: int = 0
-    value: float = 0.0
-
-
 def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
-    """What is added to Q when a child is chosen. N: visits of the parent, n: returns through the edge.
+    """What is added to Q when a child is chosen. N: visits of the parent, n: visits of the edge.
 
     p-ucb: (ln((N + c_base + 1) / c_base) + c) P sqrt(ln N) / (1 + n); constant: c P sqrt(ln N) / (1 + n);
     uct, as the paper's authors have it: c sqrt(ln N) / (1 + n); ucb1, the classic form of UCT (Kocsis and
     Szepesvari 2006): c sqrt(ln N / n), infinite for n = 0.
     """
     if rule == "ucb1":
-        return c * math.sqrt(math.log(visits) / edge.returns) if edge.returns else math.inf
+        return c * math.sqrt(math.log(visits) / edge.visits) if edge.visits else math.inf
     beta = c + (math.log((visits + c_base + 1) / c_base) if rule == "p-ucb" else 0.0)
     prior = 1.0 if rule == "uct" else edge.prior
-    return beta * prior * math.sqrt(math.log(visits)) / (1 + edge.returns)
+    return beta * prior * math.sqrt(math.log(visits)) / (1 + edge.visits)
 
 
 @strategy(
@@ -118,7 +96,7 @@ def pg_td(lane: Lane) -> Iterator[None]:
     search.conclude()
 
 
-class Search:
+class Search(TreeSearch):
     """The tree of one lane, all texts completed so far, and the verbs of one rollout."""
 
     def __init__(self, lane: Lane, given: dict | None = None, scorer: Any = None):
@@ -134,8 +112,8 @@ class Search:
     # ---- the tree ----------------------------------------------------------------------------
     def open(self, node: int) -> State:
         """A state with its edges."""
-        state = State(node, self.ends(node))
-        if not state.terminal:
+        state = State(node)
+        if not self.ends(node):
             logits = self.lane.score([node])  # [1, V]
             logprobs = self.lane.distribution([node], logits)[0]
             top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
@@ -164,27 +142,14 @@ class Search:
 
     def tell(self, edge: Edge) -> None:
         """The numbers of an edge."""
-        self.lane.record_score(edge.node, "visits", edge.returns, value=edge.value, prior=edge.prior)
+        self.lane.record_score(edge.node, "visits", edge.visits, value=edge.value, prior=edge.prior)
 
     # ---- one rollout -------------------------------------------------------------------------
     def rollout(self) -> None:
         """Down the tree to a new state, on to the end of a text, and back with what it is worth."""
         self.done += 1
-        state, way = self.root, []
-        while not state.terminal:
-            edge = self.choose(state)
-            way.append((state, edge))
-            new = edge.state is None
-            if new:
-                edge.state = self.open(edge.node)
-            state = edge.state
-            if new:
-                break
-        value = self.evaluate(state)
-        for parent, edge in way:
-            parent.visits += 1
-            edge.returns += 1
-            self.back_up(edge, value)
+        way, value = self.simulate(self.root)
+        for edge in way:
             self.tell(edge)
         best = max(self.texts.values())
         self.lane.note(
@@ -193,7 +158,7 @@ class Search:
         )
 
     def back_up(self, edge: Edge, value: float) -> None:
-        """Q of an edge through which a result came back."""
+        """Q of an edge through which a result came back: the best of all, 0 before any."""
         edge.value = max(edge.value, value)
 
     def choose(self, state: State) -> Edge:
@@ -207,7 +172,7 @@ class Search:
 
     def evaluate(self, state: State) -> float:
         """What the text that this state leads to is worth."""
-        if state.terminal:
+        if not state.edges:
             tips = [state.node]
         elif self.given["temperature"] > 0.0:
             tips = [self.sample(state.node)]

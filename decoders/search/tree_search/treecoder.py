@@ -15,7 +15,7 @@ from decoders.registry import strategy
 from decoders.search.beam.beam_state import EARLY_STOPPING, LENGTH_PENALTY, Beams, best_finished, rank_live
 from decoders.search.best_first import best_first
 from decoders.search.best_first.search_state import Row, Space, State
-from decoders.search.tree_search import constraints, pg_td
+from decoders.search.tree_search import constraints, mcts, pg_td
 from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
@@ -187,7 +187,7 @@ class GatedSearch(pg_td.Search):
         given = {p.name: p.default for p in registry.get("pg_td").parameters} | programs.lane.parameters
         super().__init__(programs.lane, given | {"width": max(2, given["population"])}, programs.gate)
 
-    def open(self, node: int) -> pg_td.State:
+    def open(self, node: int) -> mcts.State:
         """A state without the edges that a constraint ends."""
         state = super().open(node)
         for edge in list(state.edges):
@@ -195,19 +195,18 @@ class GatedSearch(pg_td.Search):
                 self.lane.verdict(edge.node, "rejected", reason=self.programs.gate.why(edge.node))
                 state.edges.remove(edge)
                 del self.logprob[edge.node]
-        state.terminal = state.terminal or not state.edges
         return state
 
     def complete(self, node: int) -> list[int]:
         """The end of one completion, greedy or drawn; a dead end is worth nothing."""
         return [self.sample(node)]
 
-    def back_up(self, edge: pg_td.Edge, value: float) -> None:
+    def back_up(self, edge: mcts.Edge, value: float) -> None:
         """Q is the mean of all results (the win rate, where Phi is 0 or 1), or the best of them."""
         if self.lane.parameters["backup"] == "maximum":
             super().back_up(edge, value)
         else:
-            edge.value += (value - edge.value) / edge.returns
+            edge.value += (value - edge.value) / edge.visits
 
     def sample(self, node: int) -> int:
         """The end of a completion."""

@@ -2,52 +2,19 @@
 of them decides.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022), after AlphaZero (Silver et
-al. 2018). Knows one lane and its scorer.
+al. 2018). The simulation is that of mcts.py. Knows one lane and its scorer.
 """
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from statistics import NormalDist
 
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.search.stepwise import scorers
 from decoders.search.stepwise.scorers import Scorer
+from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
-
-
-@dataclass(eq=False)
-class Edge:
-    """A next token: its prior among its siblings, how many simulations went through it (n), the sum of their
-    values (Q is the mean).
-    """
-
-    node: int
-    prior: float
-    logprob: float
-    below: "State | None" = None
-    visits: int = 0
-    total: float = 0.0
-
-    @property
-    def value(self) -> float:
-        return self.total / self.visits if self.visits else 0.0
-
-
-@dataclass(eq=False)
-class State:
-    """A beginning of a text, and what the scorer gave it; without edges its text is whole."""
-
-    node: int
-    edges: list[Edge] = field(default_factory=list)
-    own: float = 0.0
-
-    @property
-    def value(self) -> float:
-        """The mean of its own value and of all that came back through its edges."""
-        return (self.own + sum(e.total for e in self.edges)) / (1 + sum(e.visits for e in self.edges))
-
 
 LEAST_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
@@ -112,18 +79,20 @@ def value_mcts(lane: Lane) -> Iterator[None]:
             search.simulate(state)
         best = max(state.edges, key=lambda edge: (edge.visits, edge.prior))
         search.leave(state, best)
-        lane.commit([best.node], [best.logprob])
+        lane.commit([best.node], [search.logprob[best.node]])
         state = best.below or search.open(best.node)
         yield
 
 
-class Search:
+class Search(TreeSearch):
     """The tree of one lane and the verbs of a simulation."""
 
     def __init__(self, lane: Lane):
         self.lane, self.given, self.scorer = lane, lane.parameters, Scorer(lane)
         self.deepest = lane.tree.depths[lane.tip] + lane.left
-        self.changed: dict[int, Edge] = {}  # edges whose numbers were not told yet, by node
+        self.logprob: dict[int, float] = {}
+        self.worth: dict[int, float] = {}  # node of an open state -> what the scorer gave it
+        self.changed: dict[int, Edge] = {}  # edges whose numbers were not recorded yet, by node
 
     def ends(self, node: int) -> bool:
         """Whether the text is whole here, by its end token or by the limit."""
@@ -135,7 +104,7 @@ class Search:
         state = State(node)
         if not self.ends(node):
             state.edges = self.edges(node)
-        state.own = self.scorer.score(node, whole=not state.edges)
+        self.worth[node] = self.scorer.score(node, whole=not state.edges)
         return state
 
     def edges(self, node: int) -> list[Edge]:
@@ -145,10 +114,11 @@ class Search:
         logprobs = lane.distribution([node], logits)[0].tolist()
         top = logits[0].topk(min(self.given["width"], logits.shape[-1]))
         priors = top.values.double().softmax(0).tolist()
-        return [
-            Edge(lane.propose(node, token, logprobs[token], slot=slot), prior, logprobs[token])
-            for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True))
-        ]
+        edges = []
+        for slot, (token, prior) in enumerate(zip(top.indices.tolist(), priors, strict=True)):
+            edges.append(Edge(lane.propose(node, token, logprobs[token], slot=slot), prior))
+            self.logprob[edges[-1].node] = logprobs[token]
+        return edges
 
     def stir(self, state: State) -> None:
         """Mixes noise into the priors of the text's end."""
@@ -165,39 +135,36 @@ class Search:
 
     def choose(self, state: State) -> Edge:
         """The edge to follow; of equals the likelier token."""
-        visits = 1 + sum(edge.visits for edge in state.edges)
         c, base = self.given["c"], self.given["c_base"]
-        weight = c + (math.log((visits + base + 1) / base) if base else 0.0)
+        weight = c + (math.log((state.visits + base + 1) / base) if base else 0.0)
         low, span = 0.0, 1.0
         if self.given["q_values"] == RESCALED:
-            known = [state.value, *(edge.value for edge in state.edges if edge.visits)]
+            known = [self.value(state), *(edge.value for edge in state.edges if edge.visits)]
             low, span = min(known), max(max(known) - min(known), LEAST_SPAN)
 
         def urgency(edge: Edge) -> float:
             q = (edge.value - low) / span if edge.visits else 0.0
-            return q + weight * edge.prior * math.sqrt(visits) / (1 + edge.visits)
+            return q + weight * edge.prior * math.sqrt(state.visits) / (1 + edge.visits)
 
         return max(state.edges, key=urgency)
 
-    def simulate(self, state: State) -> None:
-        """Down the tree to a new state, and back with what it is worth."""
-        self.lane.breathe()  # where all texts are whole, nothing below tells anything
-        way = []
-        while state.edges:
-            edge = self.choose(state)
-            way.append(edge)
-            new = edge.below is None
-            if new:
-                edge.below = self.open(edge.node)
-            state = edge.below
-            if new:
-                break
-        for edge in way:
-            edge.visits, edge.total = edge.visits + 1, edge.total + state.own
-            self.changed[edge.node] = edge
+    def value(self, state: State) -> float:
+        """The mean of a state's own value and of all that came back through its edges."""
+        return (self.worth[state.node] + sum(edge.total for edge in state.edges)) / state.visits
+
+    def evaluate(self, state: State) -> float:
+        """What the scorer gave it when it was opened."""
+        return self.worth[state.node]
+
+    def simulate(self, root: State) -> tuple[list[Edge], float]:
+        """As in mcts.py; remembers whose numbers changed."""
+        self.lane.breathe()  # where all texts are whole, nothing below does it
+        way, value = super().simulate(root)
+        self.changed.update((edge.node, edge) for edge in way)
+        return way, value
 
     def leave(self, state: State, best: Edge) -> None:
-        """Tells the numbers that changed, and that the siblings of `best` are out."""
+        """Records the numbers that changed, and that the siblings of `best` are out."""
         for edge in self.changed.values():
             self.lane.record_score(edge.node, "visits", edge.visits, mean=edge.value, prior=edge.prior)
         self.changed = {}

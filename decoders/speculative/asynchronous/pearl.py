@@ -7,12 +7,12 @@ forwards come to run at the same time is `beside`'s business.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped, written
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.forward_times import tokens_per_target_forward
-from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, described
 from decoders.strategy import Parameter, Part
 
 MOST = 32  # tokens of a window
@@ -48,10 +48,10 @@ def measured_window(lane: Lane) -> int:
     return count
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="pearl",
     title="PEARL",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -82,7 +82,6 @@ def measured_window(lane: Lane) -> int:
     ),
     papers=("parallel-speculative-decoding-with-adaptive-draft-length",),
     views=("timeline", "draft_tree", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
 )
 def pearl(lane: Lane) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
 fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
-target draws for itself: the form in which nothing of its law is lost.
+target draws for itself: the form in which nothing of its distribution is lost.
 """
 
 import math

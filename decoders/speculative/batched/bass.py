@@ -6,11 +6,10 @@ Qian et al. (2024), BASS: Batched Attention-optimized Speculative Sampling.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
+    BATCH_VIEWS,
     PROMPTS,
-    VIEWS,
     Text,
     batch_rounds,
     chains,
@@ -18,9 +17,10 @@ from decoders.speculative.batched.shared_batch import (
     too_long,
     too_many,
 )
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length, batch_heuristic
-from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier, badge, described
+from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
 INCREMENT, DIVISOR, LIMIT = 2, 10, 32  # the paper's constants
@@ -37,10 +37,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(chains(temperature, length_of(parameters).says), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="bass",
     title="BASS",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         PROMPTS,
@@ -48,11 +48,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("bass",),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     together=too_many,
     suits=too_long,
+    views=BATCH_VIEWS,
 )
 def bass(lane: Lane) -> Iterator[None]:
     """Several texts share every forward, and each keeps as many guesses as it accepts.

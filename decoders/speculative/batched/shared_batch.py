@@ -21,7 +21,7 @@ from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
-VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
+BATCH_VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
 MOST = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(

@@ -6,11 +6,10 @@ Wu et al. (2025), TETRIS: Optimal Draft Token Selection for Batch Speculative De
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
+    BATCH_VIEWS,
     PROMPTS,
-    VIEWS,
     Text,
     batch_rounds,
     chains,
@@ -18,8 +17,9 @@ from decoders.speculative.batched.shared_batch import (
     too_long,
     too_many,
 )
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.interfaces import Draft, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
 DRAWN, LIKELIEST = "drawn tokens", "likeliest tokens"
@@ -57,10 +57,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafter, parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="tetris",
     title="TETRIS",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         PROMPTS,
@@ -79,11 +79,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("tetris",),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     together=too_many,
     suits=too_long,
+    views=BATCH_VIEWS,
 )
 def tetris(lane: Lane) -> Iterator[None]:
     """A batch drafts a little too much, and the target checks the guesses with the best prospects.

@@ -1,8 +1,8 @@
 """How long a drafted chain gets: a part of its own. Knows no model and no verifier.
 
 A length policy may use all that was known before a token is drawn, the earlier ones included; then the text
-keeps the target's law. One that throws a token away after a look at it bends the law of drawn drafts, and
-says so with `sees_token`.
+keeps the target's distribution. One that throws a token away after a look at it bends the distribution of
+drawn drafts, and says so with `sees_token`.
 """
 
 import math

@@ -26,8 +26,8 @@ def best_slots(budget: int, temperature: float) -> Shape:
     filled next, until `budget` nodes are drafted.
 
     A slot is worth the chance that the verifier comes to it, if a drafted token is accepted with its own
-    probability. It is chosen before its token is drawn, so the draft does not bend the target's law. At
-    temperature 0 a slot takes the likeliest token that is left.
+    probability. It is chosen before its token is drawn, so the draft does not bend the target's distribution.
+    At temperature 0 a slot takes the likeliest token that is left.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
@@ -108,7 +108,7 @@ def offered(
     lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, most: int, fill: str
 ) -> Iterator[Offer]:
     """What comes into the slots below `parent`, one after the other: the likeliest tokens of scores [1, V],
-    or tokens drawn from their law.
+    or tokens drawn from their distribution.
     """
     return ranked(scores[0], most) if fill == FIXED else drawn(lane, draft, parent, scores)
 
@@ -130,7 +130,7 @@ def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
 
 
 def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
-    """Tokens below `parent`, each drawn from what the earlier ones left of the law of scores [1, V]."""
+    """Tokens below `parent`, each drawn from what earlier ones left of the distribution of scores [1, V]."""
     draft.q[parent] = q = left = law(lane, scores)[0]
     root, depth = lane.tree.depths[draft.root], lane.tree.depths[parent] + 1
     while bool((left > 0.0).any()):

@@ -1,9 +1,9 @@
 """Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
 
 Where chance fills the slots, children are drawn one after the other from what is left of q (Gumbel top-k
-draws the same law), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun et al.
-2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the likeliest
-tokens.
+draws the same distribution), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun
+et al. 2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the
+likeliest tokens.
 """
 
 import math
@@ -146,8 +146,8 @@ def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tenso
 def sampled(
     lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], fill: str
 ) -> list[int]:
-    """For each law q of `laws` [level, V] up to as many children drawn from it as `counts` says; returns the
-    new nodes.
+    """For each distribution q of `laws` [level, V] up to as many children drawn from it as `counts`
+    says; returns the new nodes.
 
     The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
     level and the slot: a verifier may have looked at draws of an earlier round that came to nothing.
@@ -170,8 +170,9 @@ def sampled(
 def repeated(
     lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> Counter:
-    """For each law q of `laws` [level, V] as many draws from it as `counts` says; equal tokens share a node,
-    also with those of another draft model (`source`). Returns how often each node was drawn.
+    """For each distribution q of `laws` [level, V] as many draws from it as `counts` says; equal
+    tokens share a node, also with those of another draft model (`source`). Returns how often each node was
+    drawn.
     """
     root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, Counter()
     whose = () if source == "draft" else (source,)

@@ -7,19 +7,19 @@ SpecInfer (Miao et al. 2023), "merge-based speculative inference". With one draf
 from collections import Counter
 
 from decoders.lane import Lane
-from decoders.models.catalog import DRAFT_ROLES
 from decoders.speculative.draft_verify_loop import law
 from decoders.speculative.drafters import draft_model
 from decoders.speculative.drafters.fixed_trees import SAYS, likeliest, open_ends, repeated
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Draft, Drafter
+from decoders.trace.events import DRAFT_ROLES
 
 
 def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
     """The tree that all draft models of a lane grow together.
 
     Below each node that a model has drafted at depth d, it draws expansion[d] tokens, as often as it has
-    drawn the node; at temperature 0 it takes the likeliest ones. Each draw keeps its model's law for the
-    verifier.
+    drawn the node; at temperature 0 it takes the likeliest ones. Each draw keeps its model's distribution for
+    the verifier.
     """
     fill = FIXED if temperature == 0.0 else WITH_REPLACEMENT
 

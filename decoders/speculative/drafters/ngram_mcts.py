@@ -1,17 +1,19 @@
 """A trigram table as a draft, searched by Monte Carlo: which paths from two given tokens are worth a check.
 
-Knows tokens, weights and chance, nothing of lanes or models. After ADED (Liu et al. 2024), with the reward
-that the paper means: one plus the sum of the weights along the path.
+The simulation is that of search/tree_search/mcts.py. Knows tokens, weights and draws, nothing of lanes or
+models. After ADED (Liu et al. 2024), with the reward that the paper means: one plus the sum of the weights
+along the path.
 """
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
 from decoders.chooser import Chooser
+from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 
 KEPT = 12  # heaviest successors of two tokens
 STEP, CAP, RECENT = 0.04, 3.0, 16  # what a trigram of the last RECENT tokens gains, and its largest weight
@@ -41,51 +43,52 @@ def nudge(table: Table, recent: Sequence[int]) -> int:
     return len(triples)
 
 
-@dataclass
-class Place:
-    """A place of the search: its token, the weight it was reached with, visits and sum of rewards."""
-
-    token: int
-    weight: float
-    visits: int = 0
-    total: float = 0.0
-    below: list["Place"] = field(default_factory=list)
-
-
-def puct(place: Place, visits: int) -> float:
-    """How much a place with a parent of so many visits deserves the next one."""
-    if not place.visits:
-        return math.inf
+def puct(edge: Edge, visits: int) -> float:
+    """How much a visited edge of a state with this many visits deserves the next one."""
     curious = C1 + math.log((visits + C2 + 1) / C2)
-    return place.total / place.visits + curious * place.weight * math.sqrt(visits) / (1 + place.visits)
+    return edge.value + curious * edge.prior * math.sqrt(visits) / (1 + edge.visits)
+
+
+@dataclass
+class TrigramSearch(TreeSearch):
+    """A search `depth` tokens ahead. The text of a state is the two tokens that were given and its path."""
+
+    table: Table
+    depth: int
+    chooser: Chooser
+    tag: tuple
+    turn: int = 0
+
+    def open(self, node: tuple[int, ...]) -> State:
+        """A state with an edge for each token that the table knows to follow."""
+        after = self.table.get(node[-2:], {}) if len(node) - 2 < self.depth else {}
+        return State(node, [Edge((*node, token), weight) for token, weight in after.items()])
+
+    def choose(self, state: State) -> Edge:
+        """What was never tried first, then the edge that deserves a visit most; of equals the first."""
+        for edge in state.edges:
+            if not edge.visits:
+                return edge
+        return max(state.edges, key=lambda edge: puct(edge, state.visits))
+
+    def evaluate(self, state: State) -> float:
+        """One, plus the weights along the path and of a continuation that is drawn."""
+        path = state.node
+        paid = 1.0 + sum(self.table[a, b][c] for a, b, c in zip(path, path[1:], path[2:], strict=False))
+        left = self.depth - (len(path) - 2)
+        return paid + roll_out(self.table, path[-2:], left, self.chooser, (*self.tag, self.turn))
 
 
 def search(
     table: Table, last: tuple[int, int], simulations: int, depth: int, chooser: Chooser, tag: tuple
-) -> Place:
-    """The searched tree, up to `depth` tokens below the second of `last`."""
-    root = Place(last[1], 0.0)
-    if last not in table:
-        return root
-    for turn in range(simulations):
-        path = [root]
-        while path[-1].below:
-            here = path[-1]
-            path.append(max(here.below, key=lambda place, n=here.visits: puct(place, n)))
-        if len(path) <= depth and (path[-1].visits or path[-1] is root):
-            after = table.get(newest(path, last), {})
-            path[-1].below = [Place(token, weight) for token, weight in after.items()]
-            path += path[-1].below[:1]
-        reward = 1.0 + sum(place.weight for place in path[1:])
-        reward += roll_out(table, newest(path, last), depth + 1 - len(path), chooser, (*tag, turn))
-        for place in path:
-            place.visits, place.total = place.visits + 1, place.total + reward
+) -> State:
+    """The root of the searched tree, up to `depth` tokens behind the two of `last`."""
+    trigrams = TrigramSearch(table, depth, chooser, tag)
+    root = trigrams.open(last)
+    root.visits = 0  # nothing is drawn from the root itself
+    for trigrams.turn in range(simulations):
+        trigrams.simulate(root)
     return root
-
-
-def newest(path: list[Place], last: tuple[int, int]) -> tuple[int, int]:
-    """The two tokens at the end of a path; the first of `last` stands before its root."""
-    return (path[-2].token if len(path) > 1 else last[0], path[-1].token)
 
 
 def roll_out(table: Table, pair: tuple[int, int], most: int, chooser: Chooser, tag: tuple) -> float:
@@ -101,13 +104,12 @@ def roll_out(table: Table, pair: tuple[int, int], most: int, chooser: Chooser, t
     return gained
 
 
-def ranked(root: Place) -> list[tuple[tuple[int, ...], int]]:
+def ranked(root: State) -> list[tuple[tuple[int, ...], int]]:
     """All visited paths and their visits, most visited first; of equals the shorter, then the smaller."""
-    found, open_places = [], [((), root)]
-    while open_places:
-        path, here = open_places.pop()
-        for place in here.below:
-            if place.visits:
-                found.append(((*path, place.token), place.visits))
-                open_places.append(((*path, place.token), place))
-    return sorted(found, key=lambda item: (-item[1], len(item[0]), item[0]))
+    paths, open_states = [], [root]
+    while open_states:
+        for edge in open_states.pop().edges:
+            if edge.visits:
+                paths.append((edge.node[2:], edge.visits))
+                open_states.append(edge.below)
+    return sorted(paths, key=lambda item: (-item[1], len(item[0]), item[0]))

@@ -1,6 +1,6 @@
 """Which chunks of a prompt a shorter view of it holds: those that share rare tokens with what is asked.
 
-Knows token ids, nothing of models, text or laws.
+Knows token ids, nothing of models, text or distributions.
 """
 
 import math

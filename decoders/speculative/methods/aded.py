@@ -6,14 +6,14 @@ one token a node, which is exact; the reference's own acceptance of drawn tokens
 
 from collections.abc import Iterator
 
+from decoders.datastore import names, texts
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import names, texts
 from decoders.speculative.drafters.ngram_mcts import RECENT, Table, counted, nudge, ranked, search
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.speculative.methods.lookahead import hang
 from decoders.strategy import Parameter
 
@@ -52,10 +52,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(searched(parameters["store"], *sizes), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="aded",
     title="ADED",
-    family="speculative",
     parameters=(
         Parameter("simulations", "int", 60, "Paths that the search tries in a round.", low=1, high=300),
         Parameter(
@@ -67,8 +67,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("adaptive-draft-verification-for-efficient-large-language",),
     views=TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def aded(lane: Lane) -> Iterator[None]:
     """Counts of three tokens in a row stand in for a draft model, and a tree search picks the paths to check.

@@ -7,11 +7,11 @@ input-guided half (IAD), on a causal model whose input stands in the prompt.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
 from decoders.speculative.methods.prompt_lookup import copied
 from decoders.strategy import Parameter
 
@@ -71,10 +71,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="aggressive",
     title="Aggressive decoding",
-    family="speculative",
     parameters=(
         Parameter(
             "source",
@@ -87,9 +87,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def aggressive(lane: Lane) -> Iterator[None]:
     """Takes the input itself as the draft of the output: of corrections and copies most passes at once.

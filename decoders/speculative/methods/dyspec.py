@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_slots, slots_above
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
 from decoders.strategy import Parameter
 
 
@@ -21,10 +21,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(at_temperature(parameters), shape), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="dyspec",
     title="DySpec",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("budget", "int", 8, "Nodes that are drafted in a round.", low=1, high=128),
@@ -41,8 +41,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("dyspec",),
     views=(*TIMED_TREE_VIEWS[:3], "heap", *TIMED_TREE_VIEWS[3:]),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def dyspec(lane: Lane) -> Iterator[None]:
     """The drafted tree grows where the draft is sure of itself, node by node, within a budget.

@@ -1,7 +1,8 @@
 """Fuzzy acceptance: a drafted token passes where the two models nearly agree, whatever the token is.
 
-Holsman et al. (2025), Fuzzy Speculative Decoding. Here the divergence is that of the laws after temperature
-and truncation, and of those before the argmax at temperature 0; the paper's default leaves them out.
+Holsman et al. (2025), Fuzzy Speculative Decoding. Here the divergence is that of the distributions after
+temperature and truncation, and of those before the argmax at temperature 0; the paper's default leaves them
+out.
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,8 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -22,8 +23,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
 from decoders.strategy import Parameter
@@ -36,7 +35,9 @@ def kl(p: torch.Tensor, q: torch.Tensor) -> float:
 
 
 def js(p: torch.Tensor, q: torch.Tensor) -> float:
-    """The Jensen-Shannon divergence: the mean of both laws' divergence from their middle, at most ln 2."""
+    """The Jensen-Shannon divergence: the mean of both distributions' divergence from their middle, at most ln
+    2.
+    """
     middle = (p + q) / 2
     return (kl(p, middle) + kl(q, middle)) / 2
 
@@ -60,21 +61,21 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
     where it is more the own token comes from p. It looks at no token, so it judges one guess a place.
     """
     far = DIVERGENCES[divergence]
-    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # where equal laws make the guess right
+    exact = frozenset({FIXED if temperature == 0.0 else SAMPLED})  # where equal distributions make it right
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        apart = far(inputs.soft[node], inputs.guessed(node))
+        apart = far(inputs.probs[node], inputs.guessed(node))
         accepted = apart <= limit
         reason = (
             f"Target and draft are {number(apart)} apart here ({divergence}), "
             f"{'no more' if accepted else 'more'} than {number(limit)}: every token "
             f"{'passes' if accepted else 'is refused'}."
         )
-        return TokenTest(child, accepted, float(inputs.soft[node][inputs.tokens[child]]), reason=reason)
+        return TokenTest(child, accepted, float(inputs.probs[node][inputs.tokens[child]]), reason=reason)
 
     def law(inputs: VerifierInput, node: int) -> torch.Tensor:
         p, q = inputs.p[node], inputs.draft.q[node]
-        return q if far(inputs.soft[node], inputs.guessed(node)) <= limit else p
+        return q if far(inputs.probs[node], inputs.guessed(node)) <= limit else p
 
     def walk(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, lambda q, node: q.p[node], OWN, temperature == 0.0)
@@ -100,10 +101,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="fuzzy",
     title="Fuzzy speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("limit", "float", 0.1, "How far apart the two may be; 0 is lossless.", low=0.0, high=1e6),
@@ -115,8 +116,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("fuzzy-speculative-decoding-for-a-tunable-accuracy",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def fuzzy(lane: Lane) -> Iterator[None]:
     """Where draft and target nearly agree the draft writes, whatever the token; elsewhere the target does.

@@ -12,8 +12,8 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import residual
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -26,8 +26,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.recursive_rejection import sentence
 from decoders.speculative.verifiers.relaxed_walk import go_down
@@ -59,7 +57,7 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
     def ordinary(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         token = inputs.tokens[child]
         if temperature == 0.0:
-            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.soft[node][token])
+            accepted, p = bool(inputs.p[node][token] == 1.0), float(inputs.probs[node][token])
             return TokenTest(child, accepted, p, reason=LIKELIEST if accepted else OTHER)
         p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
         accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", *at))
@@ -83,9 +81,9 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
         return inputs.p[node] if rest is None else rest
 
     def divergence_estimate(inputs: VerifierInput, node: int) -> float:
-        """Of the law, only what the judge says of the drafted token is known. The law exceeds p by q - p on
-        the tokens that the judge likes and the draft overrates, so that the distance is the mean, over what
-        the draft draws, of max(0, 1 - p/q) where the judge likes it.
+        """Of the distribution, only what the judge says of the drafted token is known. The distribution
+        exceeds p by q - p on the tokens that the judge likes and the draft overrates, so that the distance is
+        the mean, over what the draft draws, of max(0, 1 - p/q) where the judge likes it.
         """
         (child,) = inputs.children(node)
         score, token = right(inputs, child), inputs.tokens[child]
@@ -115,10 +113,10 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     return draft_chain(parameters), verifier, temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="judge",
     title="Judge decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -131,8 +129,6 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     ),
     papers=("judge-decoding",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def judge(lane: Lane) -> Iterator[None]:
     """A guess passes if the target might have made it, or if a small trained head finds it right.

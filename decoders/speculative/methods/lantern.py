@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -24,15 +24,13 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import go_down
 from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
-MOST = 1024  # tokens whose neighbours are looked up to measure a law: those that the draft overrates most
+MOST = 1024  # tokens whose neighbours are looked up for a distribution: those that the draft overrates most
 NOTHING = 1e-12  # mass that is rounding
 
 
@@ -75,7 +73,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
 
     def supported(inputs: VerifierInput, node: int, token: int) -> tuple[torch.Tensor, float]:
         """The neighbours that count [m], and p~ of the token."""
-        p = inputs.soft[node]
+        p = inputs.probs[node]
         ids = near(torch.tensor([token], device=p.device))  # [1, k]
         counted = ids[support(p, ids, delta)]
         return counted, float(p[token] + p[counted].sum())
@@ -83,7 +81,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         token = inputs.tokens[child]
         counted, lifted = supported(inputs, node, token)
-        p = inputs.soft[node]
+        p = inputs.probs[node]
         said = f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
         if greedy:
             raised = p.clone()
@@ -153,10 +151,10 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     return draft_chain(parameters), neighbour_support(parameters["delta"], near, temperature), temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="lantern",
     title="LANTERN",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -175,8 +173,6 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     ),
     papers=("lantern",),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def lantern(lane: Lane) -> Iterator[None]:
     """A guess is backed by its neighbours: what the target gives to similar tokens counts for it.

@@ -10,8 +10,8 @@ import torch
 
 from decoders.lane import Lane
 from decoders.logits.distributions import residual
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -24,8 +24,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
 from decoders.strategy import Parameter
@@ -55,7 +53,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         return TokenTest(child, bool(accepted), p, lenience * q, u, said + why)
 
     def likely_enough(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        p, best = float(inputs.soft[node][inputs.tokens[child]]), float(inputs.soft[node].max())
+        p, best = float(inputs.probs[node][inputs.tokens[child]]), float(inputs.probs[node].max())
         accepted = p >= lenience * best
         reason = (
             f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "
@@ -93,10 +91,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return draft_chain(parameters), lenient_rejection(parameters["lenience"], temperature), temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="lenient",
     title="Lenient speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -113,8 +111,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def lenient(lane: Lane) -> Iterator[None]:
     """The draft's probability counts for less than it is, so that more of the draft passes.

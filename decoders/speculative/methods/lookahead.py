@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.draft_verify_loop import drawn_again, rounds
 from decoders.speculative.interfaces import (
     FIXED,
     Draft,
@@ -22,10 +22,9 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
-    described,
 )
 from decoders.strategy import Parameter
+from decoders.waits import DEPENDENCIES, Standing, Waits
 
 NGram = tuple[int, ...]
 
@@ -66,6 +65,7 @@ class Window:
     rows: list[list[int]] = field(default_factory=list)
     comb: list[list[int]] = field(default_factory=list)  # the nodes of `rows` in this round
     passes: int = 0
+    waits: Waits = field(default_factory=Waits)
 
     def propose(self, lane: Lane) -> Draft:
         """The n-grams of the pool that begin with the newest token, as a tree; the window beside it."""
@@ -106,10 +106,19 @@ class Window:
         warm = len(self.rows) == self.n - 1
         top = self.comb[-1] if warm else self.comb[-1][1:]
         if not top:
+            self.tell_waits(lane, said, walk, {})
             return
         fresh = seen.logits[[at[node] for node in top]].argmax(-1).tolist()
-        fresh = [any_of(text, lane, i) if token in lane.eos else token for i, token in enumerate(fresh)]
+        given = {
+            lane.tree.depths[node] + 1: Standing(token, node, likeliest)
+            for node, token in zip(top, fresh, strict=True)
+        }
+        for i, (position, token) in enumerate(zip(given, fresh, strict=True)):
+            if token in lane.eos:
+                given[position] = Standing(any_of(text, lane, i))
+        fresh = [now.token for now in given.values()]
         self.tell(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
+        self.tell_waits(lane, said, walk, given)
         if warm:
             self.harvest(lane, fresh)
             self.rows = [*self.rows[1:], fresh]
@@ -123,6 +132,27 @@ class Window:
             self.pool.add(token, tuple(rest))
         held = sum(map(len, self.pool.entries.values()))
         lane.note(f"The window left {len(grams)} runs of {self.n} tokens; the pool holds {held}.")
+
+    def tell_waits(
+        self, lane: Lane, said: list[int], walk: Verification, guesses: dict[int, Standing]
+    ) -> None:
+        """What the new tokens `said` had waited for, if that is asked. A run of the pool stands where it is
+        checked before the forward: it waits for none of its own tokens. guesses: the window's newest row.
+        """
+        if not lane.parameters["dependencies"]:
+            return
+        end = lane.tree.depths[lane.tip] + 1
+        new = range(end - len(said), end)
+        given = {position: now for position, now in guesses.items() if position >= end}
+        for position, token in zip(new, said, strict=True):
+            if position < end - 1 or walk.token is None:
+                self.waits.guess(position, token)
+            else:
+                drawn = lane.parameters["temperature"] > 0.0
+                node = None if drawn and walk.u is None else lane.tree.parents[lane.tip]
+                given[position] = Standing(token, node, drawn_again(lane, walk.u), drawn)
+        self.waits.read(lane, given)
+        self.waits.settle(lane, new)
 
     def tell(self, lane: Lane, end: int, first: int, fresh: list[int]) -> None:
         """The new guesses, from position `first` on, as far as they lie behind the text of `end` tokens."""
@@ -139,6 +169,11 @@ def hang(lane: Lane, draft: Draft, tokens: NGram, source: str) -> None:
         node = below.get(token) or draft.propose(lane, node, token, None, source=source, fill=FIXED)
         if token in lane.eos:
             break
+
+
+def likeliest(logits: torch.Tensor, node: int) -> int:
+    """What the window makes of logits [1, V]."""
+    return int(logits[0].argmax())
 
 
 def any_of(text: list[int], lane: Lane, place: int) -> int:
@@ -163,21 +198,20 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(windowed(*sizes, parameters["prompt_ngrams"]), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="lookahead",
     title="Lookahead",
-    family="speculative",
     parameters=(
         Parameter("ngram_size", "int", 4, "Tokens of a run in the pool, the first included.", low=2, high=16),
         Parameter("window_size", "int", 5, "Places that are guessed ahead at a time.", low=1, high=64),
         Parameter("pool_size", "int", 5, "Runs kept for each token; 0 keeps none.", low=0, high=64),
         Parameter("prompt_ngrams", "bool", False, "Take runs from prompt and text into the pool as well."),
+        Parameter("dependencies", "bool", False, DEPENDENCIES.help),
         *GREEDY,
     ),
     papers=("break-the-sequential-dependency-of-llm-inference",),
     views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def lookahead(lane: Lane) -> Iterator[None]:
     """The model drafts for itself: a window of guesses about later places leaves runs of tokens to check.
@@ -192,6 +226,10 @@ def lookahead(lane: Lane) -> Iterator[None]:
 
     It needs no second model, but evaluates `(ngram_size - 1) (window_size + runs)` tokens in a forward: worth
     it where a forward of many tokens takes no longer than one of few.
+
+    With dependencies, lens forwards find out what each position waited for: the tokens after which the window
+    guessed there are put back one by one, and where that brings the guess back, the position waited for them.
+    A checked run stood before its forward, so its tokens wait for none of each other.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

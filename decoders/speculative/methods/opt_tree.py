@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_TEMPERATURE, at_temperature
 from decoders.speculative.drafters.dynamic_trees import best_paths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
 from decoders.strategy import Parameter
 
 
@@ -19,10 +19,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(at_temperature(parameters), shape), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="opt_tree",
     title="OPT-Tree",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("budget", "int", 8, "Nodes that the target checks in a round.", low=1, high=64),
@@ -41,8 +41,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("opt-tree",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def opt_tree(lane: Lane) -> Iterator[None]:
     """The drafted tree is the one from which, as the draft sees it, most tokens will be accepted.

@@ -7,11 +7,11 @@ occurrence, cut at the end of the text and before an end-of-text token.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import FIXED, VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import FIXED, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
@@ -71,10 +71,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafter, parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="prompt_lookup",
     title="Prompt lookup",
-    family="speculative",
     parameters=(
         Parameter("prompt_lookup_num_tokens", "int", 10, "Tokens copied in a round at most.", low=1, high=64),
         Parameter(
@@ -82,9 +82,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         ),
         *GREEDY,
     ),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def prompt_lookup(lane: Lane) -> Iterator[None]:
     """Guesses that the text repeats itself: what followed the same words before is checked in one forward.

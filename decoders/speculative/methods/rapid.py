@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.prompt_variant import OtherPrompt
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import chain, confident
 from decoders.speculative.drafters.draft_model import scores
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
-from decoders.speculative.interfaces import VIEWS, Drafter, Source, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import Drafter, Source, Verifier, drafted
 from decoders.speculative.verifiers.adjusted_target import adjusted_target
 from decoders.strategy import Parameter
 
@@ -61,10 +61,10 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="rapid",
     title="RAPID",
-    family="speculative",
     parameters=(
         Parameter("chunk_size", "int", 32, "Tokens of a chunk of the prompt at most.", low=1, high=512),
         Parameter("chunks", "int", 4, "Chunks that the draft reads at most.", low=0, high=64),
@@ -94,9 +94,6 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
         *GREEDY,
     ),
     papers=("long-context-inference-with-retrieval-augmented-speculative",),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def rapid(lane: Lane) -> Iterator[None]:
     """The same model drafts from a few chunks of a long prompt, and checks with the whole of it.
@@ -112,9 +109,9 @@ def rapid(lane: Lane) -> Iterator[None]:
     Chunks are compared by their words (BM25), where the paper has a model of sentences and a least likeness.
     Only the target itself drafts; the paper lets a larger model draft for a smaller target as well.
 
-    With eta = 0 the text keeps the target's law. Above, the draft is believed where it is surer, and the lane
-    says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves is
-    attention to the rest of a long prompt, so on short prompts nothing is gained.
+    With eta = 0 the text keeps the target's distribution. Above, the draft is believed where it is surer, and
+    the lane says how far its tokens stray from `p`. A draft forward is one of the same model: what it saves
+    is attention to the rest of a long prompt, so on short prompts nothing is gained.
     """
     drafter, verifier, _ = parts(lane.parameters)
     short, chosen, chunks = retrieved(lane)

@@ -7,12 +7,12 @@ of the paper; ten is our choice.
 
 from collections.abc import Callable, Iterator
 
+from decoders.datastore import Prefix
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import Prefix
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.interfaces import (
@@ -21,8 +21,6 @@ from decoders.speculative.interfaces import (
     Draft,
     Drafter,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.speculative.methods.rest import STORE, Retrieved, hang, retriever, sentence
@@ -73,10 +71,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafter, parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="rasd",
     title="RASD",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("depth", "int", 3, "Levels of the draft model's tree at most.", low=1, high=16),
@@ -88,8 +86,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("rasd",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def rasd(lane: Lane) -> Iterator[None]:
     """Two sources, one tree: a draft model guesses, a store of texts remembers, and the target checks both.

@@ -1,18 +1,13 @@
 """REST: the draft is what mostly followed the same tokens in other texts, as a tree.
 
 He et al. (2024), REST: Retrieval-Based Speculative Decoding. Its own acceptance of drawn tokens bends the
-target's law; here the target draws one token a node, which does not.
+target's distribution; here the target draws one token a node, which does not.
 """
 
 import math
 from collections.abc import Callable, Iterator
 
-from decoders.lane import Lane
-from decoders.registry import strategy
-from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import (
+from decoders.datastore import (
     Prefix,
     encoded,
     frequent,
@@ -21,7 +16,12 @@ from decoders.speculative.drafters.datastore import (
     retrieve,
     sorted_store,
 )
-from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier, badge, described
+from decoders.lane import Lane
+from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
+from decoders.speculative.default_verifier import simplest
+from decoders.speculative.draft_verify_loop import rounds
+from decoders.speculative.interfaces import FIXED, TREE_VIEWS, Draft, Drafter, Verifier
 from decoders.strategy import Parameter
 
 TEXT = "the text so far"  # the store that is the lane's own text
@@ -100,14 +100,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(retrieved(retriever(parameters)), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="rest",
     title="REST",
-    family="speculative",
     parameters=(*STORE, *GREEDY),
     views=TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def rest(lane: Lane) -> Iterator[None]:
     """Looks the newest tokens up in a store of texts: what mostly followed them there is the draft.

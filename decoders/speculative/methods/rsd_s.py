@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from decoders.lane import Lane
 from decoders.logits.gumbel import perturbed
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import law, rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
@@ -25,8 +25,6 @@ from decoders.speculative.interfaces import (
     Drafter,
     Shape,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.strategy import Parameter
@@ -82,10 +80,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="rsd_s",
     title="RSD-S (stochastic beam)",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("beam_width", "int", 4, "Nodes on each level of the draft at most.", low=1, high=16),
@@ -94,8 +92,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("recursive-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def rsd_s(lane: Lane) -> Iterator[None]:
     """The drafted tree is a beam of whole paths, drawn by chance and none of them twice.

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.batched.shared_batch import (
+    BATCH_VIEWS,
     PROMPTS,
-    VIEWS,
     Text,
     batch_rounds,
     chains,
@@ -24,10 +23,11 @@ from decoders.speculative.batched.shared_batch import (
     too_long,
     too_many,
 )
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.drafters.draft_length import Length
 from decoders.speculative.forward_times import MEASURED, costs_parameter, forward_seconds, shown
-from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier, badge, described
+from decoders.speculative.interfaces import Draft, Drafter, Verification, Verifier
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
@@ -149,10 +149,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(chains(temperature, SAYS), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="smartspec",
     title="SmartSpec",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         PROMPTS,
@@ -170,11 +170,9 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     papers=("optimizing-speculative-decoding-for-serving-large-language",),
-    views=VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     together=too_many,
     suits=too_long,
+    views=BATCH_VIEWS,
 )
 def smartspec(lane: Lane) -> Iterator[None]:
     """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.

@@ -11,8 +11,8 @@ import torch
 
 from decoders.lane import Lane
 from decoders.models.masked_diffusion import Masked
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import (
@@ -24,8 +24,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import OWN, go_down
 from decoders.strategy import Parameter
@@ -71,7 +69,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         return simplest_verifier(FIXED, temperature)
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        law, token = inputs.soft[node].log(), inputs.tokens[child]
+        law, token = inputs.probs[node].log(), inputs.tokens[child]
         rank, gap = 1 + int((law > law[token]).sum()), float(law.max() - law[token])
         accepted = rank <= beta and gap <= tau
         reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (
@@ -114,10 +112,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return drafter, nearly_best(parameters["beta"], parameters["tau"], temperature), temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="specdec",
     title="SpecDec",
-    family="speculative",
     parameters=(
         Parameter("num_assistant_tokens", "int", 8, "Masks that are filled in a round.", low=1, high=64),
         Parameter(
@@ -140,8 +138,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("speculative-decoding",),
     views=("shortlist", *TIMED_VIEWS),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def specdec(lane: Lane) -> Iterator[None]:
     """A masked-diffusion model drafts a block in one forward; the target takes what is nearly its best.

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 
 from decoders.heads import Acceptance
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_STATES
-from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_VIEWS, Draft, Drafter, Verifier, described, drafted
 from decoders.strategy import Parameter, Part
 
 HEAD, OWN = "acceptance head", "draft's own probability"
@@ -100,10 +100,10 @@ def predictor(parameters: dict) -> Part:
     return Part("predictor", name, PREDICTORS[name])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="specdec_pp",
     title="SpecDec++",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("stop", "float", 0.3, "Chance of a refusal at which the draft ends.", low=0.0, high=1.0),
@@ -120,7 +120,6 @@ def predictor(parameters: dict) -> Part:
     ),
     papers=("specdec-plus-plus",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
@@ -129,8 +128,8 @@ def specdec_pp(lane: Lane) -> Iterator[None]:
     1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
        the last: from it the head says how likely that token is to be accepted.
     2. S is the product of what it said so far. Drafting stops when `1 - S > stop`, that is, when a refusal
-       has become likely. The newest token is not judged yet: the target tests it in any case, so the law of
-       the text stays the target's.
+       has become likely. The newest token is not judged yet: the target tests it in any case, so the
+       distribution of the text stays the target's.
     3. The target checks the chain, as in speculative decoding.
 
     The head was trained along texts of the target, on `min(1, p/q)` of tokens that the draft had drawn; a

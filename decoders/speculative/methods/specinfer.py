@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.models.catalog import DRAFT_ROLES
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.merged_drafts import merged_drafts
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
+from decoders.trace.events import DRAFT_ROLES
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -19,10 +19,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(merged_drafts(parameters["expansion"], temperature), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="specinfer",
     title="SpecInfer",
-    family="speculative",
     needs=("target", "draft"),
     may_use=DRAFT_ROLES[1:],
     parameters=(
@@ -32,8 +32,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def specinfer(lane: Lane) -> Iterator[None]:
     """Several independent draws below a node make a tree; each draw is tested against what is left.

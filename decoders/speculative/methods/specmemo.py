@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from decoders.engine.engine import Engine, slot_bytes
 from decoders.lane import Lane
 from decoders.models.memory_estimate import bytes_of
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_length import Length, chain
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, drafted
 from decoders.speculative.methods.smartspec import CostModel
 from decoders.speculative.theory import expected_tokens
 from decoders.strategy import Parameter
@@ -139,10 +139,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(DRAFT_MODEL, chain(length, temperature)), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="specmemo",
     title="SpecMemo",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("memory_kilobytes", "int", 1000, "Kilobytes that a round may take.", low=0),
@@ -153,8 +153,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("specmemo",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def specmemo(lane: Lane) -> Iterator[None]:
     """Guesses take memory, most of it for nothing: the draft is as long as a budget of bytes allows.

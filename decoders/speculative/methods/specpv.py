@@ -97,7 +97,9 @@ class Partial:
             self.lane.score(again[-1:], "lens")
 
     def compare(self, again: list[int], logits: torch.Tensor) -> None:
-        """Tells how far the laws after these nodes that a part gave are from those of all, logits [N, V]."""
+        """Tells how far the distributions after these nodes that a part gave are from those of all, logits
+        [N, V].
+        """
         lane = self.lane
         parts = law(lane, lane.process(torch.stack([self.said[n] for n in again]), again))
         wholes = law(lane, lane.process(logits, again))
@@ -166,8 +168,8 @@ def twice_checked(drafter: Drafter, verifier: Verifier) -> Drafter:
 
 
 def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, chooser: Apart) -> int | None:
-    """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its law. The new
-    end, None behind an end-of-text token.
+    """One round below `end` with a part of the keys: what it keeps goes into `draft`, with its distribution.
+    The new end, None behind an end-of-text token.
     """
     inner, tokens = Draft(end), lane.tree.tokens
     written(lane, inner, end, count)
@@ -175,8 +177,8 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
     scores = lane.process(lane.score(nodes, "draft"), nodes)
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
     p = dict(zip(nodes, law(lane, scores), strict=True))
-    soft = dict(zip(nodes, probabilities(scores), strict=True))
-    walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], soft))
+    probs = dict(zip(nodes, probabilities(scores), strict=True))
+    walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], probs))
     out = {test.node: test for test in walk.tests if not test.accepted}
     for node in inner.nodes:
         if node not in walk.path:
@@ -185,22 +187,22 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
             lane.verdict(node, "pruned", q=inner.chance.get(node), **why)
     lane.drop([n for n in inner.nodes if n not in walk.path])
     for node in walk.path:
-        keep(lane, draft, node, p[lane.tree.parents[node]], soft[lane.tree.parents[node]])
+        keep(lane, draft, node, p[lane.tree.parents[node]], probs[lane.tree.parents[node]])
     last = walk.path[-1] if walk.path else end
     if walk.token is None:
         return None
-    own = draft.propose(lane, last, walk.token, math.log(float(soft[last][walk.token])), source="part")
+    own = draft.propose(lane, last, walk.token, math.log(float(probs[last][walk.token])), source="part")
     if lane.parameters["temperature"] > 0.0:
         draft.q[last] = p[last]
     return own if tokens[own] not in lane.eos else None
 
 
-def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, soft: torch.Tensor) -> None:
-    """Hangs a node that stands in the tree already into `draft`: drawn from the law q [V] of a part."""
+def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tensor) -> None:
+    """Hangs a node that stands in the tree already into `draft`: drawn from q [V] of a part of the keys."""
     parent = lane.tree.parents[node]
     draft.nodes.append(node)
     draft.children[parent] = [node]
-    draft.chance[node] = float(soft[lane.tree.tokens[node]])
+    draft.chance[node] = float(probs[lane.tree.tokens[node]])
     if lane.parameters["temperature"] > 0.0:
         draft.q[parent] = q
 
@@ -261,9 +263,9 @@ def specpv(lane: Lane) -> Iterator[None]:
     4. Once more than refresh tokens were committed so, a full round computes their keys anew and chooses the
        part again. What they say stays: the method is lossy, and the lane says how much.
 
-    With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own law
-    as q, and takes back what fails. Then the text has the target's law. Log-probabilities of the text are
-    those of the round that checked it.
+    With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own
+    distribution as q, and takes back what fails. Then the text has the target's distribution.
+    Log-probabilities of the text are those of the round that checked it.
     """
     drafter, verifier, _ = parts(lane.parameters)
     lane.scorers["target"] = target = Partial(lane)

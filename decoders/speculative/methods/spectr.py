@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
 from decoders.speculative.verifiers.greedy_match import GREEDY_MATCH
 from decoders.speculative.verifiers.kseq import KSEQ
 from decoders.strategy import Parameter
@@ -23,10 +23,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return drafted(DRAFT_MODEL, shape), KSEQ, temperature
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="spectr",
     title="SpecTr",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("num_chains", "int", 4, "Chains that the draft writes in a round.", low=1, high=16),
@@ -35,8 +35,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("spectr",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def spectr(lane: Lane) -> Iterator[None]:
     """Several guesses of a whole chain; the target keeps one as often as its own distribution allows.
@@ -48,9 +46,9 @@ def spectr(lane: Lane) -> Iterator[None]:
        can still be made up for afterwards.
     4. If none passes, the token is drawn from what the draws have left of p.
 
-    Choosing one of several draws so that the law stays p is a problem of optimal transport; this rule
-    reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first place.
-    At temperature 0 all chains are the same one.
+    Choosing one of several draws so that the distribution stays p is a problem of optimal transport; this
+    rule reaches at least 1 - 1/e of the best plan, and a note says how near it comes at each round's first
+    place. At temperature 0 all chains are the same one.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

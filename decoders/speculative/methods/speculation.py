@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest_verifier
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters import draft_length
@@ -16,8 +16,6 @@ from decoders.speculative.interfaces import (
     TIMED_TREE_VIEWS,
     Drafter,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.speculative.methods.fuzzy import fuzzy_acceptance
@@ -104,7 +102,8 @@ def fits(parameters: dict) -> str | None:
         )
     if drafter.fill not in verifier.exact_for:
         good = ", ".join(name for name, v in VERIFIERS.items() if v.draws and drafter.fill in v.exact_for)
-        return f"{verifier.name} would bend the target's law where guesses are {drafter.fill}; choose {good}."
+        bends = f"{verifier.name} would bend the target's distribution where guesses are {drafter.fill}"
+        return f"{bends}; choose {good}."
     return None
 
 
@@ -125,10 +124,10 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
     return None
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="speculation",
     title="Speculation, part by part",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("shape", "choice", "chain", "What is drafted.", choices=tuple(SHAPES)),
@@ -148,8 +147,6 @@ def relaxed_problem(parameters: dict, drafter: Drafter, verifier: Verifier) -> s
         *GREEDY[1:],
     ),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     together=fits,
 )
 def speculation(lane: Lane) -> Iterator[None]:

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Verifier
 from decoders.strategy import Parameter
 
 
@@ -18,10 +18,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(draft_chain(parameters), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="speculative",
     title="Speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -31,8 +31,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("fast-inference-from-transformers-via-speculative-decoding",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def speculative(lane: Lane) -> Iterator[None]:
     """A small model guesses several tokens ahead; the target checks them all in one forward.

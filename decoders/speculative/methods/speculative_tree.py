@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_TREE_VIEWS, Drafter, Verifier, drafted
 from decoders.strategy import Parameter
 
 
@@ -19,10 +19,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(DRAFT_MODEL, widths(parameters["widths"], temperature)), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="speculative_tree",
     title="Speculative tree",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -31,8 +31,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def speculative_tree(lane: Lane) -> Iterator[None]:
     """A small model offers several guesses at each place; the target checks the whole tree in one forward.

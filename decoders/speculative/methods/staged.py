@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from decoders.datastore import names, texts
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters.datastore import names, texts
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, skeleton
 from decoders.speculative.interfaces import (
@@ -22,8 +22,6 @@ from decoders.speculative.interfaces import (
     Drafter,
     Shape,
     Verifier,
-    badge,
-    described,
     drafted,
 )
 from decoders.speculative.methods.prompt_lookup import look_up
@@ -70,8 +68,8 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
     """`shape`, whose source reads up to `count` guesses of `ahead` in the same forward as what it is asked
     about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
 
-    What is written down, and its law, is the source's own: a guess is kept if the source chooses the same
-    token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
+    What is written down, and its distribution, is the source's own: a guess is kept if the source chooses the
+    same token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
@@ -141,10 +139,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(drafted(DRAFT_MODEL, shape), temperature)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="staged",
     title="Staged speculative decoding",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -163,8 +161,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("accelerating-llm-inference-with-staged-speculative-decoding",),
     views=TIMED_TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def staged_decoding(lane: Lane) -> Iterator[None]:
     """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.
@@ -179,9 +175,9 @@ def staged_decoding(lane: Lane) -> Iterator[None]:
 
     The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes
     no widths. Here they are counted in stored texts and only their likeliest successor is guessed, so the
-    guesses have no law of their own; the tree is a spine with leaves.
-    The draft chooses the same tokens as without the table, from the same law, only in fewer forwards; so the
-    text is the target's in either case.
+    guesses have no distribution of their own; the tree is a spine with leaves.
+    The draft chooses the same tokens as without the table, from the same distribution, only in fewer
+    forwards; so the text is the target's in either case.
     """
     drafter, verifier, _ = parts(lane.parameters)
     yield from rounds(lane, drafter, verifier)

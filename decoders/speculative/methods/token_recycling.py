@@ -7,8 +7,8 @@ after it, as the target last saw them; a fixed tree is filled by walking the tab
 from collections.abc import Iterator
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import (
@@ -19,8 +19,6 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
-    described,
 )
 from decoders.strategy import Parameter
 
@@ -122,18 +120,16 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(recycled(TEMPLATES[parameters["template"]], {}), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="token_recycling",
     title="Token Recycling",
-    family="speculative",
     parameters=(
         Parameter("template", "choice", "21 nodes", "The tree that is filled.", choices=tuple(TEMPLATES)),
         *GREEDY,
     ),
     papers=("turning-trash-into-treasure",),
     views=TREE_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def token_recycling(lane: Lane) -> Iterator[None]:
     """What the target nearly said before is what it may say next time: its own runners-up are the guesses.

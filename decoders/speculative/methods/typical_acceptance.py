@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import torch
 
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.interfaces import (
@@ -24,8 +24,6 @@ from decoders.speculative.interfaces import (
     Verification,
     Verifier,
     VerifierInput,
-    badge,
-    described,
 )
 from decoders.speculative.verifiers.relaxed_walk import OWN, own_token, relaxed_law
 from decoders.strategy import Parameter
@@ -33,7 +31,7 @@ from decoders.trace.number_format import number
 
 
 def threshold(p: torch.Tensor, epsilon: float, delta: float) -> float:
-    """min(epsilon, delta exp(-H)) of a law p [V]."""
+    """min(epsilon, delta exp(-H)) of a distribution p [V]."""
     return min(epsilon, delta * math.exp(-float(torch.special.entr(p).sum())))
 
 
@@ -48,7 +46,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
         for node in (root, *inputs.draft.nodes):
             if node not in reached or node not in inputs.p:
                 continue
-            p = inputs.soft[node]
+            p = inputs.probs[node]
             line = threshold(p, epsilon, delta)
             for child in inputs.children(node):
                 chance = float(p[inputs.tokens[child]])
@@ -98,10 +96,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="typical_acceptance",
     title="Typical acceptance",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter("epsilon", "float", 0.09, "Probability that is always enough.", low=0.0, high=1.0),
@@ -119,8 +117,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         *GREEDY,
     ),
     views=RELAXED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
 )
 def typical_acceptance(lane: Lane) -> Iterator[None]:
     """A guess is kept if the target finds it likely enough, and it asks for less where it is unsure itself.

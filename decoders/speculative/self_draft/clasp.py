@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from decoders.engine.partial_forward import Layers, spans
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_stopping import sure_chain
@@ -24,8 +24,6 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
-    described,
 )
 from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
 from decoders.strategy import Parameter
@@ -113,10 +111,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return simplest(planning(parameters), parameters["temperature"])
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="clasp",
     title="CLaSp",
-    family="speculative",
     parameters=(
         Parameter("skip_layers", "int", 3, "Layers that a draft leaves out.", low=0, high=256),
         Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most.", low=1, high=32),
@@ -126,8 +124,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
     papers=("clasp",),
     views=(*LAYER_VIEWS[:1], "plan", *LAYER_VIEWS[1:]),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,
 )
 def clasp(lane: Lane) -> Iterator[None]:

@@ -10,12 +10,12 @@ import torch
 
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, badge, described, drafted
+from decoders.speculative.interfaces import TIMED_VIEWS, Drafter, Source, Verifier, described, drafted
 from decoders.strategy import Parameter, Part
 
 ITSELF, DRAFT = "the target", "the draft model"
@@ -46,7 +46,7 @@ def grouped(lane: Lane) -> Layers | None:
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the grouped draft, with its own law; the simplest exact verifier."""
+    """A chain from the grouped draft, with its own distribution; the simplest exact verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     return simplest(drafted(fuzzy(parameters), shape), temperature)
@@ -69,10 +69,10 @@ def depths(layers: Layers) -> str:
     )
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="easyspec",
     title="EasySpec",
-    family="speculative",
     needs=("target", "draft"),
     parameters=(
         Parameter(
@@ -89,7 +89,6 @@ def depths(layers: Layers) -> str:
     ),
     papers=("easyspec",),
     views=TIMED_VIEWS,
-    badge=lambda parameters: badge(*parts(parameters)),
     parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
 )
 def easyspec(lane: Lane) -> Iterator[None]:
@@ -98,7 +97,7 @@ def easyspec(lane: Lane) -> Iterator[None]:
     1. All layers but the first and the last one form groups of consecutive layers.
     2. With h entering a group, its attentions all read h: they could run at once, on as many devices. Then,
        layer after layer, `h = h + attention(h at the group's start)` and `h = h + MLP(h)`.
-    3. Tokens are drafted from the law q that comes of it, and the target tests them with that q.
+    3. Tokens are drafted from the distribution q that comes of it, and the target tests them with that q.
     4. Bonus calibration: the keys that groups have made are thrown away after each round. The accepted tokens
        and the newest one are read once, layer after layer, which also gives the next round's first guess.
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
 from decoders.models import catalog
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.fixed_trees import widths
-from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
 from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
 from decoders.strategy import Parameter
 
@@ -51,10 +51,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="layerskip",
     title="LayerSkip",
-    family="speculative",
     parameters=(
         Parameter(
             "exit_layer",
@@ -71,8 +71,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("layerskip",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     suits=suits,
 )
 def layerskip(lane: Lane) -> Iterator[None]:

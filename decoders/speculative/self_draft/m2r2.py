@@ -11,11 +11,11 @@ import torch
 from decoders.engine.partial_forward import Layers
 from decoders.heads import M2R2, Target
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier, badge, described
+from decoders.speculative.interfaces import LAYER_VIEWS, Drafter, Verifier
 from decoders.speculative.self_draft.early_layers import doubly_exited, suited
 from decoders.speculative.self_draft.kangaroo import EITHER, NONE, SHIPPED
 from decoders.speculative.self_draft.layerskip import exit_of
@@ -84,10 +84,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return chosen(drafter, parameters)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="m2r2",
     title="M2R2",
-    family="speculative",
     parameters=(
         Parameter("num_assistant_tokens", "int", 4, "Tokens drafted in a round at most.", low=1, high=32),
         Parameter("eta", "float", 0.5, "Nothing follows a guess that is less sure.", low=0.0, high=2.0),
@@ -104,8 +104,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("m2r2",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     suits=suited(adapters_of),
 )
 def m2r2(lane: Lane) -> Iterator[None]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
-from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
+from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import VERIFIER, chosen, chosen_fits
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.confidence_stopping import sure_chain
@@ -20,8 +20,6 @@ from decoders.speculative.interfaces import (
     Seen,
     Verification,
     Verifier,
-    badge,
-    described,
 )
 from decoders.speculative.self_draft.early_layers import depth_of, parts_problem, self_drafted
 from decoders.speculative.self_draft.layer_skip_search import Search, layers_of
@@ -84,10 +82,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     return chosen(searching(parameters), parameters)
 
 
-@strategy(
+@draft_and_verify(
+    parts,
     name="swift",
     title="SWIFT",
-    family="speculative",
     parameters=(
         Parameter("skip_ratio", "float", 0.45, "Share of blocks that a draft leaves out.", low=0.0, high=1.0),
         Parameter("num_assistant_tokens", "int", 8, "Tokens drafted in a row at most (authors: 25).", 1, 32),
@@ -100,8 +98,6 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("swift",),
     views=LAYER_VIEWS,
     together=chosen_fits(parts),
-    badge=lambda parameters: badge(*parts(parameters)),
-    parts=lambda parameters: described(*parts(parameters)),
     suits=parts_problem,
 )
 def swift(lane: Lane) -> Iterator[None]:

@@ -1,5 +1,5 @@
 """Verifier that moves the target towards the draft before it tests: where the draft knows better, its tokens
-pass more easily. Knows laws alone.
+pass more easily. Knows distributions alone.
 
 Chen et al. (2025), RAPID. Lossless at eta = 0 only.
 """
@@ -44,7 +44,7 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
 
     def near(inputs: VerifierInput, node: int) -> torch.Tensor:
         q = inputs.guessed(node) if greedy else inputs.draft.q[node]
-        return adjusted(inputs.soft[node], q, eta, alpha)
+        return adjusted(inputs.probs[node], q, eta, alpha)
 
     def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         token, law_near = inputs.tokens[child], near(inputs, node)
@@ -61,10 +61,10 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         token, law_near = inputs.tokens[child], near(inputs, node)
         accepted = token == int(law_near.argmax())
         reason = (
-            f"The target gave {number(float(inputs.soft[node][token]))}, adjusted "
+            f"The target gave {number(float(inputs.probs[node][token]))}, adjusted "
             f"{number(float(law_near[token]))}, which is {'its most' if accepted else 'not its most'}."
         )
-        return TokenTest(child, accepted, float(inputs.soft[node][token]), reason=reason)
+        return TokenTest(child, accepted, float(inputs.probs[node][token]), reason=reason)
 
     def left(inputs: VerifierInput, node: int) -> torch.Tensor:
         return still_wanted(inputs.p[node], inputs.draft.q[node], near(inputs, node))

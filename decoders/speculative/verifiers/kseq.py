@@ -39,7 +39,8 @@ def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float
 
 
 def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
-    """The most that any rule reaches that keeps the law p [V], given `count` independent draws from q [V].
+    """The most that any rule reaches that keeps the distribution p [V], given `count` independent draws from
+    q [V].
 
     By the theorem of max-flow and min-cut it is the least of p(A) + 1 - q(A)^count over all sets A. As
     x^count is convex, some set of the form {p < lambda q} attains it: only those are looked at.
@@ -104,5 +105,5 @@ KSEQ = Verifier(
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="K-SEQ",
     says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
-    "smallest rho that leaves the target's law as it is.",
+    "smallest rho that leaves the target's distribution as it is.",
 )

@@ -1,8 +1,8 @@
 """Verifier for drafts without chance (lookup, top-k): the target draws its own token, and follows the draft
 if it is there.
 
-One draw a node, used in either case, hence exactly the target's law; accepts with the target's mass on the
-children.
+One draw a node, used in either case, hence exactly the target's distribution; accepts with the target's mass
+on the children.
 """
 
 from decoders.speculative.interfaces import (

@@ -60,8 +60,8 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
 
 
 def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
-    """The draws below a node and their laws [V], in the order in which they are tested: by chance, if they
-    came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
+    """The draws below a node and their distributions [V], in the order in which they are tested: by chance,
+    if they came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
     """
     offers, laws = list(inputs.offers(node)), list(inputs.drawn_from(node))
     if all(q is laws[0] for q in laws):  # they are alike, and their order decides nothing
@@ -75,7 +75,7 @@ def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], l
 
 
 def without(weights: torch.Tensor, token: int) -> torch.Tensor:
-    """A law [V] with `token` struck out, normalised again; all zero if nothing else had mass."""
+    """A distribution [V] with `token` struck out, normalised again; all zero if nothing else had mass."""
     rest = weights.clone()
     rest[token] = 0.0
     total = rest.sum()

@@ -1,6 +1,6 @@
 """What relaxed verifiers share: the way down a draft, and the own token. Knows no rule.
 
-They keep more of the draft than an exact verifier would, and pay with the target's law.
+They keep more of the draft than an exact verifier would, and pay with the target's distribution.
 """
 
 from collections.abc import Callable
@@ -23,8 +23,8 @@ def go_down(
 ) -> Verification:
     """From the root down: at each place the first child in slot order that `rule` lets pass is kept.
 
-    `left(inputs, node)` gives the law [V] that the own token is drawn from where the child was refused,
-    `drawn` says so; `greedy`: it is the target's likeliest token instead.
+    `left(inputs, node)` gives the distribution [V] that the own token is drawn from where the child was
+    refused, `drawn` says so; `greedy`: it is the target's likeliest token instead.
     """
     found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
@@ -42,8 +42,8 @@ def go_down(
 
 
 def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
-    """The law [V] that a token has: `passes` [V] is how likely each token is drafted and passes, the rest is
-    drawn from `left` [V].
+    """The distribution [V] that a token has: `passes` [V] is how likely each token is drafted and passes, the
+    rest is drawn from `left` [V].
     """
     return passes + (1.0 - passes.sum()).clamp(min=0.0) * left
 

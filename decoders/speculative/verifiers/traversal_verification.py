@@ -22,7 +22,7 @@ class Standing:
     def __init__(self, inputs: VerifierInput):
         self.root, self.tokens = inputs.draft.root, inputs.tokens
         self.left = dict(inputs.p)  # R: node -> what the target still wants there
-        self.drafted = dict(inputs.draft.q)  # D: node -> what is left of the draft's law
+        self.drafted = dict(inputs.draft.q)  # D: node -> what is left of the draft's distribution
         self.below = {n: list(c) for n, c in inputs.draft.children.items()}
         self.parent = {c: n for n, below in self.below.items() for c in below}
         self.chance = {self.root: 1.0}

@@ -16,7 +16,8 @@ from decoders.models.table_model import TableModel
 from decoders.search.beam.beam_state import Beams
 from decoders.search.beam.hypotheses import returned
 from decoders.search.stepwise import scorers
-from decoders.search.tree_search.value_mcts import Edge, Search, State, gamma
+from decoders.search.tree_search.mcts import Edge, State
+from decoders.search.tree_search.value_mcts import Search, gamma
 from decoders.trace.events import Score, Verdict
 from tests.decoders.search.beam.test_diverse_beam import random_table
 from tests.decoders.search.tree_search.test_pg_td import table
@@ -186,44 +187,57 @@ def test_simulations_find_what_the_scorer_wants():
     ]  # the likeliest
 
 
+def edge_of(node: int, prior: float, visits: int, total: float) -> Edge:
+    """An edge whose values add up to `total`."""
+    return Edge(node, prior, visits=visits, total=total, value=total / visits)
+
+
+def valued(lane: Lane, worth: float) -> Search:
+    """A search whose state at node 1 is worth this much itself."""
+    search = Search(lane)
+    search.worth[1] = worth
+    return search
+
+
 def test_the_choice_by_hand():
     lane = Lane("value_mcts", [1], {"target": table(0)}, {"c_base": 0.0, "c": 3.0}, 0, Limits(4))
-    search = Search(lane)
+    search = valued(lane, 0.0)
     edges = [
-        Edge(2, 0.6, 0.0, visits=3, total=0.6),
-        Edge(3, 0.3, 0.0, visits=1, total=0.5),
-        Edge(4, 0.1, 0.0),
+        edge_of(2, 0.6, visits=3, total=0.6),
+        edge_of(3, 0.3, visits=1, total=0.5),
+        Edge(4, 0.1),
     ]
     # N = 5: .2 + 3 * .6 * sqrt 5 / 4 = 1.206; .5 + 3 * .3 * sqrt 5 / 2 = 1.506; 3 * .1 * sqrt 5 = .671
-    assert search.choose(State(1, edges)) is edges[1]
+    assert search.choose(State(1, edges, visits=5)) is edges[1]
 
 
 def test_siblings_are_rescaled_between_the_least_and_the_largest_value():
     """mctx's qtransform_by_parent_and_siblings by hand: the parent counts too, what was never tried has 0."""
     given = {"c_base": 0.0, "c": 0.0}
     edges = [
-        Edge(2, 0.6, 0.0, visits=2, total=0.8),
-        Edge(3, 0.3, 0.0, visits=1, total=0.5),
-        Edge(4, 0.1, 0.0),
+        edge_of(2, 0.6, visits=2, total=0.8),
+        edge_of(3, 0.3, visits=1, total=0.5),
+        Edge(4, 0.1),
     ]
-    state = State(1, edges, own=0.7)
-    assert state.value == pytest.approx(2.0 / 4)
+    state = State(1, edges, visits=4)
     lane = Lane("value_mcts", [1], {"target": table(0)}, given | {"c": 0.1}, 0, Limits(4))
     # Q .4 and .5 beside the parent's .5: rescaled 0 and 1. N = 4: 0 + .1 * .6 * 2 / 3 and 1 + .1 * .3 * 2 / 2
-    assert Search(lane).choose(state) is edges[1]
+    search = valued(lane, 0.7)
+    assert search.value(state) == pytest.approx(2.0 / 4)
+    assert search.choose(state) is edges[1]
     # as scored the difference is .1, and a larger bonus outweighs it; rescaled it does not
     for q_values, chosen in (("between siblings", 1), ("as scored", 0)):
         more = given | {"c": 1.0, "q_values": q_values}
         lane = Lane("value_mcts", [1], {"target": table(0)}, more, 0, Limits(4))
-        state = State(1, [Edge(2, 0.8, 0.0, visits=2, total=0.8), *edges[1:]], own=0.7)
-        assert Search(lane).choose(state) is state.edges[chosen]
+        state = State(1, [edge_of(2, 0.8, visits=2, total=0.8), *edges[1:]], visits=4)
+        assert valued(lane, 0.7).choose(state) is state.edges[chosen]
 
 
 def test_equal_values_are_not_blown_up():
     """The likeliest is taken where all values are the same, as if there were none."""
     lane = Lane("value_mcts", [1], {"target": table(0)}, {"c": 1.0}, 0, Limits(4))
-    edges = [Edge(2, 0.5, 0.0, visits=1, total=0.3), Edge(3, 0.4, 0.0, visits=1, total=0.3)]
-    assert Search(lane).choose(State(1, edges, own=0.3)) is edges[0]
+    edges = [edge_of(2, 0.5, visits=1, total=0.3), edge_of(3, 0.4, visits=1, total=0.3)]
+    assert valued(lane, 0.3).choose(State(1, edges, visits=3)) is edges[0]
 
 
 def test_the_noise_is_dirichlets():

@@ -124,10 +124,10 @@ def test_derived_numbers_are_those_that_the_verifier_used(models):
         judged = [facts.verdicts[n][0][1] for n in tried]
         if len(tried) < 2 or judged[0].status != "rejected" or judged[1].p is None:
             continue
-        q = known(offers["draft", None]) | {facts.token[tried[0]]: judged[0].q}
-        later = struck(q, facts.token[tried[0]], "sampled without replacement")
-        if facts.token[tried[1]] in later:
-            assert later[facts.token[tried[1]]] == pytest.approx(judged[1].q, rel=1e-4)
+        q = known(offers["draft", None]) | {facts.nodes.token[tried[0]]: judged[0].q}
+        later = struck(q, facts.nodes.token[tried[0]], "sampled without replacement")
+        if facts.nodes.token[tried[1]] in later:
+            assert later[facts.nodes.token[tried[1]]] == pytest.approx(judged[1].q, rel=1e-4)
             seen += 1
     assert seen
 
@@ -221,10 +221,10 @@ def test_long_lists_are_cut_but_keep_the_token_itself_and_all_mass():
 def test_every_node_of_a_trace_can_be_inspected(strategy, models):
     trace = decoded(models, strategy)
     facts = Facts(trace)
-    assert facts.token.keys() == trace.nodes().keys()
-    for node in facts.token:
+    assert facts.nodes.token.keys() == trace.nodes().keys()
+    for node in facts.nodes.token:
         found = json.loads(json.dumps(facts.of(node), allow_nan=False))
-        assert found["id"] == facts.token[node] and found["token"] == facts.word(node)
+        assert found["id"] == facts.nodes.token[node] and found["token"] == facts.word(node)
         above = [one["node"] for one in found["path"]]
         assert above[-1:] == ([] if found["parent"] is None else [found["parent"]])
 
@@ -236,9 +236,9 @@ def test_a_copied_draft_says_of_what_it_is_a_copy(models):
     assert copies
     for node in copies:
         told = facts.of(node)["copied"]
-        assert facts.token[told["node"]] == facts.token[node] and told["text"] == facts.word(node)
+        assert facts.nodes.token[told["node"]] == facts.nodes.token[node] and told["text"] == facts.word(node)
         assert told["place"].startswith(("token ", "position ")) and told["after"]
         first = facts.births[node][1].parent not in copies
-        tail = facts.path(facts.parent[node])[-len(told["after"]) :]
+        tail = facts.path(facts.nodes.parent[node])[-len(told["after"]) :]
         assert not first or told["after"] == [facts.word(n) for n in tail]
     assert facts.of(0)["copied"] is None

@@ -9,7 +9,7 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Cell, Depend, Note, Propose, Step, Verdict
+from decoders.trace.events import Cell, Depend, Note, Propose, Score, Step, Verdict
 from decoders.trace.trace import Trace
 from tests.decoders.search.best_first.test_lattice import model as words_model
 from tests.helpers import tiny_models
@@ -71,6 +71,18 @@ def test_drafts_have_their_round_and_their_test(models):
     accepted = [known for known in drafted.values() if known["status"] == "accepted"]
     assert len(accepted) == trace.costs.accepted and all("p" in known for known in accepted)
     assert {known["round"] for known in drafted.values()} == set(range(len(trace.costs.per_step_drafted)))
+
+
+def test_what_was_scored_in_the_prompt_is_no_beam():
+    """As the clauses of a prompt are that a plan chooses from."""
+    prompt, candidate = (
+        Step(0, [Score(0, "plan", 1.0)]),
+        [Propose(2, 1, 5, None, "target"), Score(2, "sum", -1.0)],
+    )
+    trace = Trace("edu_plans", "Plans", {}, 0, {}, [3, 4], dict.fromkeys(range(6), b"x"))
+    for step in (prompt, Step(1, candidate)):
+        trace.append(step)
+    assert list(trace.graph("beams").edges) == [(1, 2)]
 
 
 def test_beams_are_what_was_ranked(models):

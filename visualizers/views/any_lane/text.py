@@ -44,7 +44,7 @@ class Text:
                 "state": "prompt",
                 "node": i,
                 "text": nodes.text(i),
-                "position": nodes.column[i],
+                "position": nodes.position[i],
             }
             for i in range(len(self.header.prompt))
         ]
@@ -160,7 +160,7 @@ class Text:
             "node": node,
             "state": state,
             "text": self.nodes.text(node),
-            "position": self.nodes.column.get(node, 0),
+            "position": self.nodes.position.get(node, 0),
             "source": self.source.get(node, "target"),
             "hover": self._hover(node, state),
             **self._numbers(node),

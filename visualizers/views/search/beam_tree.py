@@ -6,6 +6,7 @@ later. Knows no strategy.
 """
 
 import math
+from itertools import takewhile
 
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.scene.tree_rows import Slots
@@ -175,8 +176,8 @@ class BeamTree:
         ops = []
         for event in survivors:  # as they were proposed, so that the first group comes first
             self.group[event.node] = self._group(event, scores)
-        for column in sorted({self.nodes.column[e.node] for e in survivors}):
-            level = [e for e in survivors if self.nodes.column[e.node] == column]
+        for column in sorted({self.nodes.position[e.node] for e in survivors}):
+            level = [e for e in survivors if self.nodes.position[e.node] == column]
             level.sort(key=lambda e: self._order(e, scores))
             taken = {self.slots.row[n] for n in self.live}
             for group in sorted({self.group[e.node] for e in level}):
@@ -209,7 +210,7 @@ class BeamTree:
         node, parent, nodes = event.node, event.parent, self.nodes
         self.slots.row[node] = row
         self.children.setdefault(parent, []).append(node)
-        self.farthest = max(self.farthest, nodes.column[node])
+        self.farthest = max(self.farthest, nodes.position[node])
         self.unsure.update((node, parent))
         weight = round(math.exp(min(0.0, event.logprob)), 4) if event.logprob is not None else 0.5
         self.weight[node] = weight
@@ -220,7 +221,7 @@ class BeamTree:
             "kind": "node",
             "node": node,
             "parent": f"n{parent}",
-            "x": nodes.column[node],
+            "x": nodes.position[node],
             "y": row,
             "state": state,
             "weight": weight,
@@ -232,9 +233,9 @@ class BeamTree:
         edge = {
             "id": f"e{node}",
             "kind": "edge",
-            "x0": nodes.column[node] - 1,
+            "x0": nodes.position[node] - 1,
             "y0": above,
-            "x1": nodes.column[node],
+            "x1": nodes.position[node],
             "y1": row,
             "state": state,
             "weight": weight,
@@ -270,7 +271,7 @@ class BeamTree:
                         "node": event.node,
                         "parent": f"n{parent}",
                         "index": index,
-                        "x": self.nodes.column.get(parent, 0),
+                        "x": self.nodes.position.get(parent, 0),
                         "y": self.slots.row.get(parent, 0),
                         "state": STATES.get(verdicts[event.node][0], "pruned"),
                         "hover": self._hover(event, born, {}, verdicts),
@@ -317,9 +318,7 @@ class BeamTree:
         spine = agreed.keys() | set(self.nodes.path(self.best) if self.best is not None else [])
         alive = set()
         for node in self.live:
-            while node in self.looks and node not in alive:
-                alive.add(node)
-                node = self.nodes.parent[node]
+            alive.update(takewhile(lambda n: n in self.looks and n not in alive, self.nodes.upwards(node)))
         unsure = self.unsure | (spine ^ self.spine) | (alive ^ self.alive)
         self.spine, self.alive, self.unsure = spine, alive, set()
         ops: list[Op] = []
@@ -384,7 +383,7 @@ class BeamTree:
         if not (self.live & self.looks.keys()) - set(self.committed):
             return ops  # it has ended: everything is committed
         self.guides += 1
-        x = self.nodes.column.get(commits[-1], 0)
+        x = self.nodes.position.get(commits[-1], 0)
         return ops + [{"id": f"agree{self.guides}", "kind": "guide", "x": x, "text": "◂ all beams agree"}]
 
 

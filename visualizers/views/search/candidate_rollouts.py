@@ -114,7 +114,7 @@ class Branches:
     def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
         ops: list[Op] = [scroll_row(self.pauses, "tables", self.y, self.y + HEADING)]
-        for text, (x, wide) in {f"token {self.nodes.column[first]}": TOKEN, **columns}.items():
+        for text, (x, wide) in {f"token {self.nodes.position[first]}": TOKEN, **columns}.items():
             place = {"x": x + 0.08, "y": round(self.y + HEADING / 2, 3), "align": "left", "w": wide}
             look = {"text": text, "role": "ink" if x == TOKEN[0] else "soft", "priority": 0}
             ops.append({"id": f"h{self.pauses}.{x}", "kind": "label", "panel": "tables", **place, **look})

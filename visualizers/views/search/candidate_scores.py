@@ -143,10 +143,8 @@ class Scores:
 
     def _before(self, node: int) -> int:
         """The nearest beginning of a text that has a score, else the prompt's end."""
-        at = self.nodes.parent[node]
-        while at in self.nodes.parent and at > self.nodes.root and at not in self.placed:
-            at = self.nodes.parent[at]
-        return at
+        above = self.nodes.upwards(self.nodes.parent[node])
+        return next(at for at in above if at <= self.nodes.root or at in self.placed)
 
 
 def said(value: float) -> str:

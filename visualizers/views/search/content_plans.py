@@ -207,7 +207,7 @@ class Plans:
         if plans := [e for e in scores if e.name == "plan"]:
             whole = sum(bool(e.parts["whole"]) for e in plans)
             return f"{whole} whole plans", f", {len(plans) - whole} that go on; plan {plans[0].level} leads."
-        count = sum(node > self.nodes.root for node in self.nodes.column)
+        count = sum(node > self.nodes.root for node in self.nodes.position)
         return (f"{len(self.whole)} plans", f": {count} tokens written under them.") if count else None
 
 

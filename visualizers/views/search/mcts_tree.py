@@ -54,7 +54,7 @@ class VisitTree(SearchGraph):
                 self.value.setdefault(event.node, event.total)
                 self.rollout.setdefault(event.node, step.index + 1)
         ops = super().feed(step)
-        tried = [self.nodes.column[n] for n, (count, _, _) in self.visits.items() if count]
+        tried = [self.nodes.position[n] for n, (count, _, _) in self.visits.items() if count]
         front = {"front": [max(tried, default=0) + 1, ROWS - 1]}
         return [front if "front" in op else op for op in ops]
 

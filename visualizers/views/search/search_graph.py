@@ -110,7 +110,7 @@ class SearchGraph:
         ops += self._restate()
         ops += self._queue()
         if fresh or self.committed:
-            ops.append({"front": [max(self.nodes.column[n] for n in self.mark), ROWS - 1]})
+            ops.append({"front": [max(self.nodes.position[n] for n in self.mark), ROWS - 1]})
             ops.append({"say": self._said(step, leader)})
         return ops
 
@@ -171,11 +171,11 @@ class SearchGraph:
         ]
         for node in [*self.committed, *first, *rest]:
             way = [n for n in self.nodes.path(node) if n not in wanted]
-            if any(used.get(self.nodes.column[n], 0) >= ROWS for n in way):
+            if any(used.get(self.nodes.position[n], 0) >= ROWS for n in way):
                 continue
             for n in way:
                 wanted[n] = None
-                used[self.nodes.column[n]] = used.get(self.nodes.column[n], 0) + 1
+                used[self.nodes.position[n]] = used.get(self.nodes.position[n], 0) + 1
         return wanted
 
     def _hide(self, wanted: dict[int, None]) -> list[Op]:
@@ -191,8 +191,8 @@ class SearchGraph:
 
     def _draw(self, node: int) -> list[Op]:
         """A node and its edge, in the free row of its column that is nearest to its parent's."""
-        parent, column = self.nodes.parent[node], self.nodes.column[node]
-        taken = {row for n, row in self.row.items() if self.nodes.column[n] == column}
+        parent, column = self.nodes.parent[node], self.nodes.position[node]
+        taken = {row for n, row in self.row.items() if self.nodes.position[n] == column}
         home = self.row[parent]
         self.row[node] = row = min(set(range(ROWS)) - taken, key=lambda y: (abs(y - home), -y))
         count = self.times[node] = self.times.get(node, 0) + 1
@@ -247,8 +247,8 @@ class SearchGraph:
             into = self.into.get(node)
             if into in self.mark and "m" + mark not in self.looks:
                 self.looks["m" + mark] = ()
-                place = {"x0": self.nodes.column[node], "y0": self.row[node]}
-                place |= {"x1": self.nodes.column[into], "y1": self.row[into]}
+                place = {"x0": self.nodes.position[node], "y0": self.row[node]}
+                place |= {"x1": self.nodes.position[into], "y1": self.row[into]}
                 ops.append({"id": "m" + mark, "kind": "edge", "state": "resampled", **place})
         return ops
 

@@ -68,7 +68,7 @@ class Pieces:
 
     def _token(self, node: int, parent: int) -> list[Op]:
         """A token's cell: in its piece's row, or in the first row that is free for a new piece."""
-        ops, column = [], self.nodes.column[node]
+        ops, column = [], self.nodes.position[node]
         new = parent in self.closed or parent not in self.piece
         if new:
             self.piece[node] = [node]
@@ -110,7 +110,7 @@ class Pieces:
         ops = self._look(self.piece[parent], "prompt") if self.state[parent] == "live" else []
         if self.row[parent] == self.row[node]:
             return ops
-        x, y0, y1 = self.nodes.column[node] - 0.5, self.row[parent], self.row[node]
+        x, y0, y1 = self.nodes.position[node] - 0.5, self.row[parent], self.row[node]
         mark = {"id": f"w{node}", "kind": "path", "panel": "pieces", "role": "line", "width": 1}
         return [*ops, {**mark, "points": [[x, y0 + 0.36], [x, y1]]}]
 
@@ -118,7 +118,7 @@ class Pieces:
         """The score behind the last token of a piece, which is closed with it."""
         node, (letter, against) = event.node, SCORES[event.name]
         self.closed.add(node)
-        self.right[self.row[node]] = self.nodes.column[node] + VALUE
+        self.right[self.row[node]] = self.nodes.position[node] + VALUE
         value = abs(event.total) if event.name == "priority" else event.total
         text = number(value)
         hover = [f"{letter} {value:.3f}"]
@@ -127,7 +127,7 @@ class Pieces:
             text += ("≥" if value >= event.parts[against] else "<") + number(event.parts[against])
         said = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
         ops: list[Op] = [{"id": f"n{n}", "set": {"hover": said}} for n in self.piece[node]]
-        place = {"panel": "pieces", "x": self.nodes.column[node] + 0.54, "y": self.row[node]}
+        place = {"panel": "pieces", "x": self.nodes.position[node] + 0.54, "y": self.row[node]}
         look = {"align": "left", "size": 11, "role": "soft", "priority": 3}
         return [*ops, {"id": f"v{node}", "kind": "label", **place, "text": text, **look}]
 
@@ -147,7 +147,7 @@ class Pieces:
             self.state[node] = "accepted" if self.state[node] == "accepted" else "chosen"
             ops.append({"id": f"n{node}", "set": {"state": self.state[node], "fill": "filled"}})
         last = mine[-1:]
-        return [*ops, *({"front": [self.nodes.column[n], self.row[n] + 0.4]} for n in last)]
+        return [*ops, *({"front": [self.nodes.position[n], self.row[n] + 0.4]} for n in last)]
 
     def _look(self, nodes: list[int], state: str) -> list[Op]:
         """A new state for these tokens; what was lost is an outline only."""

@@ -71,7 +71,7 @@ class SpanMap:
             ops.append({"id": f"n{node}", "set": {"state": "chosen", "fill": "filled"}})
         if self.row:
             shown = self.row[commits[0]] if commits and commits[0] in self.row else self.rows - 1
-            ops.append({"front": [max(self.nodes.column[n] for n in self.row), shown + 2]})
+            ops.append({"front": [max(self.nodes.position[n] for n in self.row), shown + 2]})
             ops.append({"say": self._said(step)})
         return ops
 
@@ -98,7 +98,7 @@ class SpanMap:
             self.best = (score.total, node)
         weight = 0.0 if score is None else max(0.0, min(1.0, 1 - score.total / FAINT))
         look = {"state": "prompt", "fill": "amount", "weight": round(weight, 3)}
-        place = {"x": self.nodes.column[node], "y": row, "w": 1, "h": 0.84}
+        place = {"x": self.nodes.position[node], "y": row, "w": 1, "h": 0.84}
         words = {"text": self.nodes.text(node), "hover": self._hover(node, score)}
         cell = {"id": f"n{node}", "kind": "cell", "panel": "spans", "node": node, **place, **look, **words}
         return [*ops, cell]

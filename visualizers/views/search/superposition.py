@@ -70,11 +70,11 @@ class Superposition:
             match type(event).__name__:
                 case "Distribution" if event.view == SHARED:
                     self.shared = event.top[:TOP]
-                    ops += self._shared(self.nodes.column[event.node] + 1)
+                    ops += self._shared(self.nodes.position[event.node] + 1)
                 case "Score" if event.name == SHARE:
                     ops += self._weigh(event.node, event.total)
                 case "Score" if event.name == LINEAR:
-                    ops += self._linear(self.nodes.column[event.node] + 1, event)
+                    ops += self._linear(self.nodes.position[event.node] + 1, event)
                 case "Score" if event.name == SUM and event.rank is not None:
                     ranked.append((event.rank, event.node, event.total))
                 case "Score" if event.name == FINISHED and event.node not in self.row:
@@ -113,7 +113,7 @@ class Superposition:
 
     def _draft(self, node: int, total: float, ended: bool = False) -> list[Op]:
         """A cell for a draft's newest token, and the line to the draft that it goes on from."""
-        x, parent = self.nodes.column[node], self.nodes.parent[node]
+        x, parent = self.nodes.position[node], self.nodes.parent[node]
         y = self.row[node] = self.taken.get(x, 0)
         self.taken[x], self.total[node] = y + 1, total
         ops: list[Op] = []

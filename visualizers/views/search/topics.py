@@ -7,6 +7,7 @@ proposed behind a seam is a topic. Knows no strategy.
 """
 
 import math
+from itertools import takewhile
 
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.entropy import mark
@@ -89,7 +90,7 @@ class Beads:
         return [*ops, {"id": "said", "set": heading}, {"say": heading["lead"] + heading["heading"]}]
 
     def _length(self, node: int | None) -> int:
-        return -1 if node is None else len(self.nodes.path(node))
+        return -1 if node is None else self.nodes.position[node]
 
     def _rows(self, topics: list[int]) -> list[Op]:
         """Rows for topics that come for the first time, above those that are there."""
@@ -138,11 +139,8 @@ class Beads:
 
     def _topic_of(self, node: int) -> int | None:
         """The nearest topic's node on the way to a node, itself included; None before the first."""
-        while node is not None and node > self.nodes.root:
-            if self._is_topic(node):
-                return node
-            node = self.nodes.parent[node]
-        return None
+        way = takewhile(lambda n: n > self.nodes.root, self.nodes.upwards(node))
+        return next((n for n in way if self._is_topic(n)), None)
 
     def _others(self, node: int) -> dict[int, float]:
         """The likeliest topics that were offered where this one was put, without it."""

@@ -79,11 +79,11 @@ class DraftTree:
         if not born and not commits:
             return []
         if any(e.given for e in born):  # what the lane begins with is no round
-            front = max(self.nodes.column[n] for n in commits)
+            front = max(self.nodes.position[n] for n in commits)
             said = f"Begins with {len(commits)} given tokens."
             return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": said}]
         self.rounds += 1
-        columns = [self.nodes.column.get(n, 0) for n in [*commits, *(e.node for e in born)]]
+        columns = [self.nodes.position.get(n, 0) for n in [*commits, *(e.node for e in born)]]
         self.start = min(columns)
         drafted = [e for e in born if e.source != "target"]
         self.drafted |= {e.node for e in drafted}
@@ -123,12 +123,12 @@ class DraftTree:
     def _cells(self, born, verdicts, commits, tried, chain) -> tuple[list[Op], float]:
         """All cells of a round and its height in rows."""
         by_node = {e.node: e for e in born}
-        path = {self.nodes.column[n]: n for n in commits if n in by_node}
+        path = {self.nodes.position[n]: n for n in commits if n in by_node}
         order = {node: i for i, node in enumerate(tried)}
         columns: dict[int, list[int]] = {}
         for event in sorted(born, key=lambda e: (order.get(e.node, len(order)), e.slot)):
-            if path.get(self.nodes.column[event.node]) != event.node:
-                columns.setdefault(self.nodes.column[event.node], []).append(event.node)
+            if path.get(self.nodes.position[event.node]) != event.node:
+                columns.setdefault(self.nodes.position[event.node], []).append(event.node)
         ops, height = [], CELL
         for column in sorted(path.keys() | columns.keys()):
             made, low = self._column(
@@ -260,7 +260,7 @@ class DraftTree:
                 "kind": "label",
                 "panel": "text",
                 "node": n,
-                "x": self.nodes.column[n],
+                "x": self.nodes.position[n],
                 "y": 0.5,
                 "face": "mono",
                 "role": "ink",

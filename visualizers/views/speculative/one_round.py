@@ -81,8 +81,8 @@ class DraftRound:
         return {e.node for e in tested if e.node not in parents and siblings[e.parent] > 1}
 
     def _depth(self, node: int, born) -> int:
-        start = min(self.nodes.column[e.node] for e in born)
-        return self.nodes.column.get(node, start) - start + 1
+        start = min(self.nodes.position[e.node] for e in born)
+        return self.nodes.position.get(node, start) - start + 1
 
     def _state(self, node: int, verdicts, commits) -> str:
         if node in verdicts:

@@ -90,7 +90,7 @@ class Shortlist:
             "from": self.start,
             "to": max(places),
         }
-        newest = max((self.nodes.column[n] for n in commits), default=self.start)
+        newest = max((self.nodes.position[n] for n in commits), default=self.start)
         front, self.y = [min(max(places), newest + AHEAD), self.bottom], self.bottom + GAP
         said = [op["hover"][0] for op in ops if op["id"].startswith("n") and op["state"] != "unreached"]
         return [row, *ops, *self._heading(), {"front": front}, {"say": "; ".join(said) + "."}]
@@ -104,10 +104,10 @@ class Shortlist:
         drafted.sort(
             key=lambda e: (self._state(e, verdicts) != "accepted", order.get(e.node, len(order)), e.slot)
         )
-        own = {self.nodes.column[e.node]: e for e in born if e.source == "target"}
+        own = {self.nodes.position[e.node]: e for e in born if e.source == "target"}
         guess: dict[int, object] = {}
         for event in drafted:
-            guess.setdefault(self.nodes.column[event.node], event)
+            guess.setdefault(self.nodes.position[event.node], event)
         columns = sorted(guess.keys() | own.keys()) if guess else []
         return {column: (guess.get(column), own.get(column)) for column in columns}
 

@@ -8,7 +8,7 @@ costs: each round, from where it began, as it would be with a device for each mo
 
 from dataclasses import replace
 
-from decoders.models.catalog import DRAFT_ROLES
+from decoders.trace.events import DRAFT_ROLES
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
 from visualizers.scene.marks import STATES, Header, Op, view
 

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 import torch
 
+from decoders.datastore import joined, texts
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.engine.tree import Tree
@@ -13,7 +14,6 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
 from decoders.search.beam.superposed import followers, mixture_weights, ngram_law, personal, sharpened
-from decoders.speculative.drafters.datastore import joined, texts
 from decoders.trace.events import Score
 from tests.helpers.deep_models import PROMPT, Endless, deep
 

@@ -8,7 +8,8 @@ import pytest
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.search.tree_search.pg_td import Edge, bonus
+from decoders.search.tree_search.mcts import Edge
+from decoders.search.tree_search.pg_td import bonus
 from decoders.trace.events import Note, Propose, Score
 from explorer.tasks import problems
 from explorer.tasks.own_tests import pass_rate
@@ -49,9 +50,9 @@ def test_the_dossiers_numbers():
         return [e.value + bonus("p-ucb", visits, e, 4.0, 10.0) for e in edges]
 
     assert scores(1) == [0.0, 0.0, 0.0]
-    edges[0].returns, edges[0].value = 1, 0.2
+    edges[0].visits, edges[0].value = 1, 0.2
     assert scores(2) == pytest.approx((1.2646, 1.0646, 0.3549), abs=1e-4)
-    edges[0].returns = 2
+    edges[0].visits = 2
     assert scores(3) == pytest.approx((1.1091, 1.3636, 0.4545), abs=1e-4)
 
 
@@ -60,7 +61,7 @@ def test_uct_is_the_authors_and_ucb1_the_classic_one():
     edge = Edge(0, 0.6)
     assert bonus("uct", 8, edge, 4.0, 10.0) == pytest.approx(4 * math.sqrt(math.log(8)))
     assert bonus("ucb1", 8, edge, 4.0, 10.0) == math.inf
-    edge.returns = 3
+    edge.visits = 3
     assert bonus("uct", 8, edge, 4.0, 10.0) == pytest.approx(math.sqrt(math.log(8)))
     assert bonus("ucb1", 8, edge, 4.0, 10.0) == pytest.approx(4 * math.sqrt(math.log(8) / 3))
 

@@ -12,7 +12,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.tree_search.asap import Asap
 from decoders.search.tree_search.constraints import Gate, named
-from decoders.search.tree_search.pg_td import Edge
+from decoders.search.tree_search.mcts import Edge
 from decoders.search.tree_search.program_tree import Programs
 from decoders.search.tree_search.treecoder import DECODERS, GatedSearch
 from decoders.trace.events import Forward, Note, Propose, Verdict
@@ -139,7 +139,7 @@ def test_a_tree_search_backs_up_the_win_rate_or_the_best():
     model = TableModel(lambda past: [0.6, 0.4], 2, words=["a", "b"])
     lane = Lane("treecoder", [0], {"target": model}, {"decoder": "mcts"}, limits=Limits(2))
     search, edge = GatedSearch(Programs(lane, Gate(lane))), Edge(0, 0.5)
-    for edge.returns, value in enumerate((1.0, 0.0, 0.5), 1):
+    for edge.visits, value in enumerate((1.0, 0.0, 0.5), 1):
         search.back_up(edge, value)
     assert edge.value == pytest.approx(0.5)
     lane.parameters["backup"] = "maximum"

@@ -5,7 +5,8 @@ import pytest
 from decoders.chooser import Exhaustive, Random
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_law
-from decoders.speculative.drafters.ngram_mcts import Place, counted, nudge, puct, ranked, search
+from decoders.search.tree_search.mcts import Edge
+from decoders.speculative.drafters.ngram_mcts import counted, nudge, puct, ranked, search
 from decoders.speculative.methods import aded
 from decoders.trace.events import Propose
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
@@ -25,7 +26,7 @@ def letters(monkeypatch):
 
 @pytest.mark.parametrize(("weight", "value"), [(0.5, 12.426), (0.1, 3.285)])
 def test_the_worth_of_a_visit(weight, value):
-    assert puct(Place(0, weight, visits=1, total=1.0), 2) == pytest.approx(value, abs=5e-4)
+    assert puct(Edge((0,), weight, visits=1, value=1.0), 2) == pytest.approx(value, abs=5e-4)
 
 
 def test_weights_are_shares_that_grow_to_a_cap():

@@ -7,13 +7,13 @@ import random
 import pytest
 import torch
 
+from decoders import datastore
 from decoders.chooser import Exhaustive
+from decoders.datastore import END, frequent, retrieve, sorted_store
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel, exact_law
 from decoders.speculative.draft_verify_loop import rounds
-from decoders.speculative.drafters import datastore
-from decoders.speculative.drafters.datastore import END, frequent, retrieve, sorted_store
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
 from decoders.speculative.interfaces import FIXED, Draft, Drafter, VerifierInput, drafted

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-FOLDER = Path(__file__).resolve().parents[3] / "assets" / "stores"
+FOLDER = Path(__file__).resolve().parents[1] / "assets" / "stores"
 OWN = "EXPLORER_STORES"  # the environment variable with stores of one's own
 BETWEEN = "<|endoftext|>\n"  # between two texts of a file
 END = -1  # between two texts of a store; no token of any model

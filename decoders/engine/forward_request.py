@@ -1,0 +1,29 @@
+"""What one forward over nodes of a token tree is asked for. Knows tokens and tensors, no slots."""
+
+from dataclasses import dataclass
+
+import torch
+
+from decoders.engine.partial_forward import Layers
+
+
+@dataclass
+class ForwardRequest:
+    """One forward over N nodes: what is read at each of them, and what of it is wanted."""
+
+    tokens: list[int]  # [N]
+    positions: list[int]  # [N] depths in the tree
+    # additive [1, 1, N, K], None if nothing is masked; one for each kind of layer if a model mixes full and
+    # sliding attention
+    mask: torch.Tensor | dict[str, torch.Tensor] | None
+    rows: list[int]  # of the N, those whose logits are wanted
+    hidden: bool = False  # whether their last-layer states are wanted
+    streams: bool = False  # whether the residual streams after each layer are wanted
+    part: Layers | None = None  # the layers that run, all if None
+    states: torch.Tensor | None = None  # [N, d] the stream that enters these layers
+    embeddings: torch.Tensor | None = None  # [N, d] what is read in place of the tokens' own embeddings
+
+    @property
+    def wants_all_rows(self) -> bool:
+        """Whether the logits of all nodes are wanted, in order."""
+        return self.rows == list(range(len(self.tokens)))

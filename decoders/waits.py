@@ -1,0 +1,140 @@
+"""What the positions of a parallel decoder waited for: earlier tokens are put back, to see what falls back.
+
+A position waited for an earlier one if a change there made its own last change. Nothing is noted that this
+test did not find. Knows a lane and its tree, nothing of how guesses are made.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from decoders.engine.tree import Tree
+from decoders.lane import Lane
+from decoders.strategy import Parameter, Part
+
+DEPENDENCIES = Parameter(
+    "dependencies",
+    "bool",
+    True,
+    "Find out what each position waited for, by extra lens forwards that put earlier tokens back.",
+)
+LENS = Part("lens", "dependencies", "Puts earlier tokens back, one by one, to see what waited for them.")
+
+Redo = Callable[[torch.Tensor, int], int]  # logits [1, V] and the node that they follow -> a token
+
+
+@dataclass
+class Standing:
+    """What stands at a position. `node`: after which a forward gave the token; None for a guess that no
+    forward gave. `redo`: the token that other logits, after another node, would have given. `drawn`: by a
+    uniform number, which stays the same when it is done again.
+    """
+
+    token: int
+    node: int | None = None
+    redo: Redo | None = None
+    drawn: bool = False
+
+    def fell_back(self, redone: int, before: "Standing") -> bool:
+        """Whether the token hinged on what was put back: what stood before is there again. A draw has no
+        before that its number would give: it hinges on it if the same number gives another token.
+        """
+        return redone != self.token if self.drawn else redone == before.token
+
+
+@dataclass
+class Waits:
+    """Positions count the prompt, as depths of the tree do."""
+
+    stands: dict[int, Standing] = field(default_factory=dict)  # position -> what stands there now
+    waited: dict[int, list[int]] = field(default_factory=dict)  # position -> those that it waited for
+
+    def guess(self, position: int, token: int) -> None:
+        """A token is put into a position without a forward."""
+        before = self.stands.get(position)
+        self.stands[position] = Standing(token)
+        if before is None or before.token != token:
+            self._change([position])
+
+    def read(self, lane: Lane, given: dict[int, Standing]) -> None:
+        """Takes in what a forward of `lane` gave at some positions. Where that changed a token, each earlier
+        token that changed as well is put back in its place and the model runs again, for all in one forward.
+        """
+        new = [at for at, now in given.items() if at not in self.stands or self.stands[at].token != now.token]
+        tests = [test for position in new for test in self._tests(lane.tree, position, given[position])]
+        branches = Branches(lane.tree)
+        rows = [branches.grow(base, tokens) for _, _, base, tokens in tests]
+        hinges: dict[int, list[int]] = {}
+        if rows:
+            for (position, source, *_), row, logits in zip(
+                tests, rows, lane.score(rows, kind="lens"), strict=True
+            ):
+                now = given[position]
+                if now.fell_back(now.redo(logits[None], row), self.stands[position]):
+                    hinges.setdefault(position, []).append(source)
+            lane.drop(branches.nodes)
+        self.stands |= given
+        self._change(new, hinges)
+
+    def settle(self, lane: Lane, positions: Iterable[int]) -> None:
+        """Records what positions that are final now had waited for."""
+        for position in positions:
+            for source in sorted(self.waited.pop(position, [])):
+                lane.depend(source, position, 1.0, "causal")
+
+    def _change(self, positions: list[int], hinges: dict[int, list[int]] | None = None) -> None:
+        """Other tokens stand at these positions now. Who waited for what stood there stayed without it."""
+        for position in positions:
+            self.waited[position] = (hinges or {}).get(position, [])
+        gone = set(positions)
+        self.waited = {at: [s for s in sources if s not in gone] for at, sources in self.waited.items()}
+
+    def _tests(self, tree: Tree, position: int, now: Standing) -> list[tuple[int, int, int, list[int]]]:
+        """(position, source, node, tokens) of each earlier token to be put back: `tokens` below `node` are
+        what the forward read, but with what stood at `source` when the position was given before.
+        """
+        before = self.stands.get(position)
+        if before is None or before.node is None or now.node is None:
+            return []
+        base, then, here = parted(tree, before.node, now.node)
+        first, tests = tree.depths[base] + 1, []
+        for i, (old, new) in enumerate(zip(then, here, strict=True)):
+            stands = self.stands.get(first + i)
+            if old != new and stands is not None and stands.token == new:
+                tests.append((position, first + i, base, [*here[:i], old, *here[i + 1 :]]))
+        return tests
+
+
+def parted(tree: Tree, a: int, b: int) -> tuple[int, list[int], list[int]]:
+    """Of two nodes at one depth: the last node that is on the way to both, and the tokens of the two ways
+    below it.
+    """
+    ways: tuple[list[int], list[int]] = ([], [])
+    while a != b:
+        ways[0].append(tree.tokens[a])
+        ways[1].append(tree.tokens[b])
+        a, b = tree.parents[a], tree.parents[b]
+    return a, ways[0][::-1], ways[1][::-1]
+
+
+class Branches:
+    """Nodes for texts that nobody proposes; what begins alike shares its nodes."""
+
+    def __init__(self, tree: Tree):
+        self.tree = tree
+        self.below: dict[tuple[int, int], int] = {}
+
+    @property
+    def nodes(self) -> list[int]:
+        """All of them."""
+        return list(self.below.values())
+
+    def grow(self, node: int, tokens: list[int]) -> int:
+        """The last node of `tokens` below `node`."""
+        for token in tokens:
+            place = node, token
+            if place not in self.below:
+                self.below[place] = self.tree.add(node, token)
+            node = self.below[place]
+        return node
