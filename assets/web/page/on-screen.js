@@ -3,7 +3,8 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const LOOK = 250, REST = 500; // milliseconds between two looks at the page, between two messages
+  const LOOK = 250, REST = 500, MOST = 3000; // milliseconds between two looks at the page; at least and at most between two messages
+  const SHARE = 4; // times as long as drawing kept the page busy, it is left alone afterwards
 
   function inSight(element) {
     const { top, bottom, height } = element.getBoundingClientRect();
@@ -19,14 +20,19 @@ window.ExplorerPage = window.ExplorerPage || {};
   // The component is there: `tell` gives it a value.
   page.followRun = function (tell) {
     const app = page.app;
-    let told = "", at = 0;
+    let told = "", at = 0, before = performance.now(), busy = 0;
     setInterval(() => {
-      if (document.hidden || !app.run || page.connection.state !== "there" || performance.now() - at < REST) return;
+      const now = performance.now();
+      busy += Math.max(0, now - before - LOOK); // the clock is late where something is drawn
+      before = now;
+      const rest = Math.min(Math.max(REST, SHARE * busy), MOST);
+      if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
       if (![...document.querySelectorAll(".follows-run")].some(inSight)) return;
       const text = onScreen(app);
       if (text === told) return;
       told = text;
-      at = performance.now();
+      at = now;
+      busy = 0;
       tell(text);
     }, LOOK);
   };

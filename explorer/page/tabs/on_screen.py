@@ -58,6 +58,16 @@ class Screen:
         lanes = [(lane.index, lane.number, lane.count, lane.record.trace.ended) for lane in self.lanes]
         return (self.run.id, *lanes)
 
+    @property
+    def drafting_lanes(self) -> list[Lane]:
+        """Those that have drafted something."""
+        return [lane for lane in self.lanes if lane.record.trace.costs.proposed]
+
+    def drafting(self, wanted: int | None) -> Lane | None:
+        """The lane that a person wants to look into, if it drafts, else the first that does."""
+        lanes = self.drafting_lanes
+        return next((lane for lane in lanes if lane.index == wanted), next(iter(lanes), None))
+
 
 def component() -> gr.HTML:
     """The hidden component; its value is text that `screen` reads, empty until something follows the run."""
