@@ -27,10 +27,7 @@ from explorer.page import (
     compare,
     endpoints,
     keeping,
-    losslessness,
-    microscope,
     models,
-    roofline,
     save_and_open,
     serve,
 )
@@ -38,7 +35,7 @@ from explorer.page.look import theme
 from explorer.page.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
-from explorer.page.tabs import decode, drawn, tab
+from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs.events import inputs
@@ -76,11 +73,12 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True) as demo:
         look = drawn("top", THEME, value="light")
+        screen = on_screen.component()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(functions)
             with tab("Microscope"):
-                drawn("microscope")
+                microscope.build(screen, look, runs, loader)
             with tab("Lessons"):
                 drawn("lessons")
             with tab("Methods") as opened:
@@ -199,10 +197,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         keeping,
         lesson,
         method_cards,
-        microscope,
         models,
-        roofline,
-        losslessness,
         save_and_open,
     )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -33,7 +33,7 @@ SURFACES = {
     "button_primary_background_fill_hover",
     "var(--on_fill)": "button_primary_text_color button_primary_text_color_hover",
     "var(--focus)": "input_border_color_focus checkbox_border_color_focus",
-    "1px": "button_border_width",
+    "1px": "button_border_width input_border_width",
     "none": "block_shadow input_shadow input_shadow_focus button_primary_shadow button_secondary_shadow "
     "checkbox_shadow checkbox_label_shadow shadow_drop",
 }

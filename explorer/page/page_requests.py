@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
-from explorer.schema import Asked, Name, Number, Typed, Whole
+from explorer.schema import Asked, Name, Typed, Whole
 from visualizers.scene.registry import names
 
 Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that a page makes for itself
@@ -187,53 +187,6 @@ class StoredCall(Call):
 
 class Picture(Call):
     name: Name
-
-
-class Microscope(OfRun):
-    """`lane`: the one that a person chose, None for the first that drafts."""
-
-    lane: Whole | None = None
-
-
-class WhatIf(OfLane):
-    widths: str
-    stop_below: Number
-
-
-class DeviceFigures(Asked):
-    """None stands for a field that holds no number."""
-
-    bandwidth: Number | None
-    compute: Number | None
-    launch: Number | None
-    byte_energy: Number | None
-    flop_energy: Number | None
-    apart: bool = False
-
-
-class SizeFigures(Asked):
-    """None stands for a field that holds no number."""
-
-    parameters: Number | None
-    weight_bytes: Number | None
-    cache: Number | None
-
-
-class OtherMachine(Compare):
-    device: DeviceFigures
-    target: SizeFigures
-    draft: SizeFigures
-
-
-class Prove(OfLane):
-    temperature: Number
-    samples: Whole
-    length: Whole
-    broken: bool = False
-
-
-class CountOn(Call):
-    proof: Name
 
 
 def asked_of(function: Any) -> type[Asked]:

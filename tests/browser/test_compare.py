@@ -191,28 +191,3 @@ def test_a_saved_page_compares_the_whole_run_without_a_server(chromium, tmp_path
     expect(panel(page)).to_contain_text(compare(recorded_runs.traces())["sentence"])
     expect(panel(page)).to_contain_text("What follows is of the whole run")
     context.close()
-
-
-def test_another_machine_follows_the_figures_and_refuses_bad_ones(visit):
-    page = visit()
-    decode(page)
-    page.set_viewport_size({"width": 390, "height": 844})
-    machine = page.locator("details.machine")
-    machine.locator("summary").click()
-    said = machine.get_by_role("status")
-    expect(said).to_contain_text("A forward of the target takes 5.35 ms for one token")
-    table = machine.get_by_role("region", name="On another machine")
-    expect(table.get_by_role("row")).to_have_count(1 + len(LANES))
-    expect(table.get_by_role("row").nth(1).get_by_role("cell").nth(1)).to_have_text("1")  # greedy is plain
-
-    memory = machine.get_by_label("device: memory, in GB/s")
-    memory.fill("1500")
-    memory.press("Enter")
-    expect(said).to_contain_text("takes 10.7 ms for one token")
-    memory.fill("fast")
-    memory.press("Enter")
-    expect(said).to_have_text("memory takes a number above 0, in GB/s.")
-    expect(table).to_be_hidden()
-    machine.get_by_label("Class of machine").select_option("laptop")
-    expect(table).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

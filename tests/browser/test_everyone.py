@@ -63,8 +63,12 @@ def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
     for section in page.evaluate(SECTIONS) if all_sections else ["decode"]:
         page.evaluate("name => decodingExplorer.app.showSection(name)", section)
         page.wait_for_timeout(200)
-        if section == "experiments":
-            expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+        panel = page.locator(f"#explorer-tab-{section}")
+        if section == "methods":
+            expect(panel.get_by_role("gridcell").first).to_be_attached()
+        if section in ("experiments", "microscope"):
+            expect(panel.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+            expect(panel.locator(".figure .empty")).to_have_count(0)
         page.evaluate(FEWER)
         assert violations(page) == [], section
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), section

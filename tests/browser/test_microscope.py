@@ -1,23 +1,39 @@
-"""The Microscope section: what it shows is what visualizers.analysis.speculation_report finds in the lane's
-trace.
-"""
+"""The tab Microscope: what it shows is what visualizers.analysis finds in the traces of the run on screen."""
 
 import pytest
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
+from explorer.page.tabs.microscope import ROWS, metric
 from tests.browser.test_page import press, trace
+from visualizers.analysis.draft_what_if import what_if
 from visualizers.analysis.speculation_report import microscope
+from visualizers.figures.theme import theme
 
 LANES = [
     {"strategy": "greedy"},
     {"strategy": "speculative", "parameters": {"num_assistant_tokens": 4, "temperature": 1.0}},
     {"strategy": "speculative_tree", "parameters": {"widths": [2, 1], "temperature": 1.0}},
 ]
+COUNT = sum(map(len, ROWS))
+SIZES = [(1400, 900), (390, 844)]
 
 
 def section(page):
     return page.get_by_role("tabpanel", name="Microscope")
+
+
+def figure(page, title: str):
+    """The plot of this title."""
+    return section(page).locator(".figure .js-plotly-plot").filter(has_text=title).first
+
+
+def data(page, title: str) -> list[dict]:
+    """What the figure of this title draws: kind, number of places and of whiskers of each of its traces."""
+    return figure(page, title).evaluate(
+        """plot => plot.data.map((one) => ({ type: one.type || "scatter", points: (one.x || []).length,
+        whiskers: one.error_y ? one.error_y.array.length : 0 }))"""
+    )
 
 
 def decode(page, lanes: list[dict], tokens: int = 10) -> None:
@@ -29,71 +45,150 @@ def decode(page, lanes: list[dict], tokens: int = 10) -> None:
     page.get_by_role("tab", name="Microscope").click()
 
 
-@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
+def fits(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
     page = visit(*size)
     decode(page, LANES)
     for lane in (1, 2):
         found = microscope(from_json(trace(page, lane)))
         name = ["", "2 Speculative decoding", "3 Speculative tree"][lane]
-        button = section(page).get_by_role("button", name=name, exact=True)
-        button.click()
-        expect(section(page).locator(".microscope-sentence")).to_have_text(found["sentence"])
-        expect(button).to_have_attribute("aria-pressed", "true")
-        rate = next(one["value"] for one in found["metrics"] if one["name"] == "draft_acceptance_rate")
-        row = section(page).locator("tr", has_text="draft_acceptance_rate")
-        expect(row).to_contain_text(f"{rate:.3f}".removeprefix("0") if rate % 1 else f"{rate:.0f}")
-        bars = section(page).locator(".chart", has_text="acceptance_histogram").locator(".chart-bar")
-        expect(bars).to_have_count(len(found["histogram"]))
-        trust = section(page).locator(".chart", has_text="can the draft be believed?")
-        expect(trust.locator(".chart-whisker")).to_have_count(len(found["reliability"][0]["bins"]))
-        chart = section(page).locator(".chart", has_text="acceptance by depth")
-        chart.locator(".chart-frame").focus()
-        page.keyboard.press("ArrowRight")
+        choice = section(page).get_by_role("radio", name=name)
+        choice.click()
+        expect(page.locator("#microscope-sentence")).to_contain_text(found["sentence"])
+        expect(choice).to_be_checked()
+        table = section(page).locator(".gradio-dataframe, .block").filter(has_text="vLLM's metrics").last
+        for one in found["metrics"]:
+            if not isinstance(one["value"], list):
+                row = table.get_by_role("row").filter(has_text=f"{one['name']}")
+                expect(row.filter(has_text=metric(one["value"])).first).to_be_attached()
+        expect(figure(page, "acceptance_histogram")).to_be_visible()
+        assert data(page, "acceptance_histogram")[0]["points"] == len(found["histogram"])
+        whiskers = [one["whiskers"] for one in data(page, "can the draft be believed?") if one["whiskers"]]
+        assert whiskers == [len(one["bins"]) for one in found["reliability"]]
+        plot = section(page).get_by_role("group", name="acceptance by depth")
+        plot.focus()
+        for key in ("ArrowRight", "ArrowLeft"):  # to the first place, wherever it was read before
+            page.keyboard.press(key)
         first = found["depths"][0]
-        expect(chart.locator(".chart-read")).to_contain_text(
+        expect(plot.get_by_role("status")).to_contain_text(
             f"{first['drafted']} drafted, {first['accepted']} of {first['tested']} tested"
         )
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    captions = section(page).locator(".figure .caption")
+    assert all(len(text.strip()) > 20 for text in captions.all_inner_texts()[:COUNT])
+    assert fits(page)
     tab = page.get_by_role("tab", name="Microscope")
     assert tab.evaluate(
         "tab => tab.getBoundingClientRect().right <= tab.parentElement.getBoundingClientRect().right + 1"
     )
 
 
+def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(visit):
+    page = visit()
+    decode(page, LANES[1:2])
+    found = from_json(trace(page, 0))
+    expect(page.locator("#microscope-sentence")).to_contain_text(microscope(found)["sentence"])
+    expect(section(page).get_by_role("radio", name="1 Speculative decoding")).to_be_hidden()  # no choice
+    page.evaluate("decodingExplorer.app.playback.seek(1, true)")
+    expect(page.locator("#microscope-sentence")).to_contain_text(microscope(found, 1)["sentence"])
+    bars = figure(page, "round by round")
+    expect(bars).to_be_visible()
+    ground = "plot => plot.layout.template.layout.paper_bgcolor"
+    assert bars.evaluate(ground) == theme("light").surface["bg"]
+    page.get_by_role("button", name="Switch between light and dark").click()
+    page.wait_for_function(
+        "ground => [...document.querySelectorAll('#explorer-tab-microscope .figure .js-plotly-plot')]"
+        ".every(plot => plot.layout.template.layout.paper_bgcolor === ground)",
+        arg=theme("dark").surface["bg"],
+    )
+    page.wait_for_timeout(1000)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "queue/join" in request.url else None)
+    bars.evaluate("plot => { plot.dataset.kept = 'yes'; }")
+    page.wait_for_timeout(1500)
+    expect(bars).to_have_attribute("data-kept", "yes")
+    assert asked == []
+
+
 def test_a_run_without_drafts_says_what_to_do(visit):
     page = visit()
     decode(page, [{"strategy": "greedy"}], 4)
     expect(section(page)).to_contain_text("No lane of this run has drafted anything. Choose a speculative")
+    expect(section(page).get_by_role("heading", name="What if")).to_be_hidden()
 
 
-@pytest.mark.parametrize("size", [(1400, 900), (390, 844)])
-def test_another_shape_and_a_proof_are_shown_as_the_server_has_them(visit, size):
+@pytest.mark.parametrize("size", SIZES)
+def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
     page = visit(*size)
-    decode(page, [LANES[1]], 6)
-    other = section(page).get_by_role("region", name="What if")
-    other.get_by_label("Children, level by level").fill("2 2")
-    other.get_by_label("Children, level by level").press("Enter")
-    found = page.evaluate(
-        "decodingExplorer.call('explorer_what_if',"
-        "{run: decodingExplorer.run, lane: 0, widths: '2 2', stop_below: 0})"
-    )
-    row = other.get_by_role("row").filter(has=page.get_by_role("rowheader", name="2 2", exact=True))
-    expect(row).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
-    other.get_by_label("Children, level by level").fill("none")
-    other.get_by_label("Children, level by level").press("Enter")
-    expect(other).to_contain_text("Write one to 32 whole numbers")
+    decode(page, LANES[1:2], 6)
+    widths = section(page).get_by_label("Children, level by level")
+    widths.fill("2 2")
+    widths.press("Enter")
+    found = what_if(from_json(trace(page, 0)), None, [2, 2])
+    row = section(page).get_by_role("row").filter(has=page.get_by_role("gridcell", name="2 2", exact=True))
+    expect(row.first).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
+    expect(figure(page, "times as fast")).to_be_visible()
+    widths.fill("none")
+    section(page).get_by_role("button", name="Compute").click()
+    expect(page.locator("#what-if-says")).to_contain_text("Write one to 32 whole numbers")
+    expect(figure(page, "times as fast")).to_be_hidden()
+    assert fits(page)
 
-    proof = section(page).get_by_role("region", name="Proof live")
-    proof.get_by_label("Temperature of the proof").fill("0")
-    proof.get_by_role("button", name="Prove").click()
-    expect(proof).to_contain_text("at 0 every seed writes the same text")
-    proof.get_by_label("Temperature of the proof").fill("1")
-    proof.get_by_role("button", name="200", exact=True).click()
-    proof.get_by_role("button", name="Prove").click()
-    expect(proof.locator(".proof-results li")).to_have_count(2, timeout=60_000)
-    expect(proof.locator(".proof-results li").first).to_contain_text("Speculative decoding")
-    expect(proof).to_contain_text("of 200 seeds")
-    proof.get_by_role("button", name="Stop").click()
-    expect(proof.get_by_role("button", name="Prove")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_losslessness_test_counts_until_it_is_stopped(visit, size):
+    page = visit(*size)
+    decode(page, LANES[1:2], 6)
+    says = page.locator("#losslessness-says")
+    temperature = section(page).get_by_label("Temperature", exact=True)
+    temperature.fill("0")
+    start = section(page).get_by_role("button", name="Start the test")
+    start.click()
+    expect(says).to_contain_text("at 0 every seed writes the same text")
+    temperature.fill("1")
+    section(page).get_by_role("radio", name="200", exact=True).click()
+    start.click()
+    expect(says.get_by_role("listitem")).to_have_count(2, timeout=60_000)
+    expect(says.get_by_role("listitem").first).to_contain_text("Speculative decoding")
+    expect(says).to_contain_text("200 seeds")
+    expect(figure(page, "distance to the target's distribution")).to_be_visible()
+    expect(start).to_be_visible(timeout=60_000)  # it has ended
+    section(page).get_by_role("radio", name="4,000", exact=True).click()
+    start.click()
+    expect(says).to_contain_text("of 4,000 seeds")
+    section(page).get_by_role("button", name="Stop", exact=True).click()
+    expect(start).to_be_visible()
+    read = [says.inner_text()]
+    while len(read) < 2 or (read[-1] != read[-2] and len(read) < 12):  # what was on its way still comes
+        page.wait_for_timeout(2500)
+        read.append(says.inner_text())
+    assert read[-1] == read[-2] and "of 4,000 seeds" in read[-1]
+    assert fits(page)
+
+
+def test_another_machine_follows_the_figures_and_refuses_bad_ones(visit):
+    page = visit(390, 844)
+    decode(page, LANES)
+    says = page.locator("#machine-says")
+    expect(says).to_contain_text("A forward of the target takes 5.35 ms for one token")
+    table = section(page).locator(".block").filter(has_text="What it would take there").last
+    rows = table.get_by_role("row").filter(has_text="1 Greedy")
+    expect(rows.first.get_by_role("gridcell").nth(2)).to_have_text("1")  # greedy is plain
+    for title in ("2 Speculative decoding", "3 Speculative tree"):
+        expect(table.get_by_role("row").filter(has_text=title).first).to_be_attached()
+
+    memory = section(page).get_by_label("Device: memory, in GB/s")
+    memory.fill("1500")
+    expect(says).to_contain_text("takes 10.7 ms for one token")
+    memory.fill("")
+    expect(says).to_contain_text("memory takes a number above 0, in GB/s.")
+    expect(figure(page, "tokens there")).to_be_hidden()
+    machine = section(page).get_by_role("combobox", name="Class of machine")
+    machine.click()
+    page.get_by_role("option", name="laptop").click()
+    expect(figure(page, "tokens there")).to_be_visible()
+    expect(memory).to_have_value("90")
+    assert fits(page)

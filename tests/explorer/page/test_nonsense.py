@@ -10,6 +10,7 @@ import random
 from types import SimpleNamespace
 from urllib.parse import quote
 
+import gradio as gr
 import pytest
 
 from explorer.catalog import recorded_runs
@@ -41,7 +42,6 @@ NAMED = {
     "draft": None,
     "dtype": "auto",
     "lane": 1,
-    "length": 2,
     "lesson": "draft-trees",
     "max_new_tokens": 4,
     "name": "greedy",
@@ -49,16 +49,13 @@ NAMED = {
     "number": 1,
     "parameters": {"temperature": 0.5},
     "prompt": "Once",
-    "samples": 20,
     "session": ME,
     "strategy": "sample",
     "target": "llama-tiny-draft",
-    "temperature": 1.0,
     "token": 65,
     "view": "text",
     "views": ["text", None],
     "wait": 0,
-    "widths": "2 1",
 }
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 SAYS_NO = {"explorer_chat", "explorer_lesson"}  # the tiny models and the run do not suit what is asked
@@ -114,7 +111,7 @@ def example(schema: dict, parts: dict, name: str = "") -> object:
 
 
 def valid_request(served, name: str) -> dict:
-    """A request that the function takes, for a run and a proof of its own."""
+    """A request that the function takes, for a run of its own."""
     schema = asked_of(served.functions[name]).model_json_schema()
     made = example(schema, schema.get("$defs", {}))
     if name == "explorer_call":
@@ -123,9 +120,6 @@ def valid_request(served, name: str) -> dict:
         made["session"] = OTHER
     else:
         made["run"] = run_of(served)
-    if "proof" in made:
-        begun = valid_request(served, "explorer_prove")
-        made["proof"] = json.loads(json.loads(served.call("explorer_prove", begun)[1]))["proof"]
     if "data" in made:
         made["data"] = as_data(
             run_file.pack(run_file.container(recorded_runs.traces(), recorded_runs.setup()))
@@ -234,12 +228,13 @@ def test_an_event_of_a_tab_refuses_other_inputs_than_its_components_can_have(ser
         status, answer = served.client.post(path, body)
         judge(findings, f"event {event._id} as it should be", status, answer)
         assert status == 200, answer
-        for at, _ in enumerate(inputs):
-            for odd in ([], {}, 3.5, "no such thing" * 9999, {"path": "/etc/passwd"}, [None]):
+        for at, component in enumerate(event.inputs):
+            number = [] if isinstance(component, gr.Number) else [3.5]
+            for odd in ([], {}, *number, "no such thing" * 9999, {"path": "/etc/passwd"}, [None]):
                 request = {**body, "data": [*inputs[:at], odd, *inputs[at + 1 :]]}
                 told = f"event {event._id}: {str(odd)[:40]}"
                 judge(findings, told, *served.client.post(path, request), True)
-        for count in (0, len(inputs) + 1, 40):
+        for count in {0, len(inputs) + 1, 40} - {len(inputs)}:
             request = {**body, "data": ([*inputs, *[None] * 40])[:count]}
             judge(findings, f"event {event._id}: {count} inputs", *served.client.post(path, request), True)
         for _ in range(CHANCES):

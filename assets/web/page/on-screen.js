@@ -1,0 +1,39 @@
+// Tells Gradio's components which run is on the page, which lanes of it and how many of their steps: as the value of a hidden
+// component (explorer/page/tabs/on_screen.py), and only while one that follows the run can be seen. Draws nothing.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const LOOK = 250, REST = 500, MOST = 3000; // milliseconds between two looks at the page; at least and at most between two messages
+  const SHARE = 4; // times as long as drawing kept the page busy, it is left alone afterwards
+
+  function inSight(element) {
+    const { top, bottom, height } = element.getBoundingClientRect();
+    return height > 0 && bottom > 0 && top < window.innerHeight;
+  }
+
+  function onScreen(app) {
+    const numbered = app.lanes.map((lane, i) => [lane, i + 1]).filter(([lane]) => lane.runIndex !== null && lane.rows.length);
+    const lanes = numbered.map(([lane, number]) => ({ lane: lane.runIndex, number, shown: lane.shown }));
+    return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, lanes });
+  }
+
+  // The component is there: `tell` gives it a value.
+  page.followRun = function (tell) {
+    const app = page.app;
+    let told = "", at = 0, before = performance.now(), busy = 0;
+    setInterval(() => {
+      const now = performance.now();
+      busy += Math.max(0, now - before - LOOK); // the clock is late where something is drawn
+      before = now;
+      const rest = Math.min(Math.max(REST, SHARE * busy), MOST);
+      if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
+      if (![...document.querySelectorAll(".follows-run")].some(inSight)) return;
+      const text = onScreen(app);
+      if (text === told) return;
+      told = text;
+      at = now;
+      busy = 0;
+      tell(text);
+    }, LOOK);
+  };
+})(window.ExplorerPage);

@@ -1,0 +1,154 @@
+"""Microscope: the losslessness test. Many short continuations are counted beside the target's distribution.
+
+Knows lanes, models and decoders.speculative.losslessness, no strategy. A test counts a little at a time, on
+the worker that decodes for all, and ends with the page that asked for it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import gradio as gr
+
+from explorer.page.branch import models_of
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.on_screen import Lane, Screen, screen
+from explorer.runs.lane_factory import CALLBACKS
+from explorer.runs.model_pool import Loader
+from explorer.runs.scheduler import Runs
+
+SAMPLES, LENGTHS = (200, 1000, 4000), (2, 3, 4)
+SLICE_SECONDS, SLICES = 0.1, 4  # of counting between two steps of other runs; between two pictures
+AT_ONCE = 8  # tests of all visitors together; others wait their turn
+ABOUT = (
+    "Each seed writes a short continuation of the lane's prompt. Continuations are counted in cells whose "
+    "probabilities under the target are computed exactly; the figure shows the total variation distance, "
+    "Σ |share − probability| / 2, between what was counted and what is due. Chance alone makes it fall with "
+    "the root of the number of seeds: 99 of 100 exact samplers stay below the dotted line. The broken "
+    "verifier exists here alone: after a rejection it draws from all of p instead of max(p − q, 0)."
+)
+COMPUTING = "Computing the target's exact distribution …"
+NO_LANE = "No lane on screen has drafted anything: run a speculative strategy in Decode, then start the test."
+COLD = "The test needs a temperature above 0: at 0 every seed writes the same text."
+
+
+def build(
+    on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, subject: gr.State, runs: Runs, loader: Loader
+) -> None:
+    """Declares the section; a test ends when `subject`, the run and lane that are looked into, changes."""
+    gr.Markdown(f"## Losslessness test: does the lane draw from the target's distribution?\n{ABOUT}")
+    with gr.Row():
+        samples = gr.Radio([(f"{n:,}", n) for n in SAMPLES], value=1000, label="Seeds", min_width=260)
+        length = gr.Radio(list(LENGTHS), value=3, label="Tokens each", min_width=160)
+        temperature = gr.Number(1, label="Temperature", min_width=110)
+        broken = gr.Checkbox(True, label="With the broken verifier", min_width=240)
+        start = gr.Button("Start the test", variant="primary", size="sm", scale=0, min_width=140)
+        stop = gr.Button("Stop", size="sm", scale=0, min_width=140, visible=False)
+    says = gr.Markdown(elem_id="losslessness-says")
+    with gr.Column(visible=False) as body:
+        distance = captioned(wide=True)
+
+    def buttons(counting: bool = False) -> dict:
+        return {start: gr.Button(visible=not counting), stop: gr.Button(visible=counting)}
+
+    def cleared() -> dict:
+        return {says: "", body: gr.Column(visible=False)} | buttons()
+
+    async def count_seeds(
+        value: str,
+        theme: str,
+        wanted: int | None,
+        samples: int,
+        length: int,
+        temperature: float,
+        broken: bool,
+    ) -> AsyncIterator[dict]:
+        try:
+            yield {says: COMPUTING, body: gr.Column(visible=False)} | buttons(counting=True)
+            found = screen(runs, value)
+            one = found.drafting(wanted) if found else None
+            test = await asyncio.to_thread(
+                begin, runs, loader, found, one, temperature, samples, length, broken
+            )
+            state = test.state()
+            while state["done"] < state["samples"]:
+                for _ in range(SLICES):
+                    await asyncio.wrap_future(runs.on_worker(lambda: test.advance(SLICE_SECONDS)))
+                state = test.state()
+                yield {says: progress(state), body: gr.Column(visible=True)} | distance.shows(
+                    figure(state, one.number, look_of(theme))
+                )
+            yield buttons()
+        except ValueError as error:
+            yield {says: escaped(str(error))} | buttons()
+
+    counting = start.click(
+        count_seeds,
+        [on_screen, look, lane, samples, length, temperature, broken],
+        [says, body, start, stop, distance.plot, distance.words],
+        show_progress="hidden",
+        concurrency_limit=AT_ONCE,
+        api_visibility="private",
+    )
+    stop.click(buttons, None, [start, stop], cancels=[counting], api_visibility="private")
+    subject.change(
+        cleared,
+        None,
+        [says, body, start, stop],
+        cancels=[counting],
+        show_progress="hidden",
+        api_visibility="private",
+    )
+
+
+def begin(
+    runs: Runs,
+    loader: Loader,
+    found: Screen | None,
+    one: Lane | None,
+    temperature: float | None,
+    samples: int | None,
+    length: int | None,
+    broken: bool,
+) -> Any:
+    """The test that is asked for, with nothing counted. ValueError with one sentence if there can be none."""
+    if one is None:
+        raise ValueError(NO_LANE)
+    if samples is None or length is None:
+        raise ValueError("Choose how many seeds write how many tokens each.")
+    if not temperature or temperature < 0:
+        raise ValueError(COLD)
+    trace = one.record.trace
+    if "temperature" not in trace.parameters or "do_sample" in trace.parameters:
+        raise ValueError(
+            f"{trace.title} does not draw its text from the target's distribution, so there is nothing to "
+            "test."
+        )
+    models = models_of(trace, loader.find(found.run.models).wait())
+    parameters = {**trace.parameters, "temperature": temperature}
+    with_broken = broken and "draft" in models
+
+    def make() -> Any:
+        from decoders.speculative.losslessness import Proof  # torch is there by now
+
+        same = (trace.strategy, trace.prompt, models, parameters)
+        return Proof(*same, length, samples, with_broken, CALLBACKS)
+
+    return runs.on_worker(make).result()
+
+
+def figure(state: dict, number: int, look: str) -> Any:
+    """The figure of what is counted so far of the lane that the page calls `number`."""
+    from visualizers.figures.losslessness import distance_to_target  # only when one is looked at
+
+    return distance_to_target(state, number, look)
+
+
+def progress(state: dict) -> str:
+    """How far a test is, and what is known by then, as Markdown."""
+    from visualizers.figures.losslessness import way_said
+
+    done, samples = state["done"], state["samples"]
+    seeds = f"{done:,} of {samples:,} seeds" if done < samples else f"{done:,} seeds"
+    ways = [words for words in map(way_said, state["ways"]) if words]
+    return "\n".join([f"{seeds}, {state['cells']} cells.", "", *(f"- {escaped(words)}" for words in ways)])

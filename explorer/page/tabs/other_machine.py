@@ -1,0 +1,150 @@
+"""Microscope: on another machine. What the lanes' forwards would take on a device that a person describes.
+
+Knows the run on screen and visualizers.analysis.roofline, no strategy.
+"""
+
+import math
+from dataclasses import asdict, fields
+
+import gradio as gr
+
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.on_screen import Screen, screen
+from explorer.runs.scheduler import Runs
+from visualizers.analysis.roofline import (
+    DEVICES,
+    DRAFT,
+    TARGET,
+    WORDS,
+    Device,
+    Size,
+    checked,
+    other_machine,
+    sentence,
+)
+
+ABOUT = (
+    "Derived, not measured: the forwards of the lanes in Decode, as if target and draft had the sizes below, "
+    "on a device with these figures. A forward takes as long as the slower of reading weights and cache and "
+    "of two operations a parameter and token. The figures of each class of machine are round ones to begin "
+    "from; change any."
+)
+NONE = "Press Run in Decode: there is no lane yet."
+HEADERS = ["Lane", "ms per token", "× plain", "mJ per token", "× energy", "Waits for memory"]
+PLAIN = (
+    "Plain: one forward of the target per token. × plain: how many times as fast. × energy: energy over that "
+    "of plain decoding, below 1 saves."
+)
+DASH = "—"
+FIRST = next(iter(DEVICES))  # the device to begin with
+FIGURES = [field.name for field in fields(Device) if field.name in WORDS]
+SIZES = [field.name for field in fields(Size)]
+
+
+def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
+    """Declares the section; it follows what is on screen."""
+    gr.Markdown(f"## On another machine\n{ABOUT}")
+    with gr.Row():
+        device = gr.Dropdown(list(DEVICES), value=FIRST, label="Class of machine", min_width=190)
+        of_device = [number("Device", name, getattr(DEVICES[FIRST], name)) for name in FIGURES]
+    with gr.Row():
+        of_target = [number("Target", name, getattr(TARGET, name)) for name in SIZES]
+    with gr.Row():
+        of_draft = [number("Draft", name, getattr(DRAFT, name)) for name in SIZES]
+        apart = gr.Checkbox(False, label="Draft on a device of its own", min_width=160)
+    says = gr.Markdown(NONE, elem_id="machine-says")
+    with gr.Column(visible=False) as body:
+        with gr.Row():
+            race, plain = captioned(), captioned()
+        table = gr.Dataframe(headers=HEADERS, label="What it would take there", interactive=False)
+        gr.Markdown(PLAIN, elem_classes="caption")
+        forward = captioned()
+    numbers = [*of_device, *of_target, *of_draft]
+
+    def show_machine(value: str, theme: str, apart: bool, *given: float | None) -> dict:
+        try:
+            there, target, draft = described(list(given), apart)
+            found = screen(runs, value)
+            if found is None or not found.lanes:
+                return {says: NONE, body: gr.Column(visible=False)}
+            answer = answered(found, there, target, draft)
+        except ValueError as error:
+            return {says: escaped(str(error)), body: gr.Column(visible=False)}
+        from visualizers.figures import other_machine as drawn  # only when one is looked at
+
+        shown, look = {"target": target, "draft": draft}, look_of(theme)
+        names = {lane.number: lane.record.trace.title for lane in found.lanes}
+        return {
+            says: f"**{escaped(answer['sentence'])}**",
+            body: gr.Column(visible=True),
+            table: cells(answer, names),
+            **race.shows(drawn.tokens_by_time(answer, names, look)),
+            **forward.shows(drawn.roofline(there, shown, look)),
+            **plain.shows(drawn.against_plain(answer, look)),
+        }
+
+    def begin_with(name: str | None) -> list[float]:
+        return list(asdict(DEVICES[name or FIRST]).values())[: len(of_device)]
+
+    device.input(begin_with, device, of_device, show_progress="hidden", api_visibility="private")
+    gr.on(
+        [on_screen.change, look.change, apart.input, *(one.change for one in numbers)],
+        show_machine,
+        [on_screen, look, apart, *numbers],
+        [says, body, table, *(part for one in (race, forward, plain) for part in (one.plot, one.words))],
+        show_progress="hidden",
+        trigger_mode="always_last",
+        concurrency_limit=4,
+        api_visibility="private",
+    )
+
+
+def number(group: str, name: str, value: float) -> gr.Number:
+    """The field of a figure: `Device: memory, in GB/s`."""
+    words, unit = WORDS[name]
+    return gr.Number(value, label=f"{group}: {words}, in {unit}", min_width=150)
+
+
+def described(given: list[float | None], apart: bool) -> tuple[Device, Size, Size]:
+    """Device, target and draft of the numbers in their fields, in order. ValueError with one sentence.
+
+    An empty field is no number, which `checked` refuses.
+    """
+    values = [math.nan if value is None else value for value in given]
+    device, sizes = values[: len(FIGURES)], values[len(FIGURES) :]
+    half = len(SIZES)
+    return (
+        checked(Device(*device, apart=apart)),
+        checked(Size(*sizes[:half])),
+        checked(Size(*sizes[half:])),
+    )
+
+
+def answered(found: Screen, device: Device, target: Size, draft: Size) -> dict:
+    """The steps on screen on `device`: `{sentence, lanes}`, each lane as `other_machine` says."""
+    lanes = [
+        {"lane": one.number} | other_machine(one.record.trace, one.count, device, target, draft)
+        for one in found.lanes
+    ]
+    return {"sentence": sentence(device, target), "lanes": lanes}
+
+
+def cells(answer: dict, names: dict[int, str]) -> list[list[str]]:
+    """The rows of the table; dashes for a lane without a token."""
+    return [[f"{lane['lane']} {names[lane['lane']]}", *figures(lane)] for lane in answer["lanes"]]
+
+
+def figures(lane: dict) -> list[str]:
+    """The figures of a lane, in the order of HEADERS."""
+    from visualizers.figures.charts import significant
+
+    if not lane["tokens"]:
+        return [DASH] * (len(HEADERS) - 1)
+    plain = lane["plain"]
+    return [
+        significant(1e3 * lane["seconds"] / lane["tokens"]),
+        significant(plain["seconds"] / lane["seconds"]),
+        significant(1e3 * lane["joules"] / lane["tokens"]),
+        significant(lane["joules"] / plain["joules"]) if plain["joules"] else DASH,
+        f"{lane['waited']:.0%}",
+    ]

@@ -1,0 +1,116 @@
+"""Microscope: what if the draft had another shape? Recomputed from what the lane's trace has stored.
+
+Knows the lane on screen and visualizers.analysis.draft_what_if, no strategy.
+"""
+
+import gradio as gr
+
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.on_screen import screen
+from explorer.runs.scheduler import Runs
+from visualizers.analysis.draft_what_if import what_if
+
+MAX_TEXT = 400  # characters
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest one
+HEADERS = ["Draft", "Tokens a round", "Target forwards", "Drafted by a full round", "× faster"]
+DASH = "—"
+GAIN = (
+    "× faster: tokens a round / (1 + levels × cost of a draft forward), as if a verifying forward cost the "
+    "same at any size"
+)
+NO_NUMBER = "Stop below takes a probability from 0 to 1."
+
+
+def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> None:
+    """Declares the section; it follows `moment`, what the microscope shows of `lane`."""
+    gr.Markdown("## What if the draft had another shape?")
+    with gr.Row():
+        widths = gr.Textbox(
+            "3 2 1 1",
+            label="Children, level by level",
+            info="Tokens drafted below each node; 1 1 1 is a chain of three.",
+            scale=2,
+        )
+        below = gr.Number(
+            0,
+            label="Stop below",
+            info="Drafting stops where the draft's favourite is less probable than this; 0: never.",
+            scale=2,
+        )
+        compute = gr.Button("Compute", size="sm", scale=0, min_width=120)
+    says = gr.Markdown(elem_id="what-if-says")
+    with gr.Column(visible=False) as body:
+        with gr.Row():
+            tokens, faster = captioned(), captioned()
+        table = gr.Dataframe(
+            headers=HEADERS,
+            label="Other drafts",
+            interactive=False,
+            wrap=True,
+            column_widths=["260px", "220px", "220px", "260px", "190px"],
+        )
+        gr.Markdown(GAIN, elem_classes="caption")
+
+    def show_shapes(
+        value: str, theme: str, wanted: int | None, widths: str | None, below: float | None
+    ) -> dict:
+        try:
+            found = screen(runs, value)
+            one = found.drafting(wanted) if found else None
+            if one is None:  # the microscope says what to do
+                return {body: gr.Column(visible=False)}
+            if below is None:
+                raise ValueError(NO_NUMBER)
+            other = what_if(one.record.trace, one.count, levels(widths or ""), below)
+        except ValueError as error:
+            return {says: escaped(str(error)), body: gr.Column(visible=False)}
+        if not other["known"]:
+            return {says: escaped(other["sentence"]), body: gr.Column(visible=False)}
+        from visualizers.figures import what_if as drawn  # only when one is looked at
+
+        told = {says: "", body: gr.Column(visible=True), table: cells(other)}
+        told |= tokens.shows(drawn.tokens_a_round(other, one.number, look_of(theme)))
+        return told | faster.shows(drawn.speed(other, look_of(theme)))
+
+    gr.on(
+        [moment.change, compute.click, widths.submit, below.submit],
+        show_shapes,
+        [on_screen, look, lane, widths, below],
+        [says, body, table, tokens.plot, tokens.words, faster.plot, faster.words],
+        show_progress="hidden",
+        trigger_mode="always_last",
+        concurrency_limit=4,
+        api_visibility="private",
+    )
+
+
+def levels(text: str) -> list[int]:
+    """The numbers in a text such as "3 2 1" or "3, 2, 1"; a text without any gives none."""
+    found = text.replace(",", " ").split() if len(text) < MAX_TEXT else []
+    return [int(one) for one in found] if all(one.isascii() and one.isdigit() for one in found) else []
+
+
+def cells(other: dict) -> list[list[str]]:
+    """The rows of the table: the lane itself, the shape that was asked for, and chains."""
+    from visualizers.figures.what_if import shape, span
+
+    own, chains, run = other["own"], other["chains"], other["run"]
+    fastest = None if other["cost"] is None else max(chains, key=lambda row: row["speedup"][0])
+    asked = " ".join(map(str, own["widths"]))
+    rows = [(asked, own)]
+    for row in chains:
+        if len(row["widths"]) in LENGTHS or row is fastest:
+            rows.append((shape(row["widths"]) + (" (fastest)" if row is fastest else ""), row))
+    return [
+        ["this lane, measured", f"{run['tokens']:.2f}", str(run["rounds"]), DASH, DASH],
+        *(
+            [
+                name,
+                span(row["tokens"], 2),
+                span(row["rounds"], 0 if other["exact"] else 1),
+                str(row["size"]),
+                span(row["speedup"], 2) if row["speedup"] else DASH,
+            ]
+            for name, row in rows
+        ),
+    ]

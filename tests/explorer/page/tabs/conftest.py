@@ -1,0 +1,41 @@
+"""What tests of tabs that follow the run share: a finished run of two lanes, and what a page says of it."""
+
+import asyncio
+import json
+
+import pytest
+
+from explorer.page.layout import build
+
+ME = "me" * 12
+LANES = [
+    {"strategy": "greedy"},
+    {"strategy": "speculative", "parameters": {"temperature": 1.0, "top_k": 8}},
+]
+
+
+@pytest.fixture
+def run(runs):
+    made = runs.start({"prompt": "Once the cat", "max_new_tokens": 8, "lanes": LANES}, ME)
+    every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in LANES]
+    while made.state == "running":
+        asyncio.run(runs.pull(made.id, every, 2.0, "running"))
+    return made
+
+
+@pytest.fixture
+def told(run):
+    """told([(lane, number, shown)], {other fields}): the value of the hidden component."""
+
+    def told(lanes: list, other: dict | None = None) -> str:
+        shown = [dict(zip(("lane", "number", "shown"), one, strict=True)) for one in lanes]
+        return json.dumps({"session": ME, "run": run.id, "state": "done", "lanes": shown} | (other or {}))
+
+    return told
+
+
+@pytest.fixture
+def events(runs, loader):
+    """Name of an event's function -> the function, of the whole page."""
+    demo, _ = build(runs, loader)
+    return {event.name: event.fn for event in demo.fns.values() if event.fn}
