@@ -73,10 +73,10 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
         look = drawn("top", THEME, value="light")
-        on_screen.component()
+        screen = on_screen.component()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
-                home = decode.build(functions)
+                home = decode.build(screen, look, runs, functions)
             with tab("Microscope"):
                 drawn("microscope")
             with tab("Lessons"):

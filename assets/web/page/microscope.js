@@ -4,6 +4,15 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
+
+  // A cell of acceptance: a grey bar and the numbers.
+  page.shareCell = function (row) {
+    if (!row) return h("td", {}, "—");
+    const bar = h("span", { class: "share-bar" });
+    bar.style.width = 100 * row.share + "%";
+    return h("td", {}, h("span", { class: "share-room" }, bar), bare(row.share.toFixed(2)),
+      h("span", { class: "soft" }, ` ${row.accepted} of ${row.tested}`));
+  };
   const h = page.h;
   const OFTEN = 500; // milliseconds between two questions
   const NONE = "No lane of this run has drafted anything. Choose a speculative strategy, for example Speculative decoding, "

@@ -29,6 +29,8 @@ def kind(component: gr.components.Component) -> Any:
             if getattr(component, "multiselect", False):
                 raise TypeError("Say in explorer/page/tabs/events.py what several choices are.")
             return one_of([value for _, value in component.choices])
+        case gr.State():
+            return None  # it stays on the server
         case gr.HTML():
             return Text
         case gr.Textbox():

@@ -6,16 +6,14 @@ Knows no experiment by name: what is stored is shown.
 import asyncio
 import html
 import json
-import re
 
 import gradio as gr
 
 from explorer import experiments
 from explorer.page.page_requests import StoredCall
 from explorer.page.save_and_open import shown
+from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.runs.validation import said
-
-CODE = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 
 def build(tab: gr.Tab, look: gr.HTML) -> None:
@@ -31,7 +29,7 @@ def build(tab: gr.Tab, look: gr.HTML) -> None:
             return
         found = experiments.find_stored(name)
         gr.Markdown(heading(found))
-        figures(found, "dark" if look == "dark" else "light")
+        figures(found, look_of(look))
         for one in found.get("pictures", []):
             if one["kind"] == "passages":
                 gr.HTML(passages(one))
@@ -55,15 +53,11 @@ def build(tab: gr.Tab, look: gr.HTML) -> None:
 
 def figures(found: dict, look: str) -> None:
     """The figures of an answer, two beside each other where there is room, each with a caption in words."""
-    from visualizers.figures import caption  # only when one is looked at: plotly takes its time
-    from visualizers.figures import experiments as drawn
+    from visualizers.figures import experiments as drawn  # only when one is looked at: plotly takes its time
 
     with gr.Row():
         for figure in drawn.figures(found, look):
-            wide = figure.layout.width is not None or len(figure.data) > 40
-            with gr.Column(min_width=900 if wide else 420, elem_classes="figure wide" if wide else "figure"):
-                gr.Plot(figure, show_label=False, container=False)
-                gr.Markdown(escaped(caption(figure)), elem_classes="caption")
+            captioned(figure, wide=figure.layout.width is not None or len(figure.data) > 40)
 
 
 def passages(picture: dict) -> str:
@@ -108,11 +102,6 @@ def measured(found: dict) -> str:
     corpus = " --corpus FOLDER" if found.get("corpus") else ""
     again = f"`python -m explorer experiment {found['name']}{corpus}`"
     return f"Asked of {escaped(models)}. Again: {again}"
-
-
-def escaped(text: str) -> str:
-    """A text that Markdown takes for no markup."""
-    return CODE.sub(r"\\\1", text)
 
 
 def kinds(found: dict) -> list[str]:
