@@ -53,7 +53,7 @@ def text(lane: dict, several: bool) -> str:
     return (
         f'<section aria-label="Text of lane {lane["lane"]}"><header><b>{name}</b>{button}</header>'
         f'<p class="soft">{html.escape(known[:1].upper() + known[1:])}.</p>'
-        f'<div class="prose" tabindex="0" role="group" aria-label="Text">{prose(lane) or NO_TEXT}</div>'
+        f'<div class="lane-text" tabindex="0" role="group" aria-label="Text">{prose(lane) or NO_TEXT}</div>'
         "</section>"
     )
 

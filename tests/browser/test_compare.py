@@ -8,19 +8,25 @@ from playwright.sync_api import expect
 from decoders.trace.trace import from_json
 from explorer.catalog import recorded_runs
 from explorer.export.replay_page import replay_html
-from tests.browser.test_page import press, run, seek, start, trace
+from explorer.page.tabs.compare import NO_RUN
+from tests.browser.test_page import press, ready, run, seek, start, trace
 from visualizers.analysis.comparison import compare
+from visualizers.figures import comparison
 
 LANES = [
     {"strategy": "greedy"},
     {"strategy": "sample", "parameters": {"temperature": 1.5}, "seed": 3},
     {"strategy": "speculative"},
 ]
-DATA = "decodingExplorer.app.compare.comparison.data"
+PLOTS = "#explorer-compare .js-plotly-plot"
 
 
-def panel(page):
-    return page.get_by_role("region", name="Compare")
+def section(page):
+    return page.locator("#explorer-compare")
+
+
+def said(page):
+    return page.get_by_role("region", name="How the lanes stand to each other")
 
 
 def lane_region(page, number: int):
@@ -29,51 +35,82 @@ def lane_region(page, number: int):
 
 def decode(page, tokens: int = 10) -> list:
     """Decodes LANES to the end; their traces."""
-    page.wait_for_function("decodingExplorer.app.models.state === 'ready'")
+    ready(page)
     page.evaluate("lanes => decodingExplorer.app.applySetup({lanes})", LANES)
     run(page, "Once upon a time", tokens)
     return [from_json(trace(page, lane)) for lane in range(len(LANES))]
 
 
-def test_words_marks_and_readings_are_those_of_the_traces_also_after_a_lane_is_removed(visit):
+def look_at(page):
+    """Scrolls to the section; it is drawn when it is in sight."""
+    section(page).scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('explorer-compare').scrollIntoView()")
+    expect(page.locator(f"{PLOTS} .main-svg").first).to_be_visible()
+
+
+def proses(page) -> list[str]:
+    return section(page).locator(".lane-text").all_text_contents()
+
+
+def test_words_marks_texts_and_charts_are_those_of_the_traces_also_after_a_lane_is_removed(visit):
     page = visit()
     traces = decode(page)
     found = compare(traces)
-    expect(panel(page)).to_contain_text(found["sentence"])
+    expect(said(page)).to_contain_text(found["sentence"])
+    for lane in filter(lambda lane: lane["relation"], found["lanes"]):
+        badge = lane_region(page, lane["lane"]).locator(".badge.relation")
+        expect(badge).to_have_text(lane["relation"]["badge"])
+        assert not lane["parting"] or f"at token {lane['parting']['position']}" in badge.inner_text()
     for lane in found["lanes"]:
-        if lane["relation"]:
-            badge = lane_region(page, lane["lane"]).locator(".badge.relation")
-            expect(badge).to_have_text(lane["relation"]["badge"])
+        parted = lane["parting"]
+        chip = lane_region(page, lane["lane"]).locator(".chips-row .dp-parted")
+        if parted is None:
+            expect(chip).to_have_count(0)
+            continue
+        seek(page, parted["position"])
+        expect(chip).to_have_attribute("title", re.compile(re.escape(parted["words"])))
+        marked = page.evaluate(f"decodingExplorer.app.lanes[{lane['lane'] - 1}].chips.parting.node")
+        assert marked == parted["node"] == lane["nodes"][parted["position"] - 1]
+        expect(lane_region(page, lane["lane"]).locator(".dp-parting")).to_have_count(1)
     assert found["lanes"][2]["relation"]["equal"] is True, "speculation at temperature 0 is greedy"
 
-    place = found["divergence"]["position"]
-    seek(page, place)
-    for group in found["divergence"]["groups"]:
-        for lane, node in zip(group["lanes"], group["nodes"], strict=True):
-            chip = lane_region(page, lane).locator(".chips-row .dp-parted")
-            expect(chip).to_have_count(1)
-            expect(chip).to_have_attribute("title", re.compile(f"Token {place}, the first difference: lane"))
-            assert page.evaluate(f"decodingExplorer.app.lanes[{lane - 1}].chips.parting.node") == node
-            expect(lane_region(page, lane).locator(".dp-parting")).to_have_count(1)
+    seek(page, max(len(trace.steps) for trace in traces))
+    look_at(page)
+    expect(section(page).locator(".lane-text").last).to_have_text(traces[2].text(), use_inner_text=False)
+    assert proses(page) == [trace.text() for trace in traces]
+    expect(section(page)).to_contain_text(comparison.tokens_reached(found).layout.meta["caption"][:100])
 
     seek(page, 2)  # the comparison follows the slider
-    page.wait_for_function(DATA + ".lanes[0].tokens.length === 2")
-    assert page.evaluate(DATA + ".sentence") == compare(traces, [2, 2, 2])["sentence"]
+    short = compare(traces, [2, 2, 2])
+    expect(said(page)).to_contain_text(short["sentence"])
+    words = ["".join(lane["text"]) for lane in short["lanes"]]
+    page.wait_for_function(
+        "words => String([...document.querySelectorAll('#explorer-compare .lane-text')].map(e => e.textContent)) "
+        "=== String(words)",
+        arg=words,
+    )
 
-    chart = page.locator(".chart", has_text="entropy of the target")
-    chart.locator(".chart-frame").focus()
+    lane_region(page, 1).get_by_role("button", name="Remove lane").click()
+    look_at(page)
+    heads = section(page).locator(".texts-beside header b")
+    expect(heads).to_have_text(["1 Sampling", "2 Speculative decoding"])
+    expect(said(page)).to_contain_text("Lanes 1 and 2")
+
+
+def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(visit):
+    page = visit()
+    found = compare(decode(page))
+    look_at(page)
+    figure = section(page).locator(".figure", has_text="Entropy of the target")
+    expect(figure).to_have_attribute("aria-label", re.compile("entropy: arrow keys"))
+    position = page.evaluate("decodingExplorer.app.playback.position")
+    figure.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     lane = found["lanes"][0]
     says = f"Position 2: lane 1 {lane['tokens'][1]} {lane['entropy'][1]:.2f} bits"
-    expect(chart.locator(".chart-read")).to_contain_text(says)
-    assert page.evaluate("decodingExplorer.app.playback.position") == 2, "the arrow belongs to the chart"
-
-    lane_region(page, 1).get_by_role("button", name="Remove lane").click()
-    expect(panel(page).locator(".compare-lanes button")).to_have_text(
-        ["1 Sampling", "2 Speculative decoding"]
-    )
-    expect(panel(page).locator(".compare-sentence")).to_contain_text("Lanes 1 and 2")
+    expect(figure.get_by_role("status")).to_contain_text(says)
+    assert page.evaluate("decodingExplorer.app.playback.position") == position
 
 
 def test_at_equal_cost_every_lane_shows_what_it_had_reached(visit):
@@ -89,65 +126,37 @@ def test_at_equal_cost_every_lane_shows_what_it_had_reached(visit):
             value = ticks[position - 1]
             steps = [max(i for i, paid in enumerate(race[key]) if paid <= value) for race in races]
             assert page.evaluate("decodingExplorer.lanes.map(l => l.shown)") == steps
-            said = page.locator(".bar.status .equal-cost").inner_text()
+            told = page.locator(".bar.status .equal-cost").inner_text()
             for lane, (race, step) in enumerate(zip(races, steps, strict=True), 1):
-                assert f"lane {lane} {'has ' if lane == 1 else ''}{race['reached'][step]}" in said
-    said = page.locator(".bar.status .equal-cost").inner_text()
-    assert said.count("(ended)") == 2, "all but the slowest have ended before the last second"
+                assert f"lane {lane} {'has ' if lane == 1 else ''}{race['reached'][step]}" in told
+    told = page.locator(".bar.status .equal-cost").inner_text()
+    assert told.count("(ended)") == 2, "all but the slowest have ended before the last second"
 
 
-def test_the_table_sorts_by_mouse_and_keyboard_and_is_copied(visit):
-    page = visit(permissions=["clipboard-read", "clipboard-write"])
-    costs = compare(decode(page))["table"]
-    table = panel(page).get_by_role("region", name="All costs")
-    names = table.locator("tbody th")
-    expect(names).to_have_text(["1 Greedy", "2 Sampling", "3 Speculative decoding"])
-    steps = [str(row["cells"][0]["value"]) for row in costs["rows"]]
-    expect(table.locator("tbody td:nth-of-type(1)")).to_have_text(steps)  # of the whole run
-    column = [c["name"] for c in costs["columns"]].index("seconds")
-    by_seconds = sorted(costs["rows"], key=lambda row: row["cells"][column]["value"])
-    labels = [f"{row['lane']} {row['label']}" for row in by_seconds]
-    header = table.locator("th", has_text="seconds")
-    expect(header).to_have_attribute("aria-sort", "none")
-    header.get_by_role("button").click()
-    expect(header).to_have_attribute("aria-sort", "descending")
-    expect(names).to_have_text(labels[::-1])
-    page.keyboard.press("Enter")
-    expect(header).to_have_attribute("aria-sort", "ascending")
-    expect(names).to_have_text(labels)
-    table.get_by_role("button", name="Sort by proposed").click()
-    expect(names.first).to_have_text("3 Speculative decoding")
-    page.keyboard.press("Enter")  # the other order; a dash is last in either
-    expect(names.first).to_have_text("3 Speculative decoding")
-
-    panel(page).get_by_role("button", name="Copy").click()
-    expect(panel(page)).to_contain_text("Copied.")
-    lines = page.evaluate("navigator.clipboard.readText()").splitlines()
-    assert len(lines) == 4 and lines[0].startswith("lane\tsteps\ttarget forwards\t")
-    assert lines[1].split("\t")[:2] == ["3 Speculative decoding", steps[2]]
-
-    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')) }")
-    panel(page).get_by_role("button", name="Copy").click()
-    text = page.get_by_role("textbox", name="The table as text")
-    expect(text).to_be_focused()
-    assert text.input_value().splitlines() == lines
-
-
-def test_labels_of_charts_never_overlap_whatever_is_chosen(visit):
+def test_the_cost_can_be_counted_in_every_unit_and_the_likelihood_in_two_ways(visit):
     page = visit()
-    expect(panel(page).locator(".chart-label").first).to_be_visible()
-    for charge in ("target forwards", "seconds", "target tokens", "drafted + verified tokens"):
-        panel(page).get_by_role("button", name="Cost in " + charge).click()
-        for likelihood in ("a token", "in all"):
-            panel(page).get_by_role("button", name="Log-probability " + likelihood).click()
-            assert_apart(page)
+    found = compare(decode(page))
+    look_at(page)
+    for charge, words in list(found["charges"].items())[::-1]:
+        section(page).get_by_role("radio", name=words, exact=True).check()
+        caption = comparison.tokens_reached(found, charge).layout.meta["caption"]
+        expect(section(page)).to_contain_text(caption[:60])
+        assert_apart(page)
+    section(page).get_by_role("radio", name="total").check()
+    expect(section(page)).to_contain_text(
+        comparison.total_log_probability(found, charge).layout.meta["caption"][:40]
+    )
+    assert_apart(page)
 
 
 def assert_apart(page) -> None:
     """No two texts of a chart overlap."""
+    page.wait_for_timeout(400)  # a chart is drawn anew after its caption
     boxes = page.evaluate(
-        "[...document.querySelectorAll('.chart-frame')].map(f => [...f.querySelectorAll('text')]"
-        ".map(t => t.getBoundingClientRect()).map(b => [b.left, b.top + 2, b.right, b.bottom - 2]))"
+        "plots => [...document.querySelectorAll(plots)].map(f => [...f.querySelectorAll('text')]"
+        ".filter(t => t.textContent.trim()).map(t => [t.getBoundingClientRect(), t.textContent])"
+        ".map(([b, text]) => [b.left + 1, b.top + 3, b.right - 1, b.bottom - 3, text]))",
+        PLOTS,
     )
     assert sum(map(len, boxes)) > 20
     for labels in boxes:
@@ -156,40 +165,158 @@ def assert_apart(page) -> None:
                 assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (a, b)
 
 
+def test_the_table_has_all_costs_and_sorts_them(visit):
+    page = visit()
+    costs = compare(decode(page))["table"]
+    look_at(page)
+    table = page.locator("#explorer-costs")
+    table.scroll_into_view_if_needed()
+    names = table.locator("tbody tr td:first-child")
+    expect(names).to_have_text(["1 Greedy", "2 Sampling", "3 Speculative decoding"])
+    for at, row in enumerate(costs["rows"]):
+        labels = [cell["label"] for cell in row["cells"]]
+        expect(table.locator("tbody tr").nth(at).locator("td")).to_have_text(
+            [f"{row['lane']} {row['label']}", *labels]
+        )
+    column = [c["name"] for c in costs["columns"]].index("seconds")
+    by_seconds = sorted(costs["rows"], key=lambda row: row["cells"][column]["value"])
+    table.get_by_role("columnheader", name="seconds").click()
+    expect(names).to_have_text([f"{row['lane']} {row['label']}" for row in by_seconds])
+    expect(section(page).get_by_role("button", name="What the costs count")).to_be_visible()
+
+
+def test_a_text_is_copied_as_prose(visit):
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    traces = decode(page)
+    look_at(page)
+    section(page).get_by_role("button", name="Copy the text of lane 2").click()
+    expect(section(page).get_by_role("button", name="Copy the text of lane 2")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == traces[1].text()
+
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')) }")
+    section(page).get_by_role("button", name="Copy the text of lane 1").click()
+    page.wait_for_function("text => String(getSelection()) === text", arg=traces[0].text())
+
+
+CHANGES = {
+    "an example": "app.applySetup({prompt: 'Tom', lanes: [{strategy: 'greedy'}, {strategy: 'beam'}]})",
+    "the same lanes": "app.applySetup({lanes: app.setup().lanes})",
+    "a strategy": "app.lanes[1].choose('beam')",
+    "a parameter": "(app.lanes[1].setup.parameters.temperature = 0.5, app.edited())",
+    "the prompt": "(app.bar.prompt.value = 'Another', app.edited())",
+    "other models": "(app.choice = {...app.choice, draft: null}, app.edited())",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_whatever_changes_the_settings_empties_it_until_its_own_run_is_there(visit, change):
+    page = visit()
+    decode(page)
+    look_at(page)
+    expect(section(page).locator(".lane-text")).to_have_count(3)
+    page.evaluate(f"app => {CHANGES[change]}", page.evaluate_handle("decodingExplorer.app"))
+    numbers = (
+        "#explorer-compare :is(.lane-text, .js-plotly-plot, td)"  # gone at once, not when the server answers
+    )
+    assert page.evaluate(
+        "all => [...document.querySelectorAll(all)].every(e => getComputedStyle(e).visibility === 'hidden')",
+        numbers,
+    )
+    assert said(page).inner_text().strip() == ""
+    assert page.locator(".bar.status .equal-cost").inner_text() == ""
+    expect(section(page)).to_contain_text(NO_RUN)
+    expect(section(page).locator(".lane-text")).to_have_count(0)
+    expect(page.locator(PLOTS)).to_have_count(0)
+    expect(page.locator(".badge.relation:visible")).to_have_count(0)
+
+
+def test_another_run_is_never_shown_with_the_numbers_of_the_one_before(visit):
+    page = visit()
+    before = decode(page)
+    look_at(page)
+    expect(section(page).locator(".lane-text").first).to_have_text(before[0].text(), use_inner_text=False)
+    page.evaluate(
+        """() => { const app = decodingExplorer.app, first = app.run.id; window.strange = 0; window.own = 0;
+        const look = () => { const shown = document.querySelector("#explorer-compare .lane-text");
+          const seen = shown && getComputedStyle(shown).visibility === "visible";
+          const whose = seen && shown.closest("[data-run]").dataset.run;
+          if (seen && whose !== app.run.id) window.strange += 1;
+          if (seen && whose === app.run.id && whose !== first) window.own += 1;
+          requestAnimationFrame(look); };
+        look(); }"""
+    )
+    page.get_by_role("textbox", name="Prompt").fill("The cat")
+    press(page, "Run")
+    page.wait_for_function("window.own > 0")
+    assert page.evaluate("window.strange") == 0
+
+
+def test_what_has_not_changed_is_not_drawn_again(visit):
+    page = visit()
+    decode(page)
+    look_at(page)
+    page.wait_for_timeout(1500)
+    asked = []
+    page.on("request", lambda request: "queue/join" in request.url and asked.append(request.url))
+    page.evaluate("selector => { window.kept = document.querySelector(selector) }", PLOTS)
+    page.evaluate("decodingExplorer.app.emit('data'), decodingExplorer.app.emit('shown')")
+    page.wait_for_timeout(1500)
+    assert page.evaluate("kept.isConnected") and asked == []
+    seek(page, 3)
+    page.wait_for_function("!kept.isConnected")
+    page.evaluate("window.scrollTo(0, 0)")
+    page.set_viewport_size({"width": 1400, "height": 400})
+    page.wait_for_timeout(1000)
+    asked.clear()
+    seek(page, 5)
+    page.wait_for_timeout(1500)
+    assert asked == [], "nobody sees it"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_it_is_closed_first_remembered_and_never_wider_than_the_screen(visit, scheme):
     page = visit(390, 844, has_touch=True, color_scheme=scheme)
-    opener = panel(page).get_by_role("button", name="Compare", exact=True)
+    ready(page)
+    opener = section(page).get_by_role("button", name="Compare", exact=True)
     expect(opener).to_have_attribute("aria-expanded", "false")
     opener.click()
-    expect(panel(page).locator(".chart-label").first).to_be_visible()
+    look_at(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert_apart(page)
     page.reload()
     page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
     expect(opener).to_have_attribute("aria-expanded", "true")
+    ground = "getComputedStyle(document.querySelector('#explorer-compare .main-svg')).backgroundColor"
+    look_at(page)
+    assert (page.evaluate(ground) == "rgb(255, 255, 255)") == (scheme == "light")
 
 
 def test_it_works_while_lanes_run(visit):
     page = visit()
     start(page, "Once", 200)
-    panel(page).scroll_into_view_if_needed()
     press(page, "Run")
+    page.evaluate("document.getElementById('explorer-compare').scrollIntoView()")
     page.wait_for_function(
-        f"decodingExplorer.state === 'running' && {DATA}"
-        "?.lanes.every(lane => lane.ended === null && lane.race.reached.at(-1) > 5)"
+        "decodingExplorer.state === 'running' && [...document.querySelectorAll('#explorer-compare .lane-text')]"
+        ".filter(e => e.textContent.length > 5).length === 2"
     )
     press(page, "Stop")
 
 
 def test_a_saved_page_compares_the_whole_run_without_a_server(chromium, tmp_path):
+    traces = recorded_runs.traces()
+    found = compare(traces)
     path = tmp_path / "run.html"
-    path.write_text(replay_html(recorded_runs.traces(), recorded_runs.setup()), "utf-8")
+    path.write_text(replay_html(traces, recorded_runs.setup()), "utf-8")
     context = chromium.new_context(offline=True, viewport={"width": 1400, "height": 900})
     page = context.new_page()
     page.goto(path.as_uri())
-    expect(panel(page)).to_contain_text(compare(recorded_runs.traces())["sentence"])
-    expect(panel(page)).to_contain_text("What follows is of the whole run")
+    expect(said(page)).to_contain_text(found["sentence"])
+    shown = page.locator(".saved-compare")
+    expect(shown).to_contain_text("are those of the whole run")
+    shown.scroll_into_view_if_needed()
+    expect(shown.locator(".lane-text").first).to_be_attached()
+    assert shown.locator(".lane-text").all_text_contents() == [trace.text() for trace in traces]
     context.close()
 
 

@@ -128,7 +128,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // The buttons beside texts that stand next to each other (explorer/export/comparison.py).
   async function copy(button) {
-    const prose = button.closest("section").querySelector(".prose");
+    const prose = button.closest("section").querySelector(".lane-text");
     try {
       await navigator.clipboard.writeText(prose.textContent);
       button.textContent = "Copied";

@@ -62,7 +62,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
     section.collapse(None, js=KEEP.format(open="false"), api_visibility="private")
     gr.on(None, None, None, section, js=OPENED, api_visibility="private")
 
-    def draw(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
+    def compare_lanes(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
         try:
             seen = screen(runs, value)
         except ValueError as error:
@@ -89,7 +89,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
     plots = [component for place in places.values() for component in (place.plot, place.words)]
     drawn = gr.on(
         [on_screen.change, look.change, charge.input, likelihood.input],
-        draw,
+        compare_lanes,
         [on_screen, look, charge, likelihood, moment],
         [texts, body, table, moment, *rows.values(), *plots],
         show_progress="hidden",

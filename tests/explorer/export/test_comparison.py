@@ -27,7 +27,7 @@ def scripted(tokens: list[bytes]):
 
 def prose(made: str) -> list[str]:
     """The texts as a browser would copy them."""
-    shown = re.findall(r'<div class="prose"[^>]*>(.*?)</div>', made, flags=re.DOTALL)
+    shown = re.findall(r'<div class="lane-text"[^>]*>(.*?)</div>', made, flags=re.DOTALL)
     return [html.unescape(re.sub(r"<[^>]*>", "", one)) for one in shown]
 
 
