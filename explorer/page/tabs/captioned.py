@@ -1,6 +1,7 @@
 """Figures of the tabs: each a gr.Plot with a caption in words below it, in a column that wraps on a phone.
 
-Knows Gradio's components and that a figure has a caption, no figure by name.
+Arrow keys read it (assets/web/page/figure-keys.js). Knows Gradio's components and that a figure has a
+caption, no figure by name.
 """
 
 import re
