@@ -10,7 +10,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (!row) return h("td", {}, "—");
     const bar = h("span", { class: "share-bar" });
     bar.style.width = 100 * row.share + "%";
-    return h("td", {}, h("span", { class: "share-room" }, bar), bare(row.share.toFixed(2)),
+    return h("td", {}, h("span", { class: "share-room" }, bar), bare(row.share),
       h("span", { class: "soft" }, ` ${row.accepted} of ${row.tested}`));
   };
   const h = page.h;
