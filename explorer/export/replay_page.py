@@ -7,13 +7,15 @@ Content-Security-Policy forbids every request and every script but its own.
 """
 
 import base64
+import functools
+import gzip
 import hashlib
 import html
 import re
 from pathlib import Path
 
 from decoders.trace.trace import Trace
-from explorer.export import page_files
+from explorer.export import comparison, page_files
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, named, pack
@@ -39,8 +41,11 @@ def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
     shown = Runs(None).show(traces, run_id="saved")
     first = page_data(shown, setup, list(declared.values()), setup["models"]) | {"saved": True}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
-    blobs = {"first": first, "rest": rest(shown, declared), "run": run}
-    return document(named(setup["prompt"]), blobs)
+    found = compare(traces)
+    blobs = {"first": first, "rest": rest(shown, declared) | {"marks": comparison.marks(found)}, "run": run}
+    packed = {name: pack(blob) for name, blob in blobs.items()}
+    packed |= {"comparison": pack(comparison.whole(found)), "plotly": plotly()[0]}
+    return document(named(setup["prompt"]), packed)
 
 
 def rest(run: Run, declared: dict[str, dict]) -> dict:
@@ -52,7 +57,6 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
         "nodes": [{str(node): found.of(node) for node in found.nodes.token} for found in facts],
         "cells": [cells(found) for found in facts],
         "costs": cost_table(traces),
-        "comparison": compare(traces),
     }
 
 
@@ -73,13 +77,25 @@ def lane_answers(run: Run, index: int, views: list[str]) -> dict:
     return {"answer": whole, "views": found}
 
 
-def document(title: str, blobs: dict[str, dict]) -> str:
-    """The HTML: styles, blobs, scripts, and a policy that lets nothing else run."""
-    paths = [*page_files.page_scripts(), *page_files.drawing_scripts(), SAVED / "offline.js"]
+@functools.cache
+def plotly() -> tuple[bytes, str]:
+    """plotly.js, compressed, and its hash as a policy names it."""
+    from plotly.offline import get_plotlyjs  # takes its time, and only a page that is saved needs it
+
+    text = get_plotlyjs()
+    return gzip.compress(text.encode(), mtime=0), hashed(text)
+
+
+def hashed(text: str) -> str:
+    """A script's hash as a policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def document(title: str, blobs: dict[str, bytes]) -> str:
+    """The HTML: styles, compressed blobs, scripts, and a policy that lets nothing else run."""
+    paths = [*page_files.page_scripts(), *page_files.drawing_scripts(), *sorted(SAVED.glob("*.js"))]
     scripts = [page_files.THEME, *(script(path) for path in paths)]
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}'" for s in scripts
-    )
+    hashes = " ".join([*map(hashed, scripts), plotly()[1]])
     # Scripts are named by their hashes. None of them evaluates text: eval is for drivers that test the page.
     policy = (
         f"default-src 'none'; script-src {hashes} 'unsafe-eval'; style-src 'unsafe-inline'; "
@@ -98,7 +114,7 @@ def document(title: str, blobs: dict[str, dict]) -> str:
             '<div id="explorer" class="explorer saved"></div>',
             "<noscript>This is a saved run of Decoding Explorer; it needs JavaScript to be drawn.</noscript>",
             *(
-                f'\n<script type="text/plain" id="explorer-{name}">{packed(blob)}</script>'
+                f'\n<script type="text/plain" id="explorer-{name}">{base64.b64encode(blob).decode()}</script>'
                 for name, blob in blobs.items()
             ),
             *(f"\n<script>{text}</script>" for text in scripts[1:]),
@@ -111,11 +127,6 @@ def script(path: Path) -> str:
     """A script of our own as it stands in a page; no text in it may end its element or begin a comment."""
     text = path.read_text("utf-8").replace("\r\n", "\n")
     return re.sub(r"<(/script|!--)", r"\\u003c\1", text, flags=re.IGNORECASE)
-
-
-def packed(value: dict) -> str:
-    """`value` as JSON, gzip-compressed, in base64: no letter of it means anything to an HTML parser."""
-    return base64.b64encode(pack(value)).decode()
 
 
 class Show:

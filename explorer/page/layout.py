@@ -76,7 +76,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         screen = on_screen.component()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
-                home = decode.build(functions)
+                home = decode.build(screen, look, runs, functions)
             with tab("Microscope"):
                 microscope.build(screen, look, runs, loader)
             with tab("Lessons"):

@@ -62,6 +62,7 @@ class Run:
     models: Choice | None = None  # what its lanes were made with; None for the app's own
     asked: dict = field(default_factory=dict)  # prompt, max_new_tokens and chat as a person gave them
     closing: int = 0  # lanes that are being stopped in the middle of a step, and may tell what they have
+    comparison: tuple = (None, {})  # the newest one of its lanes, after what it is of
 
     @property
     def told(self) -> str:

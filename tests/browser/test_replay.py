@@ -6,9 +6,12 @@ from playwright.sync_api import expect
 from decoders.lane import Lane, Limits
 from decoders.models.loading import load
 from explorer.catalog import recorded_runs
+from explorer.export.comparison import charts
 from explorer.export.replay_page import replay_html, show
 from tests.browser.conftest import HOSTILE, SCRIPT, WAIT
 from tests.helpers.scripted_lane import ScriptedLane
+from visualizers.analysis.comparison import compare
+from visualizers.figures.theme import theme
 
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 MAX_BYTES = 5 * 10**6
@@ -118,6 +121,8 @@ def test_tokens_that_look_like_markup_are_text_in_a_saved_page(opened, tmp_path)
     ready(page)
     texts = page.evaluate("decodingExplorer.lanes[0].chips.marksAt().map(m => m.text)")
     assert HOSTILE in texts and "</script>" in texts
+    page.locator(".saved-compare").scroll_into_view_if_needed()
+    expect(page.locator(".lane-text")).to_have_text(lane.trace.text(), use_inner_text=False)
     assert page.evaluate("window.hacked") is None and page.locator("img").count() == 0
     expect(page.get_by_role("textbox", name="Prompt")).to_have_value(HOSTILE + "</script>")
 
@@ -141,6 +146,53 @@ def test_a_notebooks_frame_shows_it_without_any_right(opened, tmp_path):
     frame.get_by_role("slider", name="Step position").fill("2")
     expect(frame.get_by_text("step 2 of")).to_be_visible()
     frame.get_by_role("button", name="Switch between light and dark").click()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_its_charts_are_drawn_by_the_plotly_that_it_carries_when_they_come_near(opened, saved, scheme):
+    page = opened(saved, 390, 844, color_scheme=scheme)
+    ready(page)
+    compared, plots = page.locator(".saved-compare"), page.locator(".saved-charts .js-plotly-plot")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.Plotly") is None, "nothing is unpacked before"
+    compared.locator("summary").click()  # on a phone it is closed first
+    compared.locator(".saved-charts").scroll_into_view_if_needed()
+    expect(plots).to_have_count(6)
+    found = compare(recorded_runs.traces())
+    captions = [
+        figure.layout.meta["caption"] for figure in charts(found, "forwards", "mean", scheme).values()
+    ]
+    expect(compared.locator("figcaption")).to_have_text(captions)
+    ground = "document.querySelector('.js-plotly-plot').layout.template.layout.paper_bgcolor"
+    assert page.evaluate(ground) == theme(scheme).surface["bg"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    compared.get_by_role("group", name="Cost counted in").get_by_role("button", name="seconds").click()
+    compared.get_by_role("group", name="Log-probability").get_by_role("button", name="total").click()
+    seconds = [figure.layout.meta["caption"] for figure in charts(found, "seconds", "total", scheme).values()]
+    expect(compared.locator("figcaption")).to_have_text(seconds)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    other = theme("dark" if scheme == "light" else "light").surface["bg"]
+    page.wait_for_function(f"{ground} === '{other}'")
+
+
+def test_its_costs_are_sorted_by_a_click_or_a_key(opened, saved):
+    page = opened(saved)
+    ready(page)
+    table = page.get_by_role("region", name="All costs")
+    table.scroll_into_view_if_needed()
+    names, heads = table.locator("tbody th"), table.locator("thead th")
+    expect(names).to_have_text(["1 Beam search", "2 Speculative decoding"])
+    seconds = heads.filter(has_text="seconds")
+    expect(seconds).to_have_attribute("aria-sort", "none")
+    seconds.get_by_role("button").click()
+    expect(seconds).to_have_attribute("aria-sort", "descending")
+    page.keyboard.press("Enter")
+    expect(seconds).to_have_attribute("aria-sort", "ascending")
+    expect(names).to_have_text(["2 Speculative decoding", "1 Beam search"])
+    for _ in range(2):  # a dash is last in either order
+        table.get_by_role("button", name="Sort by proposed").click()
+        expect(names.first).to_have_text("2 Speculative decoding")
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from decoders.trace.trace import Trace
 from visualizers.analysis import first_difference
 from visualizers.analysis.cost_summary import COLUMNS, table_row
 from visualizers.analysis.lane_stats import LaneFacts, Token, by_class, by_depth
+from visualizers.analysis.token_texts import others, words
 
 LN2 = math.log(2)
 # What a lane can be charged with: key of its running totals -> words.
@@ -73,11 +74,12 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
 
     lane, label, ended (why, or None), given (tokens it did not decode but began with)
     nodes, tokens, logprob (natural), entropy (bits)   one entry a committed token
+    text, differs   the words of each token as they are read, and whether they are others than the reference's
     race        key -> running totals, before the first step and after each: reached (final, or the best
                 candidate's), committed (final), logprob (of the final ones) and the keys of CHARGES
     depth, alpha, classes   acceptance: see `lane_stats.by_depth` and `by_class`
     greedy      how far its tokens are the likeliest ones: see `greedy`
-    relation    how it stands to the reference lane: see `relate`
+    relation, parting   how it stands to the reference lane, and where: see `relate`
     """
     depth, alpha = by_depth(facts.rounds)
     text = facts.tokens
@@ -88,6 +90,8 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
         "given": facts.given,
         "nodes": [t.node for t in text],
         "tokens": [t.text for t in text],
+        "text": words(facts.trace, [t.token for t in text]),
+        "differs": [False] * len(text),
         "logprob": [t.logprob for t in text],
         "entropy": [None if t.entropy is None else t.entropy / LN2 for t in text],
         "race": {key: [total[key] for total in facts.totals] for key in facts.totals[0]},
@@ -96,6 +100,7 @@ def one_lane(number: int, label: str, facts: LaneFacts) -> dict:
         "classes": by_class(facts.rounds),
         "greedy": greedy(text),
         "relation": None,
+        "parting": None,
     }
 
 
@@ -118,6 +123,9 @@ def greedy(text: list[Token]) -> dict:
 def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
     """Says of every lane how it stands to the reference, which is the first lane whose tokens all are the
     likeliest, else the first lane; the reference itself keeps None. See `first_difference.relation`.
+
+    `parting` is the token `{node, position, words}` at which a lane leaves the reference, that is the
+    one its relation speaks of; for the reference the first at which another lane leaves it.
     """
     greedy_ones = [
         lane
@@ -129,7 +137,26 @@ def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
         if lane is not to:
             lengths = (len(to["tokens"]), len(lane["tokens"]))
             ended = (to["ended"] is not None, lane["ended"] is not None)
-            lane["relation"] = first_difference.relation(pair(to, lane, texts), lengths, ended)
+            found = pair(to, lane, texts)
+            lane["relation"] = first_difference.relation(found, lengths, ended)
+            own, reference = texts[lane["lane"]], texts[to["lane"]]
+            lane["differs"] = others([t.token for t in own], [t.token for t in reference])
+            if found["position"] is not None:
+                lane["parting"] = parting(found, 1)
+                if to["parting"] is None or found["position"] < to["parting"]["position"]:
+                    to["parting"] = parting(found, 0)
+
+
+def parting(found: dict, side: int) -> dict:
+    """The token of one lane of a pair at which they part, with words that name the other's."""
+    words = (
+        f"Token {found['position']}, the first difference from lane {found['lanes'][1 - side]}, which has "
+    )
+    return {
+        "node": found["nodes"][side],
+        "position": found["position"],
+        "words": words + found["tokens"][1 - side],
+    }
 
 
 def likelihood(lanes: list[dict]) -> dict:

@@ -4,6 +4,7 @@ Every chart keeps in `layout.meta["caption"]` what it shows, in words, for peopl
 takes the width that it is given, from a phone's on. Knows numbers and the palette, no analysis.
 """
 
+import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -29,24 +30,18 @@ def chart(
     names: how many entries the legend will have; 0 leaves it out. Raises ValueError with one sentence for an
     unknown look.
     """
-    soft = theme(look).surface["soft"]
+    soft = {"size": 12, "color": theme(look).surface["soft"]}
     above = 46 + 15 * len(textwrap.wrap(rest, REST))
     shared = {"automargin": True, "title": {"standoff": 8}}
-    figure = go.Figure(layout={"template": template(look), "meta": {"caption": caption}})
+    figure = framed(theme(look), title, caption, HEIGHT + ROW * max(0, names - 1))
     return figure.update_layout(
-        title=heading(title)
-        | {"subtitle": {"text": _wrapped(rest, REST), "font": {"size": 12, "color": soft}}},
-        height=HEIGHT + ROW * max(0, names - 1),
+        title={"subtitle": {"text": _wrapped(rest, REST), "font": soft}},
         margin={"l": 48, "r": 26, "t": above, "b": 40},
         legend={
             "orientation": "h",
             "x": 0.01,
             "xref": "container",
-            "y": 0,
-            "yref": "container",
-            "yanchor": "bottom",
             "itemwidth": 40,
-            "tracegroupgap": 0,
         },
         showlegend=names > 0,
         xaxis=_joined(shared, x),
@@ -56,6 +51,27 @@ def chart(
         bargap=0.24,
         barmode="relative",
         uniformtext={"minsize": 8, "mode": "hide"},
+        **layout,
+    )
+
+
+def framed(colours: Theme, title: str, caption: str, height: int, **layout: object) -> go.Figure:
+    """An empty figure: a bold title, a caption, room for axes, and a legend below it, a name a line."""
+    figure = go.Figure(layout={"template": template(colours.name), "meta": {"caption": caption}})
+    return figure.update_layout(
+        title=heading(title),
+        height=height,
+        margin={"l": 54, "r": 24, "t": 48, "b": 44},
+        hoverlabel={"font": {"family": SANS}},
+        legend={
+            "orientation": "v",
+            "x": 0,
+            "y": 0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "tracegroupgap": 0,
+            "title": {"text": ""},
+        },
         **layout,
     )
 
@@ -117,6 +133,13 @@ def number(value: float | None, digits: int) -> str:
     return "—" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
 
 
+def said(value: float | str | None) -> str:
+    """A value of a table as people read it: at most three places; words as they are."""
+    if isinstance(value, str):
+        return value
+    return number(value, 3 if value is not None and value % 1 else 0)
+
+
 def significant(value: float) -> str:
     """About three digits of a number, thousands apart."""
     return f"{value:,.0f}" if value >= 100 else f"{float(f'{value:.3g}'):g}"
@@ -133,19 +156,27 @@ def counted(value: int, word: str) -> str:
 def lane_line(
     lane: int | str, label: str, index: int, x: Sequence, y: Sequence, colours: Theme, **more: object
 ) -> go.Scatter:
-    """A lane's line; what is pointed at is read by `reader`. `index` chooses dash and marker."""
-    ink = colours.surface["text"]
+    """A lane's line; what is pointed at is read by `reader`. `index` chooses dash and marker: after one of
+    each marker they come again, hollow and with other dashes.
+    """
+    ink, again = colours.surface["text"], index // len(colours.marks)
+    marker = {
+        "symbol": _of(colours.marks, index + again),
+        "size": 7,
+        "color": colours.surface["bg"] if again else ink,
+        "line": {"color": ink, "width": 1.3},
+        "maxdisplayed": 7,
+    }
     return go.Scatter(
         x=list(x),
         y=list(y),
         name=plain(textwrap.shorten(f"{lane} {label}".strip(), NAME, placeholder="…")),
         mode="lines+markers",
         line={"color": ink, "width": 1.8, "dash": _of(colours.dashes, index), **more.pop("line", {})},
-        marker={"symbol": _of(colours.marks, index), "size": 7, "color": ink, "maxdisplayed": 7},
+        marker=marker | more.pop("marker", {}),
         legendgroup=str(lane),
-        hoverinfo="skip",
         meta={"lane": lane},
-        **more,
+        **{"hoverinfo": "skip"} | more,
     )
 
 
@@ -171,13 +202,15 @@ def dotted(name: str, x: Sequence, y: Sequence, colours: Theme, **more: object) 
 def ends(figure: go.Figure, lines: Sequence[go.Scatter], colours: Theme, gap: str = " ") -> go.Figure:
     """Adds lines, and the lanes' numbers at their ends; ends that meet share one label. gap: spaces."""
     last = [(one.meta["lane"], *_last(one)) for one in lines if _last(one)]
-    wide, high = (_span([point[at] for point in _points(lines)]) for at in (0, 1))
+    place = math.log if figure.layout.xaxis.type == "log" else float
+    wide = _span([place(x) for x, _ in _points(lines)])
+    high = _span(list(figure.layout.yaxis.range or (y for _, y in _points(lines))))
     labels: list[tuple[float, float, list[str]]] = []
     for lane, x, y in last:
         near = (
             named
             for at, level, named in labels
-            if abs(at - x) < NEAR[0] * wide and abs(level - y) < NEAR[1] * high
+            if abs(place(at) - place(x)) < NEAR[0] * wide and abs(level - y) < NEAR[1] * high
         )
         if same := next(near, None):
             same.append(str(lane))

@@ -7,8 +7,7 @@ import textwrap
 
 import plotly.graph_objects as go
 
-from visualizers.figures.charts import greys
-from visualizers.figures.experiment_frame import framed, said
+from visualizers.figures.charts import framed, greys, said
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 

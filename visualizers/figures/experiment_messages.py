@@ -2,8 +2,7 @@
 
 import plotly.graph_objects as go
 
-from visualizers.figures.charts import hover
-from visualizers.figures.experiment_frame import framed
+from visualizers.figures.charts import framed, hover
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 

@@ -4,24 +4,20 @@ Takes the plain data of an answer (assets/experiments); knows no experiment and 
 apart by dash and mark, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
 """
 
-import math
 import textwrap
 from collections.abc import Callable
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figures.charts import hover
-from visualizers.figures.experiment_frame import framed, said
+from visualizers.figures.charts import ROW, ends, framed, hover, lane_line, said
 from visualizers.figures.experiment_maps import heat, tokens
 from visualizers.figures.experiment_messages import messages
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
-ROW = 19  # pixels of a name in the legend
 AXIS = 112  # pixels between two axes of a board
 FAR = 0.05  # share of a cloud's points that may stand at its left edge
-NEAR = (0.04, 0.06)  # shares of the axes: ends of curves that are nearer than this have one label
 
 
 def figures(found: dict, look: str = "light") -> list[go.Figure]:
@@ -66,62 +62,29 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
         showlegend=True,
     )
     figure.update_layout(margin={"b": 52 + below})
-    labels = end_labels(lines, high - bottom, log)
-    return figure.add_traces([curve(line, at, labels[at], colours) for at, line in enumerate(lines)])
+    return ends(figure, [curve(line, at, colours) for at, line in enumerate(lines)], colours)
 
 
-def end_labels(lines: list[dict], tall: float, log: bool) -> list[str]:
-    """What stands at the end of each curve: its number; the first of ends that meet has the label of all."""
-    known = [[point[:2] for point in line["points"] if point[1] is not None] for line in lines]
-    place = math.log if log else float
-    places = [place(x) for own in known for x, _ in own]
-    wide = max(places) - min(places) or 1
-    labels: list[str] = []
-    for at, own in enumerate(known):
-        x, y = own[-1]
-        near = (
-            one
-            for one in range(at)
-            if labels[one]
-            and abs(place(x) - place(known[one][-1][0])) < NEAR[0] * wide
-            and abs(y - known[one][-1][1]) < NEAR[1] * tall
-        )
-        first = next(near, None)
-        labels.append(str(at + 1) if first is None else "")
-        if first is not None:
-            labels[first] += f", {at + 1}"
-    return labels
-
-
-def curve(line: dict, index: int, label: str, colours: Theme) -> go.Scatter:
-    """One line: dash and mark by its number; `label` stands at its end."""
-    ink, marks = colours.surface["text"], colours.marks
+def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
+    """One line: dash and mark by its number, its interval in words where it has one."""
     points = line["points"]
     between = [point[2:4] if len(point) > 2 else None for point in points]
-    last = max((at for at, point in enumerate(points) if point[1] is not None), default=0)
-    mark = {
-        "symbol": marks[(index + index // len(marks)) % len(marks)],
-        "size": 7 if len(points) < 40 else 5,
-        "color": ink if index < len(marks) else colours.surface["bg"],
-        "line": {"color": ink, "width": 1.3},
-        "maxdisplayed": 24,
-    }
-    return go.Scatter(
-        x=[p[0] for p in points],
-        y=[p[1] for p in points],
-        name=plain(f"{index + 1} {line['label']}"),
-        mode="lines+markers+text",
-        marker=mark,
+    number, label = index + 1, line["label"]
+    return lane_line(
+        number,
+        label,
+        index,
+        [point[0] for point in points],
+        [point[1] for point in points],
+        colours,
+        line={"width": 1.6},
+        marker={"size": 7 if len(points) < 40 else 5, "maxdisplayed": 24},
         cliponaxis=False,
-        meta={"line": index},
-        line={"color": ink, "width": 1.6, "dash": colours.dashes[index % len(colours.dashes)]},
-        text=[f" {label}" if at == last else "" for at in range(len(points))],
-        textposition="middle right",
-        textfont={"size": 11},
         error_y=whiskers(points, colours) if any(between) else None,
         customdata=["" if one is None else f" ({said(one[0])} to {said(one[1])})" for one in between],
-        hovertemplate=f"{plain(line['label'])}: %{{y:.3f}}%{{customdata}}<extra></extra>",
-    )
+        hoverinfo=None,
+        hovertemplate=f"{plain(label)}: %{{y:.3f}}%{{customdata}}<extra></extra>",
+    ).update(name=plain(f"{number} {label}"))  # its whole name: each has a line of the legend
 
 
 def whiskers(points: list[list], colours: Theme) -> dict:

@@ -11,10 +11,21 @@ window.ExplorerPage = window.ExplorerPage || {};
     return height > 0 && bottom > 0 && top < window.innerHeight;
   }
 
-  function onScreen(app) {
+  // Whether the settings are others than those of the run. Lanes that came or went change nothing for the others.
+  function changed(app) {
+    const shared = (key) => JSON.stringify({ ...JSON.parse(key), lanes: null });
+    return app.lanes.some((lane) => lane.stale()) || shared(app.runKey) !== shared(app.settingsKey());
+  }
+
+  // The lanes of the run on the page, as the server is asked about them; none as soon as the settings are others than the run's.
+  page.lanesOnScreen = function (app) {
+    if (!app.run || changed(app)) return [];
     const numbered = app.lanes.map((lane, i) => [lane, i + 1]).filter(([lane]) => lane.runIndex !== null && lane.rows.length);
-    const lanes = numbered.map(([lane, number]) => ({ lane: lane.runIndex, number, shown: lane.shown }));
-    return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, lanes });
+    return numbered.map(([lane, number]) => ({ lane: lane.runIndex, number, shown: lane.shown }));
+  };
+
+  function onScreen(app) {
+    return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, lanes: page.lanesOnScreen(app) });
   }
 
   // The component is there: `tell` gives it a value.

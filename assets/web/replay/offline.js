@@ -10,13 +10,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // What one of the page's blobs holds; unpacked once.
   function blob(name) {
-    if (!unpacked.has(name)) unpacked.set(name, unpack(name));
+    if (!unpacked.has(name)) unpacked.set(name, page.unpack(name).then(JSON.parse));
     return unpacked.get(name);
-  }
-
-  async function unpack(name) {
-    const bytes = page.fromBase64(document.getElementById("explorer-" + name).textContent);
-    return JSON.parse(new TextDecoder().decode(await page.through(new DecompressionStream("gzip"), bytes)));
   }
 
   // One lane's part of a pull's answer: what comes after the cursor.
@@ -39,7 +34,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       return found || { error: "This mark is no token of the trace; click on a token." };
     },
     async explorer_compare() {
-      return (await blob("rest")).comparison;
+      return (await blob("rest")).marks;
     },
     async explorer_trace(request) {
       return (await blob("run")).traces[request.lane];

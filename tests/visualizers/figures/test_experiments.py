@@ -35,19 +35,19 @@ def test_an_unknown_look_is_a_sentence():
 def test_curves_hold_every_point_and_are_told_apart_without_colour(found):
     chart = found["chart"]
     figure = drawn.curves(chart, LIGHT)
-    assert [[list(p) for p in zip(one.x, one.y, strict=True)] for one in figure.data] == [
+    *curves, labels = figure.data
+    assert [[list(p) for p in zip(one.x, one.y, strict=True)] for one in curves] == [
         [point[:2] for point in line["points"]] for line in chart["lines"]
     ]
-    looks = {(one.line.dash, one.marker.symbol, one.marker.color) for one in figure.data}
+    looks = {(one.line.dash, one.marker.symbol, one.marker.color) for one in curves}
     assert len(looks) == len(chart["lines"])
-    for one, line in zip(figure.data, chart["lines"], strict=True):
+    for one, line in zip(curves, chart["lines"], strict=True):
         assert one.name.partition(" ")[2] == line["label"].replace("<", "&lt;")
         if len(line["points"][0]) > 2:
             for at, (_, value, low, high) in enumerate(line["points"]):
                 assert value - one.error_y.arrayminus[at] == pytest.approx(low)
                 assert value + one.error_y.array[at] == pytest.approx(high)
-    ends = [text for one in figure.data for text in one.text if text.strip()]
-    numbers = sorted(int(number) for text in ends for number in text.split(","))
+    numbers = sorted(int(number) for text in labels.text for number in text.split(","))
     assert numbers == list(range(1, len(chart["lines"]) + 1))  # each stands at an end, alone or with others
     low, high = figure.layout.yaxis.range
     assert all(low <= p[1] <= high for line in chart["lines"] for p in line["points"] if p[1] is not None)

@@ -1,0 +1,100 @@
+// Only in a saved page: the comparison of the whole run, which the page carries: texts, charts, costs. Charts are drawn by the
+// plotly.js that the page carries too; it is unpacked when they come near the screen. Everything was made by explorer/export/comparison.py.
+window.ExplorerPage = window.ExplorerPage || {};
+(function (page) {
+  "use strict";
+  const h = page.h;
+  const WHOLE = "Texts, charts and costs are those of the whole run, wherever the slider stands.";
+  const NEAR = "300px"; // so far from the screen charts are drawn
+  const CONFIG = { responsive: true, displaylogo: false };
+
+  // The text of one of the page's blobs.
+  page.unpack = async function (name) {
+    const bytes = page.fromBase64(document.getElementById("explorer-" + name).textContent);
+    return new TextDecoder().decode(await page.through(new DecompressionStream("gzip"), bytes));
+  };
+
+  // Calls `then` once, when the element comes near the screen.
+  function whenNear(element, then) {
+    const observer = new IntersectionObserver(([entry]) => {
+      if (!entry.isIntersecting) return;
+      observer.disconnect();
+      then();
+    }, { rootMargin: NEAR });
+    observer.observe(element);
+  }
+
+  class SavedComparison {
+    constructor(app) {
+      this.app = app;
+      this.body = h("div");
+      this.element = h("details", { class: "saved-compare", open: page.compareOpen() ? "" : null,
+        ontoggle: () => page.keepCompare(this.element.open) }, h("summary", {}, "Compare"), h("p", { class: "soft" }, WHOLE), this.body);
+      app.below.append(this.element);
+      app.on("theme", () => this.draw());
+      whenNear(this.body, () => this.fill());
+    }
+
+    async fill() {
+      this.data = JSON.parse(await page.unpack("comparison"));
+      const { texts, rows, charts, charges, likelihoods } = this.data;
+      const pick = (name) => (value) => {
+        this[name] = value;
+        this.draw();
+      };
+      const choice = (label, options, name) => {
+        this[name] = Object.keys(options)[0];
+        return page.labelled(label, page.choice(label, Object.entries(options), this[name], pick(name)).element);
+      };
+      const choices = h("div", { class: "saved-choices" }, choice("Cost counted in", charges, "charge"),
+        choice("Log-probability", likelihoods, "likelihood"));
+      this.figures = rows.flat().filter((name) => charts.light[name] || charts.light[this.named(name)]).map((name) => {
+        const plot = h("div"), caption = h("figcaption");
+        return { name, plot, caption, element: h("figure", {}, plot, caption) };
+      });
+      const beside = h("div");
+      beside.innerHTML = texts; // made and escaped by explorer/export/comparison.py
+      const grid = h("div", { class: "saved-charts" }, ...this.figures.map((figure) => figure.element));
+      this.table = h("div", { class: "saved-costs", tabindex: "0", role: "region", "aria-label": "All costs" });
+      this.body.append(beside, choices, grid, h("h3", {}, "All costs"), this.table);
+      this.tabulate();
+      whenNear(grid, () => this.begin());
+    }
+
+    // A chart that counts a cost, under the choices of now.
+    named(name) {
+      return `${name} ${this.charge} ${this.likelihood}`;
+    }
+
+    async begin() {
+      const script = h("script", {}, await page.unpack("plotly")); // the page's policy knows its hash, and no other
+      document.head.append(script);
+      this.draw();
+    }
+
+    draw() {
+      if (!window.Plotly) return;
+      const charts = this.data.charts[this.app.theme];
+      for (const { name, plot, caption } of this.figures) {
+        const { data, layout } = charts[name] || charts[this.named(name)];
+        Plotly.react(plot, data, layout, CONFIG);
+        caption.textContent = layout.meta.caption;
+      }
+    }
+
+    // The costs, sorted by the column `by`, the largest first or last; what a lane has not is last either way.
+    tabulate(by, up) {
+      const { headers, data, metadata } = this.data.table, order = data.map((row, i) => i), value = (i) => data[i][by];
+      const compare = (a, b) => (value(a) > value(b)) - (value(a) < value(b));
+      if (by !== undefined) order.sort((a, b) => (value(a) === null) - (value(b) === null) || (up ? compare(a, b) : compare(b, a)));
+      const head = (name, column) => h("th", { scope: "col", title: column ? this.data.titles[column - 1] : null,
+        "aria-sort": column !== by ? "none" : up ? "ascending" : "descending" },
+        h("button", { type: "button", "aria-label": "Sort by " + name, onclick: () => this.tabulate(column, column === by && !up) }, name));
+      const row = (i) => h("tr", {}, ...metadata.display_value[i].map((cell, at) => h(at ? "td" : "th", at ? {} : { scope: "row" }, cell)));
+      this.table.replaceChildren(h("table", {}, h("thead", {}, h("tr", {}, ...headers.map(head))), h("tbody", {}, ...order.map(row))));
+      if (by !== undefined) this.table.querySelectorAll("thead button")[by].focus();
+    }
+  }
+
+  page.addPart((app) => new SavedComparison(app));
+})(window.ExplorerPage);

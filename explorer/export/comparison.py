@@ -1,0 +1,146 @@
+"""A comparison of lanes as the page and a saved page show it: marks, texts side by side, charts, costs.
+
+Takes what `visualizers.analysis.comparison.compare` gives; knows no run and no component. Whatever is HTML
+here is made here, so that the words of a model are never markup.
+"""
+
+import html
+import json
+from itertools import groupby, product
+from typing import Any
+
+LIKELIHOODS = {"mean": "mean per token", "total": "total"}
+REFERENCE = "Grey: what lane {lane} has not. ≠: the first difference."
+# The charts, a row each line; a row is there or not as its first chart is.
+ROWS = (
+    ("tokens", "likelihood"),
+    ("entropies", "log_probabilities"),
+    ("depth", "class"),
+    ("beginnings",),
+)
+NO_TEXT = "No token is final yet."
+
+
+def marks(found: dict) -> dict:
+    """What the lanes themselves show of a comparison: `{sentence, lanes: [{lane, relation, parting}]}`."""
+    names = ("lane", "relation", "parting")
+    return {
+        "sentence": found["sentence"],
+        "lanes": [{name: lane[name] for name in names} for lane in found["lanes"]],
+    }
+
+
+def texts(found: dict) -> str:
+    """The texts side by side as HTML: prose with its line breaks, differences marked, a button to copy it."""
+    several = any(lane["relation"] for lane in found["lanes"])
+    first = next(
+        (lane["lane"] for lane in found["lanes"] if several and lane["relation"] is None), None
+    )  # the lane that the others are compared with
+    said = "" if first is None else f'<p class="soft">{REFERENCE.format(lane=first)}</p>'
+    return f'{said}<div class="texts-beside">{"".join(text(lane, several) for lane in found["lanes"])}</div>'
+
+
+def text(lane: dict, several: bool) -> str:
+    """One lane's text as HTML, under its name and what is known of it."""
+    stands = (
+        lane["relation"]["said"] if lane["relation"] else "the others are compared with this one" * several
+    )
+    known = "; ".join(filter(None, [stands, lane["greedy"]["said"] if lane["tokens"] else ""]))
+    name = html.escape(f"{lane['lane']} {lane['label']}")
+    button = (
+        f'<button type="button" class="copy" aria-label="Copy the text of lane {lane["lane"]}">Copy</button>'
+    )
+    return (
+        f'<section aria-label="Text of lane {lane["lane"]}"><header><b>{name}</b>{button}</header>'
+        f'<p class="soft">{html.escape(known[:1].upper() + known[1:])}.</p>'
+        f'<div class="lane-text" tabindex="0" role="group" aria-label="Text">{prose(lane) or NO_TEXT}</div>'
+        "</section>"
+    )
+
+
+def prose(lane: dict) -> str:
+    """The words of a lane as HTML: a mark around what differs, another around where it parts."""
+    parting = lane["parting"]["position"] - 1 if lane["parting"] else None
+
+    def look(at: int) -> str:
+        return "parts" if at == parting else "differs" if lane["differs"][at] else ""
+
+    made = []
+    for name, places in groupby(range(len(lane["text"])), look):
+        words = html.escape("".join(lane["text"][at] for at in places))
+        title = f' title="{html.escape(lane["parting"]["words"])}"' if name == "parts" else ""
+        made.append(f'<mark class="{name}"{title}>{words}</mark>' if name else words)
+    return "".join(made)
+
+
+def charts(found: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
+    """The charts that say something about these lanes, by name, as Plotly figures; see `ROWS`.
+
+    charge: a key of `found["charges"]`; likelihood: one of LIKELIHOODS; look: "light" or "dark".
+    """
+    return by_cost(found, charge, likelihood, look) | by_token(found, look)
+
+
+def by_cost(found: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
+    """Those of `charts` that count a cost."""
+    from visualizers.figures import comparison  # only when one is looked at: plotly takes its time
+
+    likely = {"mean": comparison.mean_log_probability, "total": comparison.total_log_probability}
+    return {
+        "tokens": comparison.tokens_reached(found, charge, look),
+        "likelihood": likely[likelihood](found, charge, look),
+    }
+
+
+def by_token(found: dict, look: str) -> dict[str, Any]:
+    """Those of `charts` that count none."""
+    from visualizers.figures import comparison, first_differences
+
+    made = {
+        "entropies": comparison.entropies(found, look),
+        "log_probabilities": comparison.log_probabilities(found, look),
+    }
+    if comparison.drafting(found):
+        made["depth"] = comparison.acceptance_by_depth(found, look)
+        made["class"] = comparison.acceptance_by_class(found, look)
+    if len(found["pairs"]) > 1:
+        made["beginnings"] = first_differences.shared_beginnings(found, look)
+    return made
+
+
+def table(found: dict) -> dict:
+    """All costs, a row for each lane: `{headers, data, metadata}`; shown in few digits, sorted by all."""
+    rows = found["table"]["rows"]
+    names = [f"{row['lane']} {row['label']}" for row in rows]
+    data = [[name, *map(plain, row["cells"])] for name, row in zip(names, rows, strict=True)]
+    shown = [[name, *(cell["label"] for cell in row["cells"])] for name, row in zip(names, rows, strict=True)]
+    headers = ["lane", *(column["name"] for column in found["table"]["columns"])]
+    return {"headers": headers, "data": data, "metadata": {"display_value": shown}}
+
+
+def plain(cell: dict) -> float | str | None:
+    """The value of a cell of the table; a list as text."""
+    return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]
+
+
+def whole(found: dict) -> dict:
+    """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
+
+    `charts`: look -> name of a chart, and of a chart that counts a cost `name charge likelihood` -> figure.
+    """
+    made = {}
+    for look in ("light", "dark"):
+        figures = by_token(found, look)
+        for charge, likelihood in product(found["charges"], LIKELIHOODS):
+            counted = by_cost(found, charge, likelihood, look)
+            figures |= {f"{name} {charge} {likelihood}": figure for name, figure in counted.items()}
+        made[look] = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
+    return {
+        "texts": texts(found),
+        "charts": made,
+        "rows": ROWS,
+        "charges": found["charges"],
+        "likelihoods": LIKELIHOODS,
+        "table": table(found),
+        "titles": [f"{column['title']} ({column['how']})" for column in found["table"]["columns"]],
+    }

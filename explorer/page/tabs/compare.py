@@ -1,0 +1,110 @@
+"""Compare, below the lanes of the tab Decode: their texts side by side, charts and costs.
+
+Follows the run on screen (explorer/page/tabs/on_screen.py) while it can be seen. Knows comparisons, no
+strategy.
+"""
+
+import html
+
+import gradio as gr
+
+from explorer.export import comparison
+from explorer.page.compare import compared
+from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.on_screen import FOLLOWS, screen
+from explorer.runs.scheduler import Runs
+from visualizers.analysis.comparison import CHARGES
+from visualizers.analysis.cost_summary import COLUMNS
+
+NO_RUN = "There is no run of these settings yet: press Run, and its lanes are compared here."
+# Whether it is open is remembered in this browser; at first it is, but not on a phone.
+OPENED = "() => ({__type__: 'update', open: ExplorerPage.compareOpen()})"
+KEEP = "() => ExplorerPage.keepCompare({open})"
+ARRIVED = "() => setTimeout(() => ExplorerPage.app.compare.dress())"
+DRAWN_AT_ONCE = 4  # redraws of all visitors together; others wait their turn
+
+
+def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
+    """Declares the section. `on_screen`: see on_screen.py; `look`: its value is the page's theme."""
+    with (
+        gr.Accordion("Compare", open=False, elem_id="explorer-compare") as section,
+        gr.Column(elem_classes=FOLLOWS),
+    ):
+        texts = gr.HTML(apply_default_css=False, elem_id="explorer-compared")
+        with gr.Column(visible=False) as body:
+            with gr.Row():
+                charge = gr.Radio(
+                    [(words, key) for key, words in CHARGES.items()],
+                    value="forwards",
+                    label="Cost counted in",
+                )
+                likelihood = gr.Radio(
+                    [(words, key) for key, words in comparison.LIKELIHOODS.items()],
+                    value="mean",
+                    label="Log-probability",
+                )
+            rows, places = {}, {}
+            for names in comparison.ROWS:
+                with gr.Row(visible=False) as rows[names]:
+                    places |= {name: captioned() for name in names}
+            table = gr.Dataframe(
+                headers=["lane", *(column["name"] for column in COLUMNS)],
+                label="All costs",
+                interactive=False,
+                pinned_columns=1,
+                buttons=["copy", "fullscreen"],
+                elem_id="explorer-costs",
+            )
+            with gr.Accordion("What the costs count", open=False):
+                gr.Markdown("\n".join(map(definition, COLUMNS)))
+        moment = gr.State(None)  # what is drawn: as long as it stays the same, nothing is drawn again
+    section.expand(None, js=KEEP.format(open="true"), api_visibility="private")
+    section.collapse(None, js=KEEP.format(open="false"), api_visibility="private")
+    gr.on(None, None, None, section, js=OPENED, api_visibility="private")
+
+    def compare_lanes(value: str, theme: str, charge: str, likelihood: str, before: tuple | None) -> dict:
+        try:
+            seen = screen(runs, value)
+        except ValueError as error:
+            return nothing(str(error))
+        if seen is None or not seen.lanes:
+            return nothing(NO_RUN)
+        now = (seen.key, theme, charge, likelihood)
+        if now == before:
+            return {moment: now}
+        found = compared(seen.run, [(lane.index, lane.number, lane.count) for lane in seen.lanes])
+        told = {moment: now, body: gr.Column(visible=True), table: comparison.table(found)}
+        told[texts] = of_run(seen.run.id, comparison.texts(found))
+        made = comparison.charts(found, charge, likelihood, look_of(theme))
+        for names, row in rows.items():
+            told[row] = gr.Row(visible=names[0] in made)
+        for name, figure in made.items():
+            told |= places[name].shows(figure)
+        return told
+
+    def nothing(sentence: str) -> dict:
+        told = of_run("", f"<p>{html.escape(sentence)}</p>")
+        return {texts: told, body: gr.Column(visible=False), moment: None}
+
+    plots = [component for place in places.values() for component in (place.plot, place.words)]
+    drawn = gr.on(
+        [on_screen.change, look.change, charge.input, likelihood.input],
+        compare_lanes,
+        [on_screen, look, charge, likelihood, moment],
+        [texts, body, table, moment, *rows.values(), *plots],
+        show_progress="hidden",
+        trigger_mode="always_last",
+        concurrency_limit=DRAWN_AT_ONCE,
+        api_visibility="private",
+    )
+    drawn.then(None, js=ARRIVED, api_visibility="private")
+
+
+def of_run(run: str, content: str) -> str:
+    """HTML that says whose it is, so that the page's script shows it with no other run."""
+    return f'<div data-run="{html.escape(run)}">{content}</div>'
+
+
+def definition(column: dict) -> str:
+    """A column of the table in a sentence, as a line of Markdown."""
+    return f"- **{escaped(column['name'])}** ({column['how']}): {escaped(column['title'])}"
