@@ -37,7 +37,7 @@ from explorer.page.look import theme
 from explorer.page.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
-from explorer.page.tabs import decode, drawn, tab
+from explorer.page.tabs import decode, drawn, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs.events import inputs
@@ -73,6 +73,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
     with gr.Blocks(title=TITLE, analytics_enabled=False, fill_width=True) as demo:
         look = drawn("top", THEME, value="light")
+        on_screen.component()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(functions)

@@ -1,0 +1,86 @@
+"""Which run is on screen, for Gradio's components: a hidden component that the page's script fills.
+
+A component that follows the run stands in a column of class FOLLOWS, takes `component()` as an input, listens
+to its `change` and asks `screen` what it means. The script (assets/web/page/on-screen.js) says something only
+where it has changed, at most twice a second, while such a column can be seen. Knows runs, no tab.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import gradio as gr
+from pydantic import Field
+
+from explorer.page.page_requests import Session, Shown
+from explorer.runs.run_state import Record, Run
+from explorer.runs.scheduler import GONE, Runs
+from explorer.runs.validation import MAX_LANES
+from explorer.schema import Asked, Name, parsed, read
+
+FOLLOWS = "follows-run"
+FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => { props.value = text; });"
+
+
+class OnScreen(Asked):
+    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it."""
+
+    session: Session
+    run: Name
+    state: Name
+    lanes: Annotated[list[Shown], Field(max_length=MAX_LANES)]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A lane on screen: its place in the run, what the page calls it, how many of its steps are shown."""
+
+    index: int
+    number: int
+    count: int
+    record: Record
+
+    @property
+    def title(self) -> str:
+        """What a person calls it: `2 Speculative decoding`."""
+        return f"{self.number} {self.record.trace.title}"
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The run on screen and those of its lanes that have steps."""
+
+    run: Run
+    lanes: list[Lane]
+
+    @property
+    def key(self) -> tuple:
+        """What is equal as long as nothing that is on screen has changed."""
+        lanes = [(lane.index, lane.number, lane.count, lane.record.trace.ended) for lane in self.lanes]
+        return (self.run.id, *lanes)
+
+
+def component() -> gr.HTML:
+    """The hidden component; its value is text that `screen` reads, empty until something follows the run."""
+    return gr.HTML(
+        "", html_template="<i></i>", js_on_load=FILL, visible="hidden", elem_id="explorer-on-screen"
+    )
+
+
+def screen(runs: Runs, value: str) -> Screen | None:
+    """What the component's value means; None while it is empty.
+
+    ValueError with one sentence for nonsense, and for a run that is gone or another session's.
+    """
+    if not value:
+        return None
+    told = read(OnScreen, parsed(value.encode(errors="replace")))
+    if not runs.belongs(told.run, told.session):
+        raise ValueError(GONE)
+    run = runs.find(told.run)
+    if len({one.number for one in told.lanes}) < len(told.lanes):
+        raise ValueError("Two lanes have the same number; reload the page.")
+    lanes = []
+    for one in told.lanes:
+        record = run.lane(one.lane)
+        lanes.append(Lane(one.lane, one.number, min(one.shown, len(record.rows)), record))
+    return Screen(run, lanes)

@@ -1,0 +1,79 @@
+"""What the page says is on screen: the run of that page, its lanes and steps, and nothing of anyone else."""
+
+import asyncio
+import json
+
+import pytest
+
+from explorer.page.tabs.on_screen import screen
+from explorer.runs.scheduler import GONE
+from explorer.schema import Malformed
+
+ME, STRANGER = "me" * 12, "you" * 8
+
+
+@pytest.fixture
+def run(runs):
+    lanes = [{"strategy": "greedy"}, {"strategy": "speculative"}]
+    made = runs.start({"prompt": "Once", "max_new_tokens": 4, "lanes": lanes}, ME)
+    every = [{"view": "text", "ops": 2**31, "rows": 2**31} for _ in lanes]
+    while made.state == "running":
+        asyncio.run(runs.pull(made.id, every, 2.0, "running"))
+    return made
+
+
+def told(run, lanes: list, other: dict | None = None) -> str:
+    shown = [dict(zip(("lane", "number", "shown"), one, strict=True)) for one in lanes]
+    return json.dumps({"session": ME, "run": run.id, "state": "done", "lanes": shown} | (other or {}))
+
+
+def test_lanes_are_those_of_the_run_with_the_steps_that_are_shown(runs, run):
+    found = screen(runs, told(run, [(1, 1, 1), (0, 2, 99)]))
+    assert found.run is run and [(one.index, one.number, one.count) for one in found.lanes] == [
+        (1, 1, 1),
+        (0, 2, len(run.records[0].rows)),
+    ]
+    assert [one.title for one in found.lanes] == ["1 Speculative decoding", "2 Greedy"]
+    assert screen(runs, "") is None
+
+
+def test_a_key_changes_with_what_is_shown_and_with_nothing_else(runs, run):
+    key = screen(runs, told(run, [(1, 1, 1)])).key
+    assert key == screen(runs, told(run, [(1, 1, 1)], {"state": "running"})).key
+    for lanes in ([(1, 1, 2)], [(1, 2, 1)], [(0, 1, 1)], []):
+        assert key != screen(runs, told(run, lanes)).key
+
+
+def test_a_run_of_a_stranger_is_as_one_that_is_gone(runs, run):
+    for other in ({"session": STRANGER}, {"run": "no such run"}):
+        with pytest.raises(ValueError) as said:
+            screen(runs, told(run, [(0, 1, 1)], other))
+        assert str(said.value) == GONE
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "nonsense",
+        "[]",
+        "null",
+        '{"session": NaN}',
+        "\ud800",
+        '{"run": "x", "lanes": []}',
+        {"session": 3},
+        {"lanes": [{"lane": -1, "number": 1, "shown": 1}]},
+        {"lanes": [{"lane": 0, "number": 1, "shown": 1.5}]},
+        {"lanes": [{"lane": 0, "number": 1, "shown": 1}] * 5},
+    ],
+)
+def test_nonsense_is_refused_in_a_sentence(runs, run, odd):
+    with pytest.raises(Malformed) as said:
+        screen(runs, told(run, [(0, 1, 1)], odd) if isinstance(odd, dict) else odd)
+    assert str(said.value).endswith(".") and len(str(said.value)) < 200
+
+
+def test_a_lane_that_is_not_there_and_two_of_one_number_are_told(runs, run):
+    with pytest.raises(ValueError, match="There is no lane 3"):
+        screen(runs, told(run, [(2, 1, 1)]))
+    with pytest.raises(ValueError, match="same number; reload"):
+        screen(runs, told(run, [(0, 1, 1), (1, 1, 1)]))
