@@ -31,6 +31,8 @@ def kind(component: gr.components.Component) -> Any:
             return one_of([value for _, value in component.choices])
         case gr.HTML():
             return Text
+        case gr.UploadButton():  # what it uploaded is named in another input
+            return None
         case gr.Textbox():
             return Text | None
         case gr.Checkbox():
