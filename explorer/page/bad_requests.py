@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 STREAM = re.compile(rf"{API}call/(v2/)?[^/]+/(?P<session>[^/]+)")
 # What this app has none of; Gradio would fetch a file from another machine.
-ABSENT = re.compile(rf"{API}(proxy=|stream/|upload_progress|file=https?:).*")
+ABSENT = re.compile(rf"{API}(proxy=|stream/|upload_progress|file=(?i:https?):).*")
 DIRECT = re.compile(rf"{API}(run|api)/{NAME}")  # calls that are answered at once
 
 

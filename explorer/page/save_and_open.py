@@ -17,6 +17,7 @@ from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import said
 from visualizers.analysis.cost_csv import cost_table
+from visualizers.scene.registry import titles
 
 FORMS = {
     "trace": ("trace.json.gz", "application/gzip"),
@@ -105,9 +106,18 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
 
 def filename(prompt: str, lane: int | None, ending: str) -> str:
     """`once-upon-a-time.lane-2.trace.json.gz`: letters, digits and dashes of the prompt's beginning."""
-    words = "".join(c.lower() if c.isalnum() else " " for c in prompt[:40]).split()
-    stem = "-".join(words) or "run"
-    return f"{stem}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
+    return f"{dashed(prompt[:40]) or 'run'}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
+
+
+def dashed(text: str) -> str:
+    """Small letters and digits of a text, with dashes between its words."""
+    return "-".join("".join(c.lower() if c.isalnum() else " " for c in text).split())
+
+
+def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:
+    """What a picture of a view is called, without its ending: `once-upon-a-time.lane-2.draft-rounds`."""
+    prompt = {**settings([trace]), **run.asked}["prompt"]
+    return filename(prompt, lane, dashed(titles()[view]))
 
 
 def shown(runs: Runs, data: bytes, session: str) -> dict:

@@ -33,11 +33,9 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // The figure on show as a picture file, all of it, by Plotly's own camera.
     picture(format) {
-      const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height } = plot._fullLayout;
-      const [lane, view] = ["Lane", "View of figures"].map((label) => document.querySelector(`.traces input[aria-label="${label}"]`).value);
-      const filename = ["lane", lane, view].join(" ").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-");
-      plot._context.toImageButtonOptions = { format, filename, width, height, scale: format === "png" ? 2 : 1 };
-      plot.querySelector('.modebar-btn[data-attr="toImage"], .modebar-btn').click();
+      const plot = document.querySelector("#traces-figure .js-plotly-plot"), { width, height, meta } = plot._fullLayout;
+      plot._context.toImageButtonOptions = { format, filename: meta.file, width, height, scale: format === "png" ? 2 : 1 };
+      plot.querySelector(".modebar-btn").click();
     }
 
     // ---- opening --------------------------------------------------------------------------------------------------
@@ -74,7 +72,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // The settings of a run that the server knows come into the page's controls.
     put(found) {
       const { app } = this, { models, ...setup } = found.setup;
-      for (const one of found.declarations) if (!app.strategies.has(one.name)) app.strategies.set(one.name, one);
+      for (const one of found.declarations) if (one.family === "elsewhere" || !app.strategies.has(one.name)) app.strategies.set(one.name, one);
       app.applySetup(models && this.other(models) ? found.setup : setup);
     }
 

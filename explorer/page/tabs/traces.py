@@ -18,7 +18,7 @@ from pydantic import Field
 from decoders.trace.trace import Trace
 from explorer.export.foreign_traces import declarations
 from explorer.page.page_requests import Save, Session, Shown, View
-from explorer.page.save_and_open import saved, shown
+from explorer.page.save_and_open import picture_name, saved, shown
 from explorer.page.tabs import on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
@@ -243,10 +243,13 @@ def figure_shown(runs: Runs) -> Callable:
 
             run, request = wanted(runs, "figure of lane", wish, lane, view)
             trace = runs.snapshot(run)[request.lane]
-            figure = trace.figure(
-                request.views[request.lane], min(request.step, len(trace.steps)), request.look
-            )
-            return gr.Column(visible=True), figure, escaped(caption(figure)), ""
+            shows = request.views[request.lane]
+            figure = trace.figure(shows, min(request.step, len(trace.steps)), request.look)
+            words = caption(figure)
+            # What a picture of it is called, see assets/web/page/traces.js.
+            name = picture_name(run, trace, request.lane, shows)
+            figure.update_layout(meta={**(figure.layout.meta or {}), "file": name})
+            return gr.Column(visible=True), figure, escaped(words), ""
 
         try:
             return await asyncio.to_thread(drawn)
