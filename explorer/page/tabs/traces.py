@@ -31,7 +31,7 @@ from visualizers.scene.registry import titles
 NOTHING = "Nothing is decoded yet: press Run in the tab Decode."
 SAVED = "Saved. Your browser has put it where it puts downloads."
 AS_SHOWN = "as shown"  # the view of a lane that is on screen
-SHOWN = ("As shown in the lane", AS_SHOWN)
+SHOWN = ("As shown", AS_SHOWN)
 OPENED = "(text) => ExplorerPage.app.traces.opened(JSON.parse(text))"
 WHOLE = {
     "page": (
@@ -44,7 +44,7 @@ WHOLE = {
     ),
     "costs": ("Save costs", "The cost table (.csv), one row per lane."),
 }
-OF_LANE = {"trace": "Save trace", "page": "Save page of lane", "costs": "Save costs of lane"}
+OF_LANE = {"trace": "Save trace", "page": "Save lane's page", "costs": "Save lane's costs"}
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 # Gradio gives the browser the file's address; the button is for one click, and has none the next time.
@@ -123,13 +123,13 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
                 buttons.append((f"{form} of lane", button(label)))
             buttons.append(("graph of lane", button("Save graph")))
             buttons.append(("figure of lane", button("Save figure")))
-            show = gr.Button("Show figure", min_width=150)
+            show = gr.Button("Show figure", size="md", min_width=150)
         with gr.Column(visible=False) as pictures:
             plot = gr.Plot(show_label=False, container=False, elem_id="traces-figure")
             words = gr.Markdown(elem_classes="unseen")  # the figure shows the same sentence
             with gr.Row():
                 for kind in ("PNG", "SVG"):
-                    picture = gr.Button(f"Save as {kind}", scale=0, min_width=160)
+                    picture = gr.Button(f"Save as {kind}", size="md", scale=0, min_width=160)
                     picture.click(None, js=f"() => ExplorerPage.app.traces.picture({kind.lower()!r})")
         for form, one in buttons:
             saving(runs, form, one, screen, choice, says)
@@ -155,7 +155,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
 
 def button(label: str) -> gr.DownloadButton:
     """A button that makes a file and hands it to the browser."""
-    return gr.DownloadButton(label, min_width=150, interactive=False)
+    return gr.DownloadButton(label, size="md", min_width=150, interactive=False)
 
 
 def choices() -> Choice:
@@ -307,7 +307,7 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
     )
     with gr.Row():
         chosen = gr.UploadButton(
-            "Open a file", file_types=[".json", ".gz", ".html", ".htm"], scale=0, min_width=160
+            "Open a file", size="md", file_types=[".json", ".gz", ".html", ".htm"], scale=0, min_width=160
         )
 
     async def open_file(_: None, visit: str) -> tuple[str, str]:
@@ -342,8 +342,8 @@ def sharing(says: gr.Markdown) -> None:
         "## Share\nA link carries the prompt, the lanes with their parameters and seeds, and the names of "
         "the models. It holds no trace and runs nothing by itself."
     )
-    with gr.Row(equal_height=True):
-        make = gr.Button("Copy link", scale=0, min_width=160)
+    with gr.Row():
+        make = gr.Button("Copy link", size="md", scale=0, min_width=160)
         # Not with Gradio's own button to copy: it takes the field's label, and leaves the field without one.
         link = gr.Textbox(label="Link", interactive=True, max_lines=1)
     make.click(None, None, [link, says], js="() => ExplorerPage.app.traces.link()")
