@@ -25,10 +25,14 @@ from explorer.page.uploads import Uploaded
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
-from explorer.schema import Asked, Name, parsed, read
+from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.scene.registry import titles
 
 NOTHING = "Nothing is decoded yet: press Run in the tab Decode."
+KEPT = (
+    "The app no longer has this run. What this page has of it can still be saved: Save run, and Save trace "
+    "for one lane."
+)
 SAVED = "Saved. Your browser has put it where it puts downloads."
 AS_SHOWN = "as shown"  # the view of a lane that is on screen
 SHOWN = ("As shown", AS_SHOWN)
@@ -265,8 +269,10 @@ def followed(runs: Runs, buttons: int) -> Callable:
     async def follow(value: str, number: int | None) -> list:
         try:
             seen = on_screen.screen(runs, value)
-        except ValueError:  # it is gone; the page may still have what it was told of it
+        except Malformed:  # no page says so
             return [gr.skip()] * (3 + buttons)
+        except ValueError:
+            return [KEPT, gr.skip(), gr.skip(), *[gr.update(interactive=True)] * buttons]
         lanes = {lane.number: lane for lane in seen.lanes} if seen else {}
         number = number if number in lanes else min(lanes, default=1)
         named = [(lane.title, lane.number) for lane in lanes.values()] or [("Lane 1", 1)]

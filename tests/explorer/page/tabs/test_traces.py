@@ -161,8 +161,10 @@ def test_what_can_be_saved_follows_the_run_on_screen(tab):
     assert all(one["interactive"] for one in ready)
     about, lane, _, *ready = tab.event("Lane", "", 2)
     assert about == traces.NOTHING and lane["value"] == 1 and not any(one["interactive"] for one in ready)
-    gone = tab.event("Lane", json.dumps(value | {"run": "nobody's"}), 2)
-    assert gone == [gr.skip()] * len(gone)  # the page may still save what it has
+    about, _, _, *ready = tab.event("Lane", json.dumps(value | {"run": "nobody's"}), 2)
+    assert about == traces.KEPT and all(one["interactive"] for one in ready)  # the page saves what it has
+    nonsense = tab.event("Lane", json.dumps(value | {"lanes": "all"}), 2)
+    assert nonsense == [gr.skip()] * len(nonsense)
 
 
 def upload(tab, data: bytes) -> str:
