@@ -4,9 +4,12 @@ Also what a Hugging Face Space runs. Knows how the parts are put together, and n
 """
 
 import argparse
+import atexit
 import gc
 import os
+import shutil
 import sys
+import tempfile
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"  # before gradio is imported: nothing leaves this machine
 
@@ -114,11 +117,21 @@ def make(options: argparse.Namespace):
     return demo, launch, loader
 
 
+def own_folder() -> None:
+    """Gives Gradio a folder for files that visitors save and open which only this user reads, and which goes
+    with the app. A folder that whoever starts the app has chosen stays.
+    """
+    if "GRADIO_TEMP_DIR" not in os.environ:
+        folder = os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="decoding-explorer-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
 def main(given: list[str] | None = None) -> int:
     """Runs until it is interrupted. Returns the exit status."""
     from explorer import tidying
 
     options = arguments(given)
+    own_folder()
     gc.disable()  # imports make many objects that stay; to look through them again and again costs seconds
     demo, launch, loader = make(options)
     loader.start()

@@ -3,8 +3,9 @@ visitors may load any model, only who has its token.
 
 A browser lets every website send requests to a server on the same machine, and a website can point a name of
 its own at that machine (DNS rebinding). So each request must name one of our hosts, what a browser sends must
-come from a page of the same address, and a body must be JSON, which no other website can send unasked. Knows
-HTTP, nothing of runs or Gradio.
+come from a page of the same address, and a body must be JSON, which no other website can send unasked. The
+upload of a file alone is a form, which every website can send: there the browser must say that one of our
+pages sends it. Knows HTTP, nothing of runs or Gradio.
 """
 
 import ipaddress
@@ -26,6 +27,7 @@ EVERYWHERE = ("0.0.0.0", "::")
 READING = ("GET", "HEAD")
 METHODS = (*READING, "POST", "OPTIONS", "DELETE")  # DELETE ends an MCP session
 OPEN_PATH = "/gradio_api/startup-events"  # Gradio's own launch asks for it, without a token
+UPLOAD_PATH = "/gradio_api/upload"  # takes a form with a file
 TOKEN, COOKIE = "token", "explorer-token"
 TOKEN_VARIABLE = "EXPLORER_TOKEN"  # the environment variable in which whoever starts the app may choose it
 SPACES = "https://huggingface.co"  # shows an app of a Space in a frame
@@ -38,6 +40,7 @@ FOREIGN_PAGE = (
     "A page of another website asked for this: only the app's own pages may. --allow-origin allows more."
 )
 NOT_JSON = "The app takes JSON only: send it with Content-Type: application/json."
+NOT_OURS = "Only the app's own pages may upload a file: open it in the tab Traces."
 NO_METHOD = "The app answers GET, POST and DELETE only."
 NO_TOKEN = (
     "This app needs its token: open the whole address that it printed, or send Authorization: Bearer TOKEN."
@@ -137,7 +140,7 @@ class Access:
         return self.token is None or secrets.compare_digest((given or "").encode(), self.token.encode())
 
 
-def refusal(access: Access, method: str, headers: Headers) -> tuple[int, str] | None:
+def refusal(access: Access, method: str, headers: Headers, path: str = "") -> tuple[int, str] | None:
     """Status and sentence for a request that does not come from one of our pages or from a program."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if not access.answers_as(host):
@@ -146,11 +149,15 @@ def refusal(access: Access, method: str, headers: Headers) -> tuple[int, str] | 
         return 405, NO_METHOD
     if origin is not None and not access.is_own(origin, host):
         return 403, FOREIGN_PAGE
-    elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+    site = headers.get("sec-fetch-site")
+    elsewhere = site not in (None, "none", "same-origin")
     opens = method in READING and headers.get("sec-fetch-mode") == "navigate"  # a link to the app
     if elsewhere and origin is None and not opens:
         return 403, FOREIGN_PAGE
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if method == "POST" and path == UPLOAD_PATH and kind == "multipart/form-data":
+        # Every browser names the origin of a form that is posted, and no website can choose what it says.
+        return None if origin is not None and site in (None, "same-origin") else (403, NOT_OURS)
     if method == "POST" and kind != "application/json":
         return 415, NOT_JSON
     return None
@@ -185,7 +192,7 @@ class Guard:
     def refused(self, scope: Scope) -> Response | None:
         """The answer to a request that must not reach the app, None for all others."""
         headers, method = Headers(scope=scope), scope["method"]
-        if found := refusal(self.access, method, headers):
+        if found := refusal(self.access, method, headers, scope["path"]):
             return JSONResponse({"detail": found[1]}, status_code=found[0])
         if self.access.token is None or scope["path"] == OPEN_PATH:
             return None

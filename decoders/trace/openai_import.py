@@ -13,6 +13,7 @@ from decoders.trace.trace import Trace
 UNKNOWN, ABSENT = "□", "…"  # in the place of a rejected draft token; of the prompt
 UNTOLD = "untold"  # the source of such tokens
 MOST_TOKENS = 4096
+MOST_NAME = 60  # characters of a model's name in a title
 ABOUT = (
     "Imported: log-probabilities as the server gave them, which may be before or after its processors; "
     "entropies are lower bounds, as mass that is not named counts as one token. The file has no prompt."
@@ -52,8 +53,9 @@ def from_response(record: dict) -> Trace:
         )
     if any(accepted > drafted for drafted, accepted in rounds):
         raise ValueError("This answer contradicts itself: a round accepted more tokens than it drafted.")
-    model = record.get("model") if isinstance(record.get("model"), str) else "unknown"
-    trace = Trace("imported", "Imported", {}, 0, {"target": model}, [0], {0: ABSENT.encode()})
+    named = isinstance(record.get("model"), str) and record["model"]
+    model, title = (named, f"Imported: {named[:MOST_NAME]}") if named else ("unknown", "Imported")
+    trace = Trace("imported", title, {}, 0, {"target": model}, [0], {0: ABSENT.encode()})
     return Writer(trace, tokens).write(rounds, bool(told))
 
 

@@ -4,10 +4,26 @@ A strategy that this program does not know is described by its trace. Knows trac
 """
 
 from decoders.registry import strategies
+from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.runs.view_cache import Fold
+from visualizers.scene.marks import VIEWS
 from visualizers.scene.registry import names
 
+# What must occur in a trace for a view to show more than the text: kinds of events and of
+# distributions, or drafted tokens.
+WANTS_OF_FOLDER = {"sampling": {"unwanted"}, "search": {"Score"}, "speculative": {"draft"}}
+WANTS = {
+    "dependencies": {"Depend"},
+    "entropy": {"Distribution"},
+    "gauges": {"Score"},
+    "graph": {"Verdict"},
+    "parallel_grid": {"Cell"},
+    "sampler": {"Distribution"},
+    "shortlist": {"Distribution"},
+    "threshold": {"Score"},
+    "timeline": {"Forward"},
+}
 KINDS = {bool: "bool", int: "int", float: "float", str: "choice"}
 
 
@@ -22,7 +38,7 @@ def declarations(traces: list[Trace]) -> dict[str, dict]:
 
 def described(trace: Trace) -> dict:
     """A declaration made from what a trace says of itself, with the views that find something to draw."""
-    folds = {view: Fold(view, trace) for view in names()}
+    folds = {view: Fold(view, trace) for view in names() if has_data(view, trace)}
     drawn = [view for view, fold in folds.items() if any(fold.ops(i) for i in range(len(trace.steps)))]
     drawn = [view for view in drawn if not folds[view].problem and view != "text"]
     return {
@@ -39,6 +55,16 @@ def described(trace: Trace) -> dict:
         ],
         "views": [*drawn, "text"],
     }
+
+
+def has_data(view: str, trace: Trace) -> bool:
+    """Whether the events that a view is about occur; most views draw the committed tokens of any trace."""
+    events = [event for step in trace.steps for event in step.events]
+    found = {type(event).__name__ for event in events}
+    found |= {"draft"} if trace.costs.proposed else set()
+    found |= {event.view for event in events if isinstance(event, Distribution)}
+    of_folder = WANTS_OF_FOLDER.get(VIEWS[view].__module__.split(".")[2], set())
+    return of_folder | WANTS.get(view, set()) <= found
 
 
 def viewed(setup: dict, declared: dict[str, dict]) -> dict:

@@ -17,6 +17,15 @@ from explorer.runs import validation
 
 KIND = "decoding-explorer-run"
 VERSION = 1
+NEITHER = (
+    "This file is neither a trace nor a chat completion with log-probabilities. Choose a file saved by "
+    "Decoding Explorer, or a server's JSON answer that was asked with logprobs: true."
+)
+METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus's text
+COUNTS_ALONE = (
+    "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. Open a JSON "
+    "answer of that server, asked with logprobs: true; its metrics may stand in it."
+)
 BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]*)</script>')
 
 
@@ -63,6 +72,8 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
             data = base64.b64decode(found[1], validate=True)
         except ValueError as error:
             raise ValueError("This saved page is damaged; save it anew.") from error
+    if METRICS.match(data):
+        raise ValueError(COUNTS_ALONE)
     record = read_json(data)
     if openai_import.is_response(record):
         traces = [openai_import.from_response(record)]
@@ -70,7 +81,9 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         del setup["models"]  # it can be shown, not decoded anew
         setup["lanes"][0]["view"] = "draft_tree" if traces[0].costs.proposed else "entropy"
         return setup, traces
-    if not isinstance(record, dict) or record.get("kind") != KIND:
+    if not isinstance(record, dict) or not {"kind", "version", "steps"} & set(record):
+        raise ValueError(NEITHER)
+    if record.get("kind") != KIND:
         traces = [trace.from_json(record)]
         return settings(traces), traces
     return checked(record)

@@ -11,14 +11,17 @@ from collections.abc import Callable
 from urllib.parse import parse_qs
 
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
+from explorer.access import UPLOAD_PATH
+from explorer.page import uploads
 from explorer.page.envelopes import API, CHECKS, NAME, Known, Refused
 from explorer.schema import Malformed, parsed, sentence
 
-MAX_BODY_BYTES = 23 * 2**20  # the largest file that can be opened, in base64, and some room
+MAX_BODY_BYTES = uploads.MAX_FILE_BYTES + 2**20  # the largest file that can be opened, and some room
 MOST_READ = 4 * MAX_BODY_BYTES  # of a body that is too large: its sender hears no answer before its end
 MAX_PATH, MAX_NAME_BYTES = 1000, 255  # characters of an address; bytes of a name in it, as file systems have
 OURS = "The app failed at this request ({}); its log says where."
@@ -26,7 +29,8 @@ OURS = "The app failed at this request ({}); its log says where."
 log = logging.getLogger(__name__)
 
 STREAM = re.compile(rf"{API}call/(v2/)?[^/]+/(?P<session>[^/]+)")
-ABSENT = re.compile(rf"{API}(proxy=|stream/|upload_progress).*")  # what this app has none of
+# What this app has none of; Gradio would fetch a file from another machine.
+ABSENT = re.compile(rf"{API}(proxy=|stream/|upload_progress|file=(?i:https?):).*")
 DIRECT = re.compile(rf"{API}(run|api)/{NAME}")  # calls that are answered at once
 
 
@@ -52,6 +56,8 @@ class BadRequests:
             for pattern, check in CHECKS if scope["method"] == "POST" else ():
                 if found := pattern.fullmatch(scope["path"]):
                     check(self.known, found, parsed(body))
+            if scope["method"] == "POST" and scope["path"] == UPLOAD_PATH:
+                scope, body = cleaned(scope, body)
             passing = Sentence(watched) if DIRECT.fullmatch(scope["path"]) else watched
             await self.app(scope, again(body, receive), passing)
         except ClientDisconnect:
@@ -99,6 +105,14 @@ async def whole(scope: dict, receive) -> bytes:
     if size > MAX_BODY_BYTES:
         raise Refused(413, f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
     return bytes(body)
+
+
+def cleaned(scope: dict, body: bytes) -> tuple[dict, bytes]:
+    """An upload with nothing but its file: see `uploads.clean`. Raises Refused for what is none."""
+    kind, body = uploads.clean(Headers(scope=scope).get("content-type", ""), body)
+    ours = {b"content-type": kind, b"content-length": str(len(body)).encode()}
+    rest = [(name, value) for name, value in scope["headers"] if name.lower() not in ours]
+    return {**scope, "headers": [*rest, *ours.items()]}, body
 
 
 def again(body: bytes, receive) -> Callable:

@@ -38,7 +38,9 @@ from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
+from explorer.page.tabs import traces as traces_tab
 from explorer.page.tabs.events import inputs
+from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import check, said
@@ -46,6 +48,7 @@ from explorer.tasks import sandbox
 
 SMALL = "The small models here know children's stories and simple exercises: see Examples."
 EXAMPLE = "example"  # the public name of the stored run
+TIDY = (60, 600)  # seconds: how often files are looked for that were made or uploaded, and how old they get
 LOADING_WAIT = 20.0  # seconds a call for the declarations waits before it answers "still loading"
 # Tells our scripts which tab has been chosen.
 ARRIVE = """() => ExplorerPage.app.arrive(
@@ -71,9 +74,10 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     """
     access = access or Access()
     functions = [bound(runs, function) for function in server_functions(runs, loader)]
-    with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True) as demo:
+    gr.set_static_paths(experiments.FOLDER)  # served where they lie: copies would be tidied away
+    with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
-        screen = on_screen.component()
+        screen, dropped = on_screen.component(), traces_tab.dropped()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(screen, look, runs, functions)
@@ -86,7 +90,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, look)
             with tab("Traces"):
-                drawn("traces")
+                traces_tab.build(runs, screen, dropped)
         tabs.select(None, js=ARRIVE)
         endpoints.declare(runs, loader)
     named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
@@ -113,7 +117,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             "exception_handlers": bad_requests.HANDLERS,
         },
         "theme": theme(),
-        "allowed_paths": [str(experiments.FOLDER)],
+        "max_file_size": MAX_FILE_BYTES,
         "footer_links": [],
         "run_history": False,
         "ssr_mode": False,

@@ -120,13 +120,6 @@ class Save(OfRun):
     views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
 
 
-class Open(Call):
-    """A file's bytes in base64."""
-
-    session: Session
-    data: str
-
-
 class OfModels(Call):
     """Models by name; None for those that the app was started with."""
 

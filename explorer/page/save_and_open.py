@@ -1,23 +1,24 @@
-"""Saving and opening: what the page downloads of a run, and runs from files that it sends.
+"""Saving and opening: the files that are made of a run, and runs that are made of files.
 
-Knows runs and the forms of files; nothing of how the page offers them.
+Knows runs and the forms of files; nothing of how the page offers them (the tab Traces, a lane's menu).
 """
 
 import asyncio
 import base64
+from typing import NamedTuple
 
 from decoders.trace.trace import Trace
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
-from explorer.page.page_requests import Open, Save
+from explorer.page.page_requests import Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import said
 from visualizers.analysis.cost_csv import cost_table
+from visualizers.scene.registry import titles
 
-MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
 FORMS = {
     "trace": ("trace.json.gz", "application/gzip"),
     "run": ("run.json.gz", "application/gzip"),
@@ -37,20 +38,24 @@ def functions(runs: Runs, loader: Loader) -> list:
         """`{run, form, lane, views, step, look}` gives `{name, type, data}`, data in base64: see `saved`."""
 
         async def save() -> dict:
-            run = runs.find(request.run)
-            return await asyncio.to_thread(saved, runs, run, request)
+            made = await asyncio.to_thread(saved, runs, runs.find(request.run), request)
+            return {"name": made.name, "type": made.kind, "data": base64.b64encode(made.data).decode()}
 
         return await said(save())
 
-    async def explorer_open(request: Open) -> str:
-        """A file's bytes in base64, `{data}`, gives `{run, setup, answer, declarations}`."""
-        return await said(asyncio.to_thread(shown, runs, request.data, request.session))
-
-    return [explorer_save, explorer_open]
+    return [explorer_save]
 
 
-def saved(runs: Runs, run: Run, request: Save) -> dict:
-    """A file of the whole run, or of one lane of it, as far as it has come: `{name, type, data}`.
+class Saved(NamedTuple):
+    """A file that was made: its name, its media type and its bytes."""
+
+    name: str
+    kind: str
+    data: bytes
+
+
+def saved(runs: Runs, run: Run, request: Save) -> Saved:
+    """A file of the whole run, or of one lane of it, as far as it has come.
 
     A trace, a figure and a graph are of one lane. Raises ValueError with one sentence.
     """
@@ -74,11 +79,7 @@ def saved(runs: Runs, run: Run, request: Save) -> dict:
     }
     ending, kind = FORMS[form]
     ending += f".{request.ending}" if form == "graph" else ""
-    return {
-        "name": filename(setup["prompt"], lane, ending),
-        "type": kind,
-        "data": base64.b64encode(made[form]()).decode(),
-    }
+    return Saved(filename(setup["prompt"], lane, ending), kind, made[form]())
 
 
 def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
@@ -105,20 +106,23 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
 
 def filename(prompt: str, lane: int | None, ending: str) -> str:
     """`once-upon-a-time.lane-2.trace.json.gz`: letters, digits and dashes of the prompt's beginning."""
-    words = "".join(c.lower() if c.isalnum() else " " for c in prompt[:40]).split()
-    stem = "-".join(words) or "run"
-    return f"{stem}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
+    return f"{dashed(prompt[:40]) or 'run'}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
 
 
-def shown(runs: Runs, data: str, session: str) -> dict:
+def dashed(text: str) -> str:
+    """Small letters and digits of a text, with dashes between its words."""
+    return "-".join("".join(c.lower() if c.isalnum() else " " for c in text).split())
+
+
+def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:
+    """What a picture of a view is called, without its ending: `once-upon-a-time.lane-2.draft-rounds`."""
+    prompt = {**settings([trace]), **run.asked}["prompt"]
+    return filename(prompt, lane, dashed(titles()[view]))
+
+
+def shown(runs: Runs, data: bytes, session: str) -> dict:
     """A run from a file, and what the page needs to show it. Raises ValueError with one sentence."""
-    if len(data) > MAX_FILE_BYTES * 4 // 3 + 4:
-        raise ValueError(f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run.")
-    try:
-        packed = base64.b64decode(data, validate=True)
-    except ValueError as error:
-        raise ValueError("The file did not arrive whole; open it again.") from error
-    setup, traces = unpack(packed)
+    setup, traces = unpack(data)
     declared = declarations(traces)
     setup = viewed(setup, declared)
     run = runs.show(traces, session, asked=setup)

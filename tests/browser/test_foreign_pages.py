@@ -37,6 +37,14 @@ ATTACK = """async ([app, component]) => {
         const headers = {"Content-Type": type, Accept: "application/json, text/event-stream"};
         await ask(address, {method: "POST", mode, body, headers});
       }
+  const files = () => {
+    const body = new FormData();
+    body.append("files", new File(["{}"], "a.json", {type: "application/json"}));
+    return body;
+  };
+  for (const mode of ["no-cors", "cors"])
+    await ask(app + "gradio_api/upload", {method: "POST", mode, body: files()});
+  navigator.sendBeacon(app + "gradio_api/upload", files());
   await ask(app + "config", {});
   await ask(app, {});
   navigator.sendBeacon(server, start);
@@ -50,6 +58,17 @@ ATTACK = """async ([app, component]) => {
   document.body.append(frame, form);
   form.append(field);
   form.submit();
+  const upload = document.createElement("form"), file = document.createElement("input");  // of a person's own
+  Object.assign(upload, {method: "post", enctype: "multipart/form-data", action: app + "gradio_api/upload",
+    target: "second"});
+  const chosen = new DataTransfer();
+  chosen.items.add(new File(["{}"], "a.json"));
+  Object.assign(file, {type: "file", name: "files", files: chosen.files});
+  const second = document.createElement("iframe");
+  second.name = "second";
+  document.body.append(second, upload);
+  upload.append(file);
+  upload.submit();
   await new Promise(done => setTimeout(done, 700));
   return read;
 }"""
@@ -107,7 +126,7 @@ def test_a_foreign_page_starts_nothing_and_reads_nothing(rebound, foreign, site)
     page.goto(site.format(foreign=foreign, app=port))
     base = address if "{foreign}" in site else f"http://{EVIL}:{port}/"
     assert page.evaluate(ATTACK, [base, component]) == []
-    assert set(runs.runs) == began
+    assert set(runs.runs) == began and not demo.upload_file_set
     page.close()
     demo.close()
     runs.close()
@@ -119,7 +138,7 @@ def test_the_same_page_starts_runs_where_no_guard_stands(rebound, foreign):
     page, began = rebound.new_page(), len(runs.runs)
     page.goto(f"http://{EVIL}:{foreign}/")
     page.evaluate(ATTACK, [address, component])
-    assert len(runs.runs) > began
+    assert len(runs.runs) > began and demo.upload_file_set
     rebinding = page.goto(f"http://{EVIL}:{urlsplit(address).port}/config")
     assert rebinding.status == 200
     page.close()

@@ -35,7 +35,13 @@ def saved(page, name: str) -> tuple[str, bytes]:
 
 def choose(page, name: str, data: bytes) -> None:
     files = {"name": name, "mimeType": "application/octet-stream", "buffer": data}
-    page.get_by_label("Choose a file").set_input_files(files)
+    page.get_by_test_id("Open a file-upload-button").set_input_files(files)
+
+
+def pick(page, label: str, option: str) -> None:
+    """Chooses in one of Gradio's lists."""
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option, exact=True).click()
 
 
 @SIZES
@@ -88,13 +94,7 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     opened.close()
     page.get_by_role("slider", name="Step position").fill("40")
     name, png = entry("Picture (PNG)")
-    assert name == "lane-2-speculative-draft_tree.png".replace("_", "-") and png[:8] == b"\x89PNG\r\n\x1a\n"
-    section(page)
-    page.get_by_label("Format of graphs").select_option("DOT")
-    rows = page.get_by_role("group", name="Lane 2")
-    name, dot = downloaded(page, lambda: rows.get_by_label("Graph", exact=True).select_option("drafts"))
-    assert name.endswith(".lane-2.graph.dot") and dot.startswith(b"digraph")
-    page.get_by_role("tab", name="Decode", exact=True).click()
+    assert name == "lane-2-speculative-draft-rounds.png" and png[:8] == b"\x89PNG\r\n\x1a\n"
     _, svg = entry("Picture (SVG)")
     colours = page.evaluate(
         """data => new Promise((done) => { const image = new Image(); image.onload = () => {
@@ -112,6 +112,35 @@ def test_a_lane_is_saved_as_trace_page_and_picture(visit, tmp_path):
     tokens = re.findall(r'<text[^>]*class="dp-mono"[^>]*>', svg.decode())
     assert tokens and all("monospace" in token and "central" in token for token in tokens)
     assert svg.startswith(b"<svg") and b"<script" not in svg and b'<image href="http' not in svg
+
+
+def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(visit):
+    """A picture shows the whole run, wherever the lane's window stands."""
+    page = visit()
+    ready(page)
+    section(page)
+    pick(page, "Lane", "2 Speculative decoding")
+    pick(page, "Format of graphs", "DOT")
+    pick(page, "Graph", "drafts")
+    name, dot = saved(page, "Save graph")
+    assert name.endswith(".lane-2.graph.dot") and dot.startswith(b"digraph")
+    name, data = saved(page, "Save trace")
+    assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
+    name, data = saved(page, "Save lane's costs")
+    (row,) = csv.DictReader(io.StringIO(data.decode("utf-8-sig")))
+    assert name.endswith(".lane-2.costs.csv") and row["strategy"] == "speculative"
+    press(page, "Show figure")
+    expect(page.locator("#traces-figure .main-svg").first).to_be_visible()
+    steps = page.evaluate("decodingExplorer.lanes[1].count")
+    name, svg = saved(page, "Save as SVG")
+    assert name == "once-upon-a-time.lane-2.draft-rounds.svg" and f"after {steps} of {steps}".encode() in svg
+    name, png = saved(page, "Save as PNG")
+    width, height = int.from_bytes(png[16:20]), int.from_bytes(png[20:24])
+    assert name.endswith(".draft-rounds.png") and width > 2000 and height > 500
+    expect(page.get_by_role("tab", name="Traces", exact=True)).to_have_attribute("aria-selected", "true")
+    pick(page, "Graph", "dependencies")
+    press(page, "Save graph")
+    expect(page.get_by_text("This trace has nothing for a graph of kind")).to_be_visible()
 
 
 def test_the_menu_of_a_lane_works_by_keyboard(visit):
@@ -164,8 +193,15 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(visit):
     ready(page)
     section(page)
     before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
+    choose(page, "notes.json", b"hello")
+    expect(page.get_by_text("notes.json was not opened. This file is not a trace")).to_be_visible()
+    choose(page, "counts.json", b'{"speculative_decoding": {"per_step_drafted": [3]}}')
+    words = "This file is neither a trace nor a chat completion with log-probabilities."
+    expect(page.get_by_text(f"counts.json was not opened. {words}")).to_be_visible()
     choose(page, "notes.txt", b"hello")
-    expect(page.get_by_text("notes.txt was not opened. This file is not a trace")).to_be_visible()
+    expect(page.get_by_text("Invalid file type")).to_be_visible()
+    choose(page, "large.json", b" " * (16 * 2**20 + 1))
+    expect(page.get_by_text("exceed the maximum allowed size")).to_be_visible()
     choose(page, "page.html", b"<!doctype html><p>hello")
     expect(page.get_by_text("This page was not saved by Decoding Explorer")).to_be_visible()
     assert page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]") == before
@@ -183,6 +219,7 @@ def test_a_file_may_be_dropped_anywhere(visit):
         list(data),
     )
     page.dispatch_event("main", "dragover", {"dataTransfer": dropped})
+    expect(page.get_by_role("tab", name="Decode", exact=True)).to_have_attribute("aria-selected", "true")
     expect(page.locator("#explorer.dropping")).to_be_visible()
     page.dispatch_event("main", "drop", {"dataTransfer": dropped})
     expect(page.get_by_text("Opened dropped.json.gz.")).to_be_visible()
@@ -240,8 +277,10 @@ def test_nonsense_in_a_link_is_one_sentence_and_no_error_of_a_script(visit):
 def link_of(page) -> str:
     section(page)
     press(page, "Copy link")
-    page.wait_for_function("document.querySelector('input[aria-label=Link]').value")
-    return page.get_by_label("Link", exact=True).input_value()
+    expect(
+        page.get_by_text("The link is copied.").or_(page.get_by_text("copy the link from the"))
+    ).to_be_visible()
+    return page.get_by_label("Link").input_value()
 
 
 def test_a_link_brings_the_whole_setup_and_runs_nothing(visit):

@@ -136,6 +136,47 @@ def test_a_body_must_be_json(kind):
     assert client.put("/a", json={}).status_code == 405 and client.delete("/a").is_success
 
 
+UPLOAD = "/gradio_api/upload"
+OURS = f"http://{HERE}"
+
+
+@pytest.mark.parametrize(
+    ("origin", "site", "path", "status"),
+    [
+        (OURS, "same-origin", UPLOAD, 200),
+        (OURS, None, UPLOAD, 200),  # over plain HTTP a browser does not name the site
+        ("https://demo.example.org", "same-origin", UPLOAD, 200),
+        (None, None, UPLOAD, 403),  # a program, or a browser that hides where the form stands
+        (None, "same-origin", UPLOAD, 403),
+        (None, "none", UPLOAD, 403),
+        ("null", "same-origin", UPLOAD, 403),
+        ("http://evil.example", "cross-site", UPLOAD, 403),
+        ("http://127.0.0.1:7861", "same-site", UPLOAD, 403),  # another app on this machine
+        (OURS, "same-site", UPLOAD, 403),
+        (OURS, "cross-site", UPLOAD, 403),
+        (OURS, "same-origin", UPLOAD + "/", 415),  # a form is taken at one address only
+        (OURS, "same-origin", "/gradio_api/run/run", 415),
+        (OURS, "same-origin", "/x/gradio_api/upload", 415),
+    ],
+)
+def test_a_form_with_a_file_must_say_that_it_stands_on_our_own_page(origin, site, path, status):
+    headers = {"Origin": origin, "Sec-Fetch-Site": site}
+    headers = {name: value for name, value in headers.items() if value is not None}
+    client = small(Access(origins=["https://demo.example.org"]))
+    assert client.post(path, files={"files": ("a.json", b"{}")}, headers=headers).status_code == status
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        assert client.post(path, content="{}", headers=headers | {"Content-Type": kind}).status_code > 400
+
+
+def test_an_upload_needs_host_and_token_too():
+    files, headers = {"files": ("a.json", b"{}")}, {"Origin": OURS, "Sec-Fetch-Site": "same-origin"}
+    client = small(Access(token=TOKEN))
+    assert client.post(UPLOAD, files=files, headers=headers).status_code == 401
+    assert client.post(UPLOAD, files=files, headers=headers | BEARER).is_success
+    rebound = headers | BEARER | ELSEWHERE | {"Origin": "http://evil.example"}
+    assert client.post(UPLOAD, files=files, headers=rebound).status_code == 421
+
+
 def test_no_web_socket_and_no_frame_of_another_website():
     client = small(Access(origins=["https://demo.example.org"]))
     with pytest.raises(WebSocketDisconnect), client.websocket_connect("/ws"):
@@ -256,4 +297,6 @@ def test_every_address_of_the_app_is_behind_the_guard(guarded):
             assert ask(path, headers=BEARER | {"Origin": "http://evil.example"}).status_code == 403, path
         for path in CALLS:
             assert client.post(path, content="{}", headers=BEARER).status_code == 415, path
+        stranger = client.post("gradio_api/upload", files={"files": ("a.json", b"{}")}, headers=BEARER)
+        assert stranger.status_code == 403 and "Only the app's own pages" in stranger.json()["detail"]
         assert json.loads(client.get("config", headers=BEARER).text)["version"]

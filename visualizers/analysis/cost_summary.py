@@ -54,6 +54,8 @@ def table_row(costs: Costs, kv_slots: int | None = None) -> list[dict]:
     """
     tokens, drafts = costs.new_tokens, bool(costs.proposed)
     values = {
+        "target forwards": costs.target_forwards or None,  # of an imported lane nothing is known
+        "target tokens": costs.target_tokens or None,
         "draft forwards": costs.draft_forwards or None,
         "lens forwards": costs.lens_forwards or None,
         "draft tokens": costs.draft_tokens or None,
@@ -83,7 +85,7 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
     tokens = costs.new_tokens
     entries = [
         ("rounds" if costs.proposed else "steps", costs.steps, whole),
-        ("target forwards", costs.target_forwards, parted),
+        ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
         ("draft forwards", costs.draft_forwards or None, whole),
         ("tokens / target forward", tokens / costs.target_forwards if costs.target_forwards else None, two),
         ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),

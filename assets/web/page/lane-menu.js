@@ -14,7 +14,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Saves a picture of a lane: kind is "png" or "svg". The lane must be on the screen.
   page.savePicture = async function (lane, kind) {
     if (!lane.rows.length) return "This lane has nothing to draw yet; press Run first.";
-    const name = "lane-" + (lane.app.lanes.indexOf(lane) + 1) + "-" + lane.setup.strategy + "-" + lane.view + "." + kind;
+    const { views } = lane.app.data, title = (views[lane.view] || lane.view).toLowerCase();
+    const name = "lane-" + (lane.app.lanes.indexOf(lane) + 1) + "-" + lane.setup.strategy + "-" + title + "." + kind;
     page.download(name.replace(/[^a-z0-9.-]+/gi, "-"), await page.pictureFile(lane, kind));
     return null;
   };

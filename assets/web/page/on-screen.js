@@ -17,15 +17,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     return app.lanes.some((lane) => lane.stale()) || shared(app.runKey) !== shared(app.settingsKey());
   }
 
-  // The lanes of the run on the page, as the server is asked about them; none as soon as the settings are others than the run's.
-  page.lanesOnScreen = function (app) {
-    if (!app.run || changed(app)) return [];
+  // The lanes of the run on the page, as the server is asked about them.
+  function lanesOf(app) {
     const numbered = app.lanes.map((lane, i) => [lane, i + 1]).filter(([lane]) => lane.runIndex !== null && lane.rows.length);
     return numbered.map(([lane, number]) => ({ lane: lane.runIndex, number, shown: lane.shown }));
-  };
+  }
+
+  // The same, none as soon as the settings are others than the run's.
+  page.lanesOnScreen = (app) => (app.run && !changed(app) ? lanesOf(app) : []);
 
   function onScreen(app) {
-    return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, lanes: page.lanesOnScreen(app) });
+    return JSON.stringify({ session: app.session, run: app.run.id, state: app.run.state, current: !changed(app), lanes: lanesOf(app) });
   }
 
   // The component is there: `tell` gives it a value.

@@ -84,10 +84,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     async reopen() {
-      const { app, kept } = this;
-      const found = await page.call("explorer_open", { data: page.toBase64(await kept.file()) });
-      app.fail(found.error || "");
-      if (!found.error && app.run === kept.run) app.traces.show(found, "Opened again.");
+      const { kept } = this;
+      this.app.traces.open(new File([await kept.file()], kept.name()), "Opened again.");
     }
   }
 

@@ -67,7 +67,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
             seen = screen(runs, value)
         except ValueError as error:
             return nothing(str(error))
-        if seen is None or not seen.lanes:
+        if seen is None or not seen.lanes or not seen.current:
             return nothing(NO_RUN)
         now = (seen.key, theme, charge, likelihood)
         if now == before:

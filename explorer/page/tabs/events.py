@@ -33,6 +33,8 @@ def kind(component: gr.components.Component) -> Any:
             return None  # it stays on the server
         case gr.HTML():
             return Text
+        case gr.UploadButton():  # what it uploaded is named in another input
+            return None
         case gr.Textbox():
             return Text | None
         case gr.Checkbox():

@@ -4,6 +4,7 @@ Knows no experiment by name: what is stored is shown.
 """
 
 import asyncio
+import base64
 import html
 import json
 
@@ -123,10 +124,10 @@ def functions(runs, loader) -> list:
         calls = calls.get(request.name, [])
         if not 0 < request.number <= len(calls):
             raise ValueError("There is no such call; choose one of a stored experiment.")
-        return shown(runs, calls[request.number - 1], request.session)
+        return shown(runs, base64.b64decode(calls[request.number - 1]), request.session)
 
     async def explorer_call(request: StoredCall) -> str:
-        """`{name, number}` gives the call as a run, as `explorer_open` does."""
+        """`{name, number}` gives the call as a run: see `save_and_open.shown`."""
         return await said(asyncio.to_thread(opened, request))
 
     return [explorer_call]

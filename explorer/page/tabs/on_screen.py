@@ -22,11 +22,14 @@ FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => { props.value 
 
 
 class OnScreen(Asked):
-    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it."""
+    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it; `current`:
+    whether the page's settings are still those of the run.
+    """
 
     session: Session
     run: Name
     state: Name
+    current: bool = True
     lanes: Annotated[list[Shown], Field(max_length=MAX_LANES)]
 
 
@@ -47,16 +50,17 @@ class Lane:
 
 @dataclass(frozen=True)
 class Screen:
-    """The run on screen and those of its lanes that have steps."""
+    """The run on screen and those of its lanes that have steps; `current`: see OnScreen."""
 
     run: Run
     lanes: list[Lane]
+    current: bool
 
     @property
     def key(self) -> tuple:
         """What is equal as long as nothing that is on screen has changed."""
         lanes = [(lane.index, lane.number, lane.count, lane.record.trace.ended) for lane in self.lanes]
-        return (self.run.id, *lanes)
+        return (self.run.id, self.current, *lanes)
 
     @property
     def drafting_lanes(self) -> list[Lane]:
@@ -93,4 +97,4 @@ def screen(runs: Runs, value: str) -> Screen | None:
     for one in told.lanes:
         record = run.lane(one.lane)
         lanes.append(Lane(one.lane, one.number, min(one.shown, len(record.rows)), record))
-    return Screen(run, lanes)
+    return Screen(run, lanes, told.current)

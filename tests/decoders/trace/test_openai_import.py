@@ -10,6 +10,7 @@ from decoders.trace.openai_import import from_response
 from decoders.trace.trace import from_json
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.run_file import unpack
+from visualizers.analysis.cost_summary import TABLE, strip, table_row
 from visualizers.analysis.speculation_report import microscope
 
 HALF = math.log(0.5)
@@ -81,6 +82,21 @@ def test_an_imported_lane_is_a_sound_trace_that_the_page_can_show():
         "what was rejected is not told, so shares by class would mislead"
     )
     assert unpack(json.dumps(response(2)).encode())[0]["lanes"][0]["view"] == "entropy"
+
+
+def test_an_imported_lane_offers_what_it_has_and_says_what_it_does_not_know():
+    drafted, plain = from_response(response(7, [3, 3, 1], [2, 0, 1])), from_response(response(3))
+    views = [set(declarations([trace])["imported"]["views"]) for trace in (drafted, plain)]
+    assert views[0] == {"draft_round", "draft_tree", "entropy", "graph", "sampler", "shortlist", "text"}
+    assert views[1] == {"entropy", "sampler", "text"}
+    for trace in (drafted, plain):
+        labels = {entry["name"]: entry["label"] for entry in strip(trace.costs)}
+        assert labels["target forwards"] == labels["tokens / target forward"] == labels["tokens/s"] == "—"
+        cells = dict(zip(TABLE, table_row(trace.costs), strict=True))
+        assert cells["target forwards"]["label"] == cells["target tokens"]["label"] == "—"
+    assert from_response(response(2) | {"model": "owner/a-model"}).title == "Imported: owner/a-model"
+    assert from_response(response(2) | {"model": "m" * 500}).title == "Imported: " + "m" * 60
+    assert from_response(response(2) | {"model": 7}).title == "Imported"
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def with_setup(**changes) -> bytes:
         (b'{"a": 1e999}', "no JSON"),
         (b'{"a": ' + b"9" * 5000 + b"}", "no JSON"),
         (b"\xff\xfe", "no JSON"),
-        (b"{}", "not a trace of version 1"),
+        (b"{}", "neither a trace nor a chat completion"),
         (b"<!doctype html><p>hello", "was not saved by Decoding Explorer"),
         (b'<!DOCTYPE html><script type="text/plain" id="explorer-run">abc</script>', "damaged"),
         (b'{"kind": "decoding-explorer-run", "version": 7}', "version 7"),

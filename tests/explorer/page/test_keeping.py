@@ -1,6 +1,5 @@
 """What a page keeps of its run: pieces that are only joined are the file that Save run makes."""
 
-import base64
 import json
 
 import pytest
@@ -116,7 +115,7 @@ def test_a_run_that_was_stopped_says_so_in_what_is_kept(house):
     saved = save_and_open.saved(runs, run, Save(run=run.id, form="run"))
     setup, (trace,) = run_file.unpack(kept.file())
     assert trace.ended == "Stopped by hand."
-    assert trace.to_json() == run_file.unpack(base64.b64decode(saved["data"]))[1][0].to_json()
+    assert trace.to_json() == run_file.unpack(saved.data)[1][0].to_json()
 
 
 def test_a_page_that_was_killed_learns_what_it_needs_to_show_its_run_again(house):

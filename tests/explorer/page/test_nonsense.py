@@ -7,20 +7,20 @@ is there: its valid request is made from its model.
 import asyncio
 import json
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
 
 import gradio as gr
 import pytest
 
-from explorer.catalog import recorded_runs
-from explorer.export import run_file
 from explorer.page.layout import EXAMPLE, build
 from explorer.page.page_requests import asked_of
-from explorer.page.save_and_open import MAX_FILE_BYTES
+from explorer.page.save_and_open import shown
+from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
-from tests.helpers.bad_files import as_data, damaged
+from tests.helpers.bad_files import damaged
 from tests.helpers.random_requests import BYTES, Client, Findings, by_chance, judge, mutations
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_log import Heard
@@ -77,7 +77,13 @@ def served():
 
     functions = {function.__name__: function for function in home.server_fns}
     yield SimpleNamespace(
-        client=client, demo=demo, runs=runs, functions=functions, call=call, component=home._id
+        client=client,
+        demo=demo,
+        runs=runs,
+        functions=functions,
+        call=call,
+        component=home._id,
+        address=address,
     )
     demo.close()
     runs.close()
@@ -120,10 +126,6 @@ def valid_request(served, name: str) -> dict:
         made["session"] = OTHER
     else:
         made["run"] = run_of(served)
-    if "data" in made:
-        made["data"] = as_data(
-            run_file.pack(run_file.container(recorded_runs.traces(), recorded_runs.setup()))
-        )
     return made
 
 
@@ -357,18 +359,53 @@ def filled(part: str, odd: str) -> str:
 
 def test_a_file_that_is_damaged_or_lies_is_one_sentence_and_what_opens_can_be_saved(served, findings):
     for what, data in damaged(random.Random(7)):
-        found = judge(
-            findings, f"open {what}", *served.call("explorer_open", {"session": OTHER, "data": as_data(data)})
-        )
+        try:
+            found = json.dumps(shown(served.runs, data, OTHER), allow_nan=False)
+        except ValueError as error:
+            found = json.dumps({"error": str(error)})
+        found = judge(findings, f"open {what}", 200, found.encode())
         if found and "run" in found:
             for form in ("run", "page", "costs"):
                 asked = {"session": OTHER, "run": found["run"], "form": form}
                 judge(findings, f"save as {form} {what}", *served.call("explorer_save", asked))
-    for data in ("***", "A", "A" * (MAX_FILE_BYTES * 4 // 3 + 100), "é", "\ud800"):
-        judge(findings, f"open {data[:5]!r}", *served.call("explorer_open", {"session": OTHER, "data": data}))
     status, body = served.client.post(f"{API}component_server", b'"' + b"A" * (25 * 2**20) + b'"')
     judge(findings, "larger than any file", status, body, malformed=True)
     assert status == 413
+
+
+def test_an_upload_that_is_none_is_one_sentence_and_leaves_no_file(served, findings):
+    path, edge = f"{API}upload", b"--edge\r\n"
+    ours = {"Origin": served.address, "Content-Type": "multipart/form-data; boundary=edge"}
+    kept = served.demo.upload_file_set
+    head = edge + b'Content-Disposition: form-data; name="files"; filename="a.json"\r\n\r\n'
+    sound = head + b"{}\r\n--edge--\r\n"
+    bodies = [
+        *BYTES,
+        sound[:-9],
+        sound.replace(b"files", b"file"),
+        head + b"{}\r\n" + sound,
+        edge * 1000,
+        head,
+    ]
+    bodies += [sound.replace(b"\r\n\r\n", b"\n\n"), head + b"a" * (MAX_FILE_BYTES + 1) + b"\r\n--edge--\r\n"]
+    before = set(kept)
+    for body in bodies:
+        judge(findings, f"upload {body[:40]!r}", *served.client.post(path, body, **ours), malformed=True)
+    for kind in ("", "multipart/form-data", "multipart/form-data; boundary=é", "text/plain", "multipart/x"):
+        status, answer = served.client.post(path, sound, **(ours | {"Content-Type": kind.encode()}))
+        judge(findings, f"upload as {kind!r}", status, answer, malformed=True)
+    assert kept == before and served.demo.max_file_size == MAX_FILE_BYTES  # which browsers are told
+    status, answer = served.client.post(path + "?upload_id=x", sound, **ours)
+    (uploaded,) = json.loads(answer)
+    assert status == 200 and Path(uploaded).read_bytes() == b"{}" and "a.json" not in uploaded
+    Path(uploaded).unlink()
+
+
+def test_the_app_fetches_no_file_from_another_machine(served, findings):
+    for address in ("http://example.org/a", "https:%2f%2fexample.org/a", "HTTP://127.0.0.1/a"):
+        status, body = served.client.send("GET", f"{API}file={address}")
+        judge(findings, address, status, body, malformed=True)
+        assert status == 404 and b"nothing at this address" in body
 
 
 def test_a_line_in_the_log_is_one_line_and_names_no_more_than_its_address(served):

@@ -26,7 +26,7 @@ def call(runs: Runs, name: str, **request) -> dict:
 
 
 def opened(runs: Runs, data: bytes) -> dict:
-    return call(runs, "explorer_open", data=base64.b64encode(data).decode())
+    return save_and_open.shown(runs, data, SESSION)
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):
 
 def test_an_opened_run_is_a_run_of_this_session_only(runs):
     file = call(runs, "explorer_save", run="example", form="run")
-    found = call(runs, "explorer_open", data=file["data"])
+    found = opened(runs, base64.b64decode(file["data"]))
     assert runs.find(found["run"]).session == SESSION
     assert [lane["count"] for lane in found["answer"]["lanes"]] == [
         len(t.steps) for t in recorded_runs.traces()
@@ -151,15 +151,37 @@ def test_what_no_page_asks_for_is_refused(runs, request_, says):
     assert call(runs, "explorer_save", **request_) == {"refused": says, "status": 422}
 
 
-def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs):
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"hello", "no JSON"),
+        (b"hello 5", "no JSON"),
+        (
+            b'{"speculative_decoding": {"per_step_drafted": [3]}}',
+            "neither a trace nor a chat completion with log",
+        ),
+        (b'{"metrics": {"speculative_decoding": {}}}', "neither a trace nor a chat completion with log"),
+        (b"[]", "neither a trace"),
+        (
+            b"# HELP vllm:spec_decode_num_drafts_total Number of drafts.\n",
+            "These are a server's metrics: neither",
+        ),
+        (b'vllm:spec_decode_num_drafts_total{engine="0"} 10.0\n', "Open a JSON answer of that server"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs, data, says):
     before = set(runs.runs)
-    assert "no JSON" in opened(runs, b"hello")["error"]
-    assert "did not arrive whole" in call(runs, "explorer_open", data="***")["error"]
-    assert "larger than 16 MiB" in call(runs, "explorer_open", data="A" * (23 * 2**20))["error"]
-    assert call(runs, "explorer_open", data=7)["refused"] == "data must be text, not 7."
-    assert set(runs.runs) == before
+    with pytest.raises(ValueError, match=says) as told:
+        opened(runs, data)
+    assert set(runs.runs) == before and "property" not in str(told.value) and str(told.value).endswith(".")
 
 
 def test_names_of_files_are_harmless():
     assert save_and_open.filename("../../etc/pass<wd>\n", 0, "x") == "etc-pass-wd.lane-1.x"
     assert save_and_open.filename("…", None, "x") == "run.x"
+
+
+def test_a_picture_is_called_as_its_view_is_on_the_page(runs):
+    run = runs.find("example")
+    name = save_and_open.picture_name(run, run.records[1].trace, 1, "draft_tree")
+    assert name == "once-upon-a-time.lane-2.draft-rounds"

@@ -1,0 +1,220 @@
+"""The tab Traces without a browser: what its events make of what the page says, and of a stranger's words."""
+
+import asyncio
+import csv
+import gzip
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import gradio as gr
+import pytest
+
+from explorer.catalog import recorded_runs
+from explorer.export import run_file
+from explorer.page.tabs import on_screen, traces
+from explorer.runs.scheduler import GONE, Runs
+from tests.helpers.scripted_lane import ScriptedLane
+
+ME, STRANGER = "me" * 12, "you" * 8
+SEEN = [
+    {"lane": 0, "number": 1, "shown": 40, "view": "beam_tree"},
+    {"lane": 1, "number": 2, "shown": 3, "view": "draft_tree"},
+]
+
+
+@pytest.fixture
+def tab(tmp_path, monkeypatch):
+    """The tab with the stored run on screen: `runs`, and `event(label, *inputs)`, which clicks a button."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path))
+    runs = Runs(lambda request: [ScriptedLane([b" a", b" b"])])
+    runs.show(recorded_runs.traces(), run_id="example", asked=recorded_runs.setup())
+    with gr.Blocks() as demo:
+        screen, dropped = on_screen.component(), traces.dropped()
+        traces.build(runs, screen, dropped)
+    blocks = {
+        getattr(block, "label", None) or getattr(block, "value", None): key
+        for key, block in demo.blocks.items()
+    }
+
+    def event(label: str, *inputs):
+        (one,) = [
+            fn for fn in demo.fns.values() if fn.fn and any(key == blocks[label] for key, _ in fn.targets)
+        ]
+        return asyncio.run(one.fn(*inputs))
+
+    yield SimpleNamespace(runs=runs, event=event, folder=tmp_path)
+    runs.close()
+
+
+def wish(**other) -> str:
+    return json.dumps({"session": ME, "run": "example", "look": "light", "lanes": SEEN} | other)
+
+
+def save(
+    tab,
+    label: str,
+    lane: int = 2,
+    view: str = traces.AS_SHOWN,
+    kind: str = "tokens",
+    ending: str = "dot",
+    **other,
+):
+    return tab.event(label, wish(**other), lane, view, kind, ending)
+
+
+def save_as(tab, label: str, told: str):
+    return tab.event(label, told, 1, traces.AS_SHOWN, "tokens", "dot")
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("Save page", "once-upon-a-time.page.html"),
+        ("Save run", "once-upon-a-time.run.json.gz"),
+        ("Save costs", "once-upon-a-time.costs.csv"),
+        ("Save trace", "once-upon-a-time.lane-2.trace.json.gz"),
+        ("Save lane's page", "once-upon-a-time.lane-2.page.html"),
+        ("Save lane's costs", "once-upon-a-time.lane-2.costs.csv"),
+        ("Save graph", "once-upon-a-time.lane-2.graph.dot"),
+        ("Save figure", "once-upon-a-time.lane-2.figure.html"),
+    ],
+)
+def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, name):
+    (path, says), (again, _) = save(tab, label), save(tab, label)
+    file = Path(path)
+    assert file.name == name and says == traces.SAVED and again != path
+    assert file.parent.parent == tab.folder and len(file.parent.name) == 32
+    data = file.read_bytes()
+    if name.endswith((".run.json.gz", ".page.html")):
+        setup, found = run_file.unpack(data)
+        every = [trace.to_json() for trace in recorded_runs.traces()]
+        assert [trace.to_json() for trace in found] == (every[1:] if "lane-2" in name else every)
+        assert [lane["view"] for lane in setup["lanes"]] == ["beam_tree", "draft_tree"][-len(found) :]
+    elif name.endswith("trace.json.gz"):
+        assert json.loads(gzip.decompress(data))["strategy"] == "speculative"
+    elif name.endswith("costs.csv"):
+        rows = list(csv.DictReader(data.decode("utf-8-sig").splitlines()))
+        assert [row["strategy"] for row in rows] == (
+            ["speculative"] if "lane-2" in name else ["beam", "speculative"]
+        )
+    elif name.endswith("figure.html"):
+        assert b"after 3 of " in data and b"Draft rounds" in data
+    else:
+        assert data.startswith(b"digraph")
+
+
+def test_a_figure_shows_the_view_and_the_steps_that_are_on_screen_or_the_view_that_was_chosen(tab):
+    column, figure, words, says = tab.event("Show figure", wish(), 2, traces.AS_SHOWN)
+    assert column.visible and "after 3 of " in figure.layout.title.text and words and says == ""
+    assert figure.layout.meta["file"] == "once-upon-a-time.lane-2.draft-rounds"
+    _, other, _, _ = tab.event("Show figure", wish(look="dark"), 1, "entropy")
+    assert other.layout.meta["file"] == "once-upon-a-time.lane-1.entropy"
+    assert other.layout.template != figure.layout.template
+    assert "Lane 1 has no view" in tab.event("Show figure", wish(), 1, "draft_round")[3]
+
+
+@pytest.mark.parametrize(
+    ("other", "lane", "says"),
+    [
+        ({}, 3, "Lane 3 has not been decoded yet"),
+        ({}, None, "has not been decoded yet"),
+        ({"run": "nobody's"}, 1, "is gone"),
+        ({"lanes": [{**SEEN[0], "lane": 7}]}, 1, "has not been decoded yet"),
+        ({"lanes": [{**SEEN[0], "view": "film"}]}, 1, "must be the name of a view"),
+        ({"lanes": "all"}, 1, "lanes must be a list"),
+        ({"look": "pink"}, 1, "look must be one of light, dark"),
+        ({"session": "short"}, 1, "session must have 16 or more characters"),
+    ],
+)
+def test_what_cannot_be_saved_is_one_sentence_and_no_file(tab, other, lane, says):
+    path, told = save(tab, "Save trace", lane, **other)
+    assert path is None and says in told.replace("\\", "") and told.endswith(".")
+    assert not list(tab.folder.iterdir())
+
+
+def test_words_of_a_stranger_are_one_sentence(tab):
+    for odd in ("", "\ud800 {", "[]", "null", "[" * 10_000):
+        for label in ("Save run", "Save figure"):
+            path, told = save_as(tab, label, odd)
+            assert path is None and told.endswith(".") and len(told) < 200
+        assert tab.event("Show figure", odd, 1, traces.AS_SHOWN)[3]
+
+
+def test_a_stranger_saves_and_follows_nothing_of_mine(tab):
+    mine = tab.runs.show(recorded_runs.traces(), ME, asked=recorded_runs.setup())
+    assert save(tab, "Save run", run=mine.id)[0]
+    for label in ("Save run", "Save trace", "Save graph"):
+        path, says = save(tab, label, run=mine.id, session=STRANGER)
+        assert path is None and says == traces.escaped(GONE)
+    assert tab.event("Show figure", wish(run=mine.id, session=STRANGER), 1, traces.AS_SHOWN)[3]
+
+
+def test_what_can_be_saved_follows_the_run_on_screen(tab):
+    lanes = [{name: one[name] for name in ("lane", "number", "shown")} for one in SEEN]
+    value = {"session": ME, "run": "example", "state": "done", "lanes": lanes}
+    about, lane, view, *ready = tab.event("Lane", json.dumps(value), 2)
+    assert about == "The stored run: 2 lanes."
+    assert lane["choices"] == [("1 Beam search", 1), ("2 Speculative decoding", 2)] and lane["value"] == 2
+    names = [name for _, name in view["choices"]]
+    assert names[0] == traces.AS_SHOWN and "draft_round" in names and "beam_tree" not in names
+    assert all(one["interactive"] for one in ready)
+    about, lane, _, *ready = tab.event("Lane", "", 2)
+    assert about == traces.NOTHING and lane["value"] == 1 and not any(one["interactive"] for one in ready)
+    about, _, _, *ready = tab.event("Lane", json.dumps(value | {"run": "nobody's"}), 2)
+    assert about == traces.KEPT and all(one["interactive"] for one in ready)  # the page saves what it has
+    nonsense = tab.event("Lane", json.dumps(value | {"lanes": "all"}), 2)
+    assert nonsense == [gr.skip()] * len(nonsense)
+
+
+def upload(tab, data: bytes) -> str:
+    """Where the file lies that a page has just uploaded."""
+    folder = tab.folder / ("a" * 64)
+    folder.mkdir(exist_ok=True)
+    (folder / ("0" * 32)).write_bytes(data)
+    return str(folder / ("0" * 32))
+
+
+@pytest.mark.parametrize("button", ["Open a file", "Dropped file"])
+def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, button):
+    data = run_file.pack(run_file.container(recorded_runs.traces(), recorded_runs.setup()))
+    visit = {"session": ME, "file": {"path": upload(tab, data), "name": "tale.run.json.gz"}}
+    answer, says = tab.event(button, None, json.dumps(visit))
+    found = json.loads(answer)
+    assert found["file"] == "tale.run.json.gz" and says == "" and not list(tab.folder.iterdir())
+    assert tab.runs.find(found["run"]).session == ME
+    assert tab.runs.belongs(found["run"], ME) and not tab.runs.belongs(found["run"], STRANGER)
+    assert [d["name"] for d in found["declarations"]] == ["beam", "speculative"]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"hello", "<b>.json was not opened. This file is not a trace: it is no JSON."),
+        (b'{"metrics": {}}', "<b>.json was not opened. This file is neither a trace nor a chat completion"),
+    ],
+)
+def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):
+    before = set(tab.runs.runs)
+    visit = {"session": ME, "file": {"path": upload(tab, data), "name": "<b>.json"}}
+    answer, told = tab.event("Open a file", None, json.dumps(visit))
+    assert json.loads(answer)["error"].startswith(says) and told.startswith("\\<b\\>.json")
+    assert set(tab.runs.runs) == before and not list(tab.folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "visit",
+    [
+        "",
+        "null",
+        json.dumps({"session": ME}),
+        json.dumps({"session": ME, "file": {"path": "/etc/passwd", "name": "a"}}),
+        json.dumps({"session": ME, "file": {"path": "http://127.0.0.1/", "name": "a"}}),
+        json.dumps({"session": "x", "file": {"path": "/etc/passwd", "name": "a"}}),
+    ],
+)
+def test_a_page_opens_nothing_but_what_was_uploaded(tab, visit):
+    before = set(tab.runs.runs)
+    answer, says = tab.event("Open a file", None, visit)
+    assert json.loads(answer)["error"] and says.endswith(".") and "root" not in says
+    assert set(tab.runs.runs) == before
