@@ -28,7 +28,6 @@ from explorer.page import (
     keeping,
     losslessness,
     microscope,
-    models,
     roofline,
     save_and_open,
     serve,
@@ -40,6 +39,7 @@ from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
+from explorer.page.tabs import models as models_tab
 from explorer.page.tabs.events import inputs
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import GONE, Runs
@@ -75,7 +75,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         look = drawn("top", THEME, value="light")
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
-                home = decode.build(functions)
+                home = decode.build(functions, loader)
             with tab("Microscope"):
                 drawn("microscope")
             with tab("Lessons"):
@@ -197,7 +197,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         lesson,
         method_cards,
         microscope,
-        models,
+        models_tab,
         roofline,
         losslessness,
         save_and_open,
