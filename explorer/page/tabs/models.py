@@ -93,8 +93,8 @@ def build(loader: Loader) -> None:
     outputs = [panel, status, used, load, cancel, *chosen]
     begun = load.click(start, [used, *chosen], outputs, show_progress_on=status, **private)
     begun.then(None, used, None, js=USE)
-    cancel.click(stop, chosen, None, queue=False, **quiet)
-    gr.on([chat.input, system.input], None, [chat, system], None, js=TALK)
+    cancel.click(stop, chosen, None, **quiet)
+    gr.on([chat.change, system.change], None, [chat, system], None, js=TALK)
     talks.change(render, talks, [panel, shown], **quiet)
 
 
