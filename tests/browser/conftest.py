@@ -11,7 +11,7 @@ from playwright.sync_api import expect, sync_playwright
 from explorer.benchmarks.browser import FLAGS, find
 from tests.helpers.scripted_lane import ScriptedLane
 
-WAIT = 15_000  # milliseconds: on a busy machine 40 tokens may take half of it
+WAIT = 60_000  # milliseconds: on a busy machine 40 tokens may take half of it
 expect.set_options(timeout=WAIT)
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
