@@ -381,7 +381,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.place = function (name, element) {
     const app = page.app, { section, bar } = app, focused = document.activeElement;
     const part = { top: bar.root, decode: app.root }[name] || app.sections.get(name).element;
-    const home = element.querySelector(".explorer");
+    const home = element && element.querySelector(".explorer"), there = document.documentElement.classList.contains("explorer-home-ready");
+    if (!home || (name === "top" && !there)) return; // the top row waits, so that all moves at once
     if (home.moveBefore && part.isConnected) home.moveBefore(part, null);
     else home.append(part);
     if (focused && part.contains(focused)) focused.focus({ preventScroll: true });
@@ -398,6 +399,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       tab.click();
     });
     document.documentElement.classList.add("explorer-home-ready");
+    page.place("top", document.getElementById("explorer-drawn-top"));
     page.connect(functions);
     app.greet();
     if (app.wanted) app.showSection(app.wanted);

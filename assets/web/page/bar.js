@@ -29,7 +29,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.tokens = h("input", { type: "number", min: "1", max: String(data.limits.max_new_tokens), step: "1",
       value: String(app.maxNewTokens), "aria-label": "max_new_tokens", title: "How many tokens each lane may write",
       oninput: () => app.edited() });
-    bar.models = h("div", { class: "models" }, page.titleOfModels(data.models), data.saved ? null : "  ◀");
+    bar.models = h("div", { class: "models" }, page.titleOfModels(data.models), data.saved ? null : h("span", {}, "◀"));
     bar.buttons = {};
     const says = { run: ["Run", "Decode, or go on (space)"], step: ["Step", "Every lane does one step, then waits"],
       pause: ["Pause", "Hold all lanes (space)"], stop: ["Stop", "End this run; what was decoded stays"] };
