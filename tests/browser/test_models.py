@@ -204,7 +204,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     ):
         name_model(found, "Target model", name)
         expect(found.get_by_role("alert")).to_contain_text(says)
-        load.click()  # says it again (tests/explorer/page/test_models_tab.py); a slow estimate may say it once more
+        load.click()  # a slow estimate may say it once more: test_models_tab.py has the rest
         expect(found.get_by_role("alert")).to_contain_text(says)
         assert chosen(page) == before
     name_model(found, "Target model", tiny_models.save(tmp_path))
