@@ -27,7 +27,6 @@ from explorer.page import (
     compare,
     endpoints,
     keeping,
-    models,
     save_and_open,
     serve,
 )
@@ -38,6 +37,7 @@ from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
+from explorer.page.tabs import models as models_tab
 from explorer.page.tabs import traces as traces_tab
 from explorer.page.tabs.events import inputs
 from explorer.page.uploads import MAX_FILE_BYTES
@@ -80,7 +80,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         screen, dropped = on_screen.component(), traces_tab.dropped()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
-                home = decode.build(screen, look, runs, functions)
+                home = decode.build(screen, look, runs, loader, functions)
             with tab("Microscope"):
                 microscope.build(screen, look, runs, loader)
             with tab("Lessons"):
@@ -201,7 +201,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         keeping,
         lesson,
         method_cards,
-        models,
+        models_tab,
         save_and_open,
     )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -53,4 +53,5 @@ def theme() -> gr.themes.Base:
             for given in (name, f"{name}_dark"):
                 if hasattr(made, given):
                     setattr(made, given, value)
+    made.checkbox_check_dark = made.checkbox_check.replace("white", "black")  # on a fill of the text's colour
     return made

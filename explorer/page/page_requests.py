@@ -120,21 +120,24 @@ class Save(OfRun):
     views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
 
 
-class OfModels(Call):
-    """Models by name; None for those that the app was started with."""
+class Progress(Call):
+    """`models`: None for those that the app was started with; `sentence`: what the page shows already."""
 
     models: Models | None = None
-
-
-class Progress(OfModels):
-    """`sentence`: the one that the page shows already."""
-
     sentence: str | None = None
 
 
-class Chat(OfModels):
+class Wanted(Asked):
+    """What something that was opened asks of the panel Models; `models`: None for those in use."""
+
+    models: Models | None = None
+    chat: SystemMessage | None = None
+
+
+class Talk(Wanted):
+    """The models in use, and the prompt that their chat template renders where there is a chat."""
+
     prompt: str
-    chat: SystemMessage
 
 
 class Branch(OfLane):

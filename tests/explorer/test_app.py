@@ -15,7 +15,6 @@ from starlette.testclient import TestClient
 import app
 from decoders.models.catalog import shipped
 from explorer.catalog import recorded_runs
-from explorer.page import models as model_calls
 from explorer.page import serve
 from explorer.page.layout import first_data, server_functions
 from explorer.runs.lane_factory import lane_maker
@@ -67,39 +66,6 @@ def test_strangers_choose_only_what_comes_with_the_app(given, environment, expec
         monkeypatch.setenv(name, value)
     allowed = app.arguments([*given]).allowed
     assert allowed == (frozenset(shipped()) if expected == "embedded" else expected)
-
-
-def test_the_page_hears_what_may_be_chosen_and_what_it_would_take():
-    loader = Loader("llama-tiny", "llama-tiny-draft", "cpu", frozenset({"llama-tiny-draft"}))
-    calls = {f.__name__: f for f in model_calls.functions(Runs(lambda request: []), loader)}
-
-    def asked(name: str, **request) -> dict:
-        return ask(calls[name], request)
-
-    offer = asked("explorer_models")
-    assert [m["name"] for m in offer["embedded"]] == ["llama-tiny", "llama-tiny-draft"] and not offer["any"]
-    assert all(m["parameters"] > 100_000 and 1 < m["held_out_loss"] < 6 for m in offer["embedded"])
-    assert offer["devices"][:2] == ["auto", "cpu"] and "bfloat16" in offer["dtypes"]
-    memory = asked("explorer_models_memory", models={"target": "llama-tiny-draft", "dtype": "bfloat16"})
-    assert memory["fits"] and "× 2 bytes (bfloat16)" in memory["parts"][0]
-    for models, says in [
-        ({"target": "owner/model"}, "This app offers llama-tiny, llama-tiny-draft; whoever runs it"),
-        ({"target": ""}, "The target needs a name"),
-        ({"target": "llama-tiny", "dtype": "int3"}, "There is no dtype 'int3'"),
-        ({"target": "llama-tiny", "device": "abacus"}, "There is no device 'abacus'"),
-    ]:
-        for name in ("explorer_models_memory", "explorer_models_load"):
-            assert says in asked(name, models=models)["error"]
-    for models, says in [
-        ({"target": 3}, "models.target must be text, not 3."),
-        ({"draft": "llama-tiny"}, "models.target is missing."),
-        ({"target": "llama-tiny", "device": ["cpu"]}, "models.device must be text, not a list."),
-        ("llama-tiny", "models must be an object, not 'llama-tiny'."),
-        ({"target": "~nosuch"}, "A folder may begin with ~/, your own home, and no other's."),
-    ]:
-        assert asked("explorer_models_load", models=models) == {"refused": says, "status": 422}
-    progress = asked("explorer_models_progress", models={"target": "llama-tiny-draft"})
-    assert "press Run again" in progress["error"]
 
 
 def test_a_port_in_use_is_a_sentence_and_status_2():

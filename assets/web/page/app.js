@@ -22,6 +22,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.models = { state: "loading", sentence: "Loading the models …" };
       this.choice = page.completeChoice(data.models);
       this.chat = null; // or {system}: the prompt is a message for the target's chat template
+      this.asked = null; // the models that what was opened last asks for
       this.playback = new page.Playback(this);
       this.latencies = [];
       this.phoneLane = 0;
@@ -40,7 +41,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.addSection("decode", h("div", { class: "decode" }, this.bar.controls, this.main, this.below));
       for (const setup of this.data.example.lanes) this.lanes.push(new page.LanePane(this, setup));
       this.content.append(this.sections.get("decode").element);
-      this.root.replaceChildren(this.bar.root, this.content, this.inspector.root);
+      this.root.replaceChildren(this.bar.root, this.bar.models, this.content, this.inspector.root);
       for (const build of page.parts) build(this);
       this.arrange();
       this.status();
@@ -81,6 +82,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     adopt(runId, answer) {
       this.show(new page.Run(this, runId, "done"), this.lanes.length);
       this.run.stored = true;
+      this.run.models = this.asked;
       this.take(answer);
       this.status();
     }
@@ -107,6 +109,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const lane = new page.LanePane(this, { ...answer.setup, view: parent.view });
       const run = new page.Run(this, answer.run, paused ? "paused" : "running");
       run.count = Math.max(this.run.count, answer.lane + 1);
+      run.choice = this.run.choice;
       this.run = run; // what the run before still answers is too late
       this.lanes.push(lane);
       lane.makeDrawings();
@@ -153,7 +156,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.playback.count();
       this.edited();
       this.showSection("decode");
-      if (setup.models) this.emit("wanted", setup.models);
+      this.asked = setup.models || null;
+      this.ask(setup.models, setup.chat);
     }
 
     // A sentence that stands in the status line until the settings are others.
@@ -165,6 +169,12 @@ window.ExplorerPage = window.ExplorerPage || {};
     // What a run depends on, as text: another text means that Run starts anew.
     settingsKey() {
       return JSON.stringify(this.request());
+    }
+
+    // Whether other models were chosen than those whose run the lanes show.
+    outdated() {
+      const { run, choice } = this;
+      return Boolean(run) && !page.sameModels(run.choice, choice) && !(run.models && page.sameModels(run.models, choice));
     }
 
     edited() {
@@ -372,7 +382,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.place = function (name, element) {
     const app = page.app, { section, bar } = app, focused = document.activeElement;
     const part = { top: bar.root, decode: app.root }[name] || app.sections.get(name).element;
-    const home = element.querySelector(".explorer");
+    const home = element && element.querySelector(".explorer"), there = document.documentElement.classList.contains("explorer-home-ready");
+    if (!home || (name === "top" && !there)) return; // the top row waits, so that all moves at once
     if (home.moveBefore && part.isConnected) home.moveBefore(part, null);
     else home.append(part);
     if (focused && part.contains(focused)) focused.focus({ preventScroll: true });
@@ -382,13 +393,14 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Gradio's tabs are there, and so is the server.
   page.attach = function (functions) {
     const app = page.app, tabs = document.querySelector("#explorer-tabs [role=tablist]");
-    app.bar.sections.remove(); // Gradio's own are in its place
+    for (const part of [app.bar.sections, app.bar.models]) part.remove(); // Gradio's own are in their places
     app.content.setAttribute("role", "none"); // a page has one main part, and it is Gradio's
     page.rove(tabs, "[role=tab]", (tab) => {
       tab.focus();
       tab.click();
     });
     document.documentElement.classList.add("explorer-home-ready");
+    page.place("top", document.getElementById("explorer-drawn-top"));
     page.connect(functions);
     app.greet();
     if (app.wanted) app.showSection(app.wanted);

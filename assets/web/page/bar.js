@@ -29,7 +29,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.tokens = h("input", { type: "number", min: "1", max: String(data.limits.max_new_tokens), step: "1",
       value: String(app.maxNewTokens), "aria-label": "max_new_tokens", title: "How many tokens each lane may write",
       oninput: () => app.edited() });
-    bar.models = h("div", { class: "models" }); // filled by models.js
+    bar.models = h("div", { class: "models" }, page.titleOfModels(data.models), data.saved ? null : h("span", {}, "◀"));
     bar.buttons = {};
     const says = { run: ["Run", "Decode, or go on (space)"], step: ["Step", "Every lane does one step, then waits"],
       pause: ["Pause", "Hold all lanes (space)"], stop: ["Stop", "End this run; what was decoded stays"] };
@@ -64,7 +64,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.root = h("header", { class: "top" }, h("h1", { class: "brand" }, "Decoding Explorer"), bar.sections, h("div", { class: "tools" }, bar.theme));
     bar.controls = h("div", { class: "bars" },
       h("div", { class: "bar first" }, bar.prompt,
-        h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens"), bar.models),
+        h("div", { class: "settings" }, bar.examples, labelled("tokens", bar.tokens, "tokens")),
         h("div", { class: "buttons" }, ...Object.values(bar.buttons), bar.more)),
       h("div", { class: "bar second" },
         h("div", { class: "settings" }, bar.unit.element),

@@ -250,7 +250,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Whether what is drawn was decoded with other settings than those that are chosen now.
     stale() {
-      return this.trace !== null && this.trace.key !== this.key();
+      return this.trace !== null && (this.trace.key !== this.key() || this.app.outdated());
     }
 
     cursor() {
@@ -311,7 +311,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.element.classList.toggle("empty", nothing);
       const lacking = this.declaration().needs.find((role) => !this.app.choice[role]);
       this.hint.hidden = !(nothing || this.stale());
-      this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.stale() ? "Settings changed: press Run to decode with them"
+      this.hint.firstChild.textContent = lacking ? "This strategy needs a " + lacking + " model: choose one under Models" : this.app.outdated() && this.stale() ? "Decoded with the previous models: press Run"
+        : this.stale() ? "Settings changed: press Run to decode with them"
         : this.runIndex === null ? "Press Run to decode with this strategy" : "Waiting for the first step …";
     }
 

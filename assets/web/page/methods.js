@@ -88,7 +88,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const lane = app.lanes[app.phoneLane];
       lane.element.scrollIntoView({ block: "nearest" });
       lane.picker.focus({ preventScroll: true });
-      if (models) app.emit("wanted", models);
+      if (models) app.ask(models);
     }
 
     async draw() {

@@ -55,6 +55,8 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.app = app;
       this.id = id;
       this.state = state;
+      this.choice = app.choice; // the models; of what was opened, those of the page, and its own are in `models`
+      this.models = null;
       this.wish = null; // what was pressed while the app could not be reached
       this.lost = null; // why the app answers for this run no more
     }

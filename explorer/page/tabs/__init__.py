@@ -34,3 +34,16 @@ def drawn(
         elem_id=f"explorer-drawn-{name}",
         elem_classes="explorer-drawn",
     )
+
+
+def carried(on_load: str = "", value: str = "") -> gr.HTML:
+    """A component that shows nothing; its value is what our scripts and the server tell each other.
+
+    `on_load`: JavaScript for when it is there, in which `props.value` is the value.
+    """
+    return gr.HTML(
+        value,
+        html_template="<span></span>",
+        js_on_load=f"if (window.ExplorerPage) {{ {on_load} }}",
+        visible="hidden",
+    )

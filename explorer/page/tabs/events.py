@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from explorer.schema import Asked
 
 Text = Annotated[str, Field(max_length=20_000)]
+Carried = Annotated[str, Field(max_length=100_000)]  # what our scripts write: a prompt as JSON, for example
 
 
 def inputs(event: BlockFunction) -> type[Asked]:
@@ -25,6 +26,8 @@ def inputs(event: BlockFunction) -> type[Asked]:
 def kind(component: gr.components.Component) -> Any:
     """The type of what a component can hold. TypeError for a component that is no input in any tab yet."""
     match component:
+        case gr.Dropdown(allow_custom_value=True, multiselect=False | None):
+            return Text | None
         case gr.Dropdown() | gr.Radio():
             if getattr(component, "multiselect", False):
                 raise TypeError("Say in explorer/page/tabs/events.py what several choices are.")
@@ -32,7 +35,7 @@ def kind(component: gr.components.Component) -> Any:
         case gr.State():
             return None  # it stays on the server
         case gr.HTML():
-            return Text
+            return Carried
         case gr.UploadButton():  # what it uploaded is named in another input
             return None
         case gr.Textbox():

@@ -22,8 +22,8 @@ FILL = "if (window.ExplorerPage) ExplorerPage.followRun((text) => { props.value 
 
 
 class OnScreen(Asked):
-    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it; `current`:
-    whether the page's settings are still those of the run.
+    """What the component's value holds, as JSON text; `state`: that of the run, as the page knows it;
+    `current`: whether the page's settings are still those of the run.
     """
 
     session: Session

@@ -58,7 +58,7 @@ NAMED = {
     "wait": 0,
 }
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
-SAYS_NO = {"explorer_chat", "explorer_lesson"}  # the tiny models and the run do not suit what is asked
+SAYS_NO = {"explorer_lesson"}  # the run does not suit what is asked
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_a_server_function_refuses_nonsense_with_a_sentence(served, findings, na
 
 
 def test_calls_of_what_is_not_there_and_bodies_that_are_no_json_are_refused(served, findings):
-    valid = {"component_id": served.component, "fn_name": "explorer_models", "session_hash": "x", "data": {}}
+    valid = {"component_id": served.component, "fn_name": "explorer_hello", "session_hash": "x", "data": {}}
     for path in (f"{API}component_server", f"{API}component_server/"):
         for what, malformed, body in mutations(valid):
             judge(findings, f"{path}: {what}", *served.client.post(path, body), malformed)

@@ -1,0 +1,316 @@
+"""The panel Models of the tab Decode: which models the lanes decode with, and the chat template.
+
+A page decodes with the models that it has until the chosen ones are there; prompt and lanes stay. What is
+in use is known to the page, whose scripts (assets/web/page/models.js) exchange it with this panel through
+components that show nothing. Whatever takes time is done on other threads: the event loop never waits.
+"""
+
+import asyncio
+import html
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import asdict
+
+import gradio as gr
+
+from decoders.models.catalog import shipped_facts
+from explorer.page.page_requests import Progress, Talk, Wanted
+from explorer.page.tabs import carried
+from explorer.runs.model_pool import Loader
+from explorer.runs.validation import (
+    DEVICES,
+    DTYPES,
+    MAX_PROMPT_CHARACTERS,
+    Choice,
+    check_chat,
+    check_models,
+    is_ours,
+    said,
+)
+from explorer.schema import parsed, read
+
+NONE = "none"
+WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
+MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
+KINDS = "A model of the app, a Hub id (owner/model or owner/model@revision) or a folder"
+ASKED = "What you opened asks for these models. Nothing is loaded until you press Load."
+IN_USE, STAY = "These are in use.", "The models in use stay."
+SPECIAL = "special token"
+STATUS = '<div role="status">${value}</div>'
+PROGRESS = gr.Progress()
+
+WANTED = """ExplorerPage.app.on("wanted", (asked) => { props.value = JSON.stringify(asked); });"""
+TALKS = """ExplorerPage.tellPrompt((asked) => { props.value = JSON.stringify(asked); });"""
+USE = "(text) => ExplorerPage.app.use(JSON.parse(text))"
+TALK = "(on, system) => ExplorerPage.app.talk(on ? { system } : null)"
+
+
+def build(loader: Loader) -> None:
+    """Declares what is in the panel."""
+    wanted, talks = carried(WANTED), carried(TALKS)  # models that something asks for; prompt and chat
+    used = carried(value=json.dumps({"choice": asdict(loader.choice)}))
+    with gr.Accordion(title(loader.choice), open=False, elem_id="explorer-models") as panel:
+        with gr.Row():
+            chosen = fields(loader)
+        with gr.Row():  # the sentences stand where they can grow without moving what is pressed
+            load = gr.Button("Load", variant="primary", size="md", scale=0, min_width=90)
+            cancel = gr.Button("Cancel", interactive=False, size="md", scale=0, min_width=90)
+            status = gr.HTML(told([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
+        with gr.Row(visible=False) as talk:
+            chat = gr.Checkbox(label="Chat", info="The prompt is a message to the model", min_width=200)
+            system = gr.Textbox(label="System message", placeholder="optional", max_lines=4)
+            shown = gr.HighlightedText(label="Rendered prompt", show_inline_category=False, scale=2)
+
+    async def offer(used: str, chat: bool) -> list:
+        device = gr.Dropdown(choices=await asyncio.to_thread(devices))
+        return [device, gr.Row(visible=chat or await asyncio.to_thread(chats, loader, used))]
+
+    async def estimate(used: str, *names: str | None) -> str:
+        return await asyncio.to_thread(memory, loader, names, used)
+
+    async def fill(asked: str) -> list:
+        return await asyncio.to_thread(filled, loader, asked)
+
+    async def start(used, target, draft, second, dtype, device, progress=PROGRESS) -> AsyncIterator[list]:
+        names = (target, draft, second, dtype, device)
+        async for updates in loading(loader, used, names, progress):
+            yield updates
+
+    async def stop(*names: str | None) -> None:
+        with suppress(ValueError):  # what is no choice is not loading
+            loader.cancel(choice_of(*names))
+
+    async def render(asked: str) -> list:
+        return await rendering(loader, asked)
+
+    private = {"api_visibility": "private", "concurrency_limit": None}
+    quiet = private | {"show_progress": "hidden"}
+    panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
+    gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **quiet)
+    wanted.change(fill, wanted, [panel, status, talk, chat, system, *chosen], **quiet)
+    outputs = [panel, status, used, load, cancel, *chosen]
+    begun = load.click(start, [used, *chosen], outputs, show_progress_on=status, **private)
+    begun.then(None, used, None, js=USE)
+    cancel.click(stop, chosen, None, **quiet)
+    gr.on([chat.change, system.change], None, [chat, system], None, js=TALK)
+    talks.change(render, talks, [panel, shown], **quiet)
+
+
+def fields(loader: Loader) -> list[gr.Dropdown]:
+    """Target, draft, second draft, dtype and device: the inputs of `choice_of`."""
+    own, names = loader.choice, offered(loader)
+    first, second = drafts(own.draft)
+    any_model = {"allow_custom_value": loader.allowed is None}
+    held = KINDS if loader.allowed is None else None
+    none = [("none", NONE), *names]
+    return [
+        gr.Dropdown(names, value=own.target, label="Target model", info=held, min_width=300, **any_model),
+        gr.Dropdown(none, value=first, label="Draft model", info=held, min_width=300, **any_model),
+        gr.Dropdown(
+            none,
+            value=second,
+            label="Second draft model",
+            info="For strategies that take several: SpecInfer",
+            min_width=240,
+            **any_model,
+        ),
+        gr.Dropdown(
+            list(DTYPES),
+            value=own.dtype,
+            label="dtype",
+            info="auto: float32 on the CPU, the model's own on CUDA",
+            min_width=150,
+        ),
+        gr.Dropdown(
+            list(DEVICES),
+            value=own.device,
+            label="device",
+            info="auto: CUDA where there is one",
+            min_width=150,
+        ),
+    ]
+
+
+def offered(loader: Loader) -> list[tuple[str, str]]:
+    """What may be chosen: names with facts of models that come with the app, then other names."""
+    facts = [m for m in shipped_facts() if loader.allowed is None or m["name"] in loader.allowed]
+    known = {m["name"] for m in facts}
+    others = sorted((loader.allowed or frozenset(loader.names.values())) - known)
+    return [(described(m), m["name"]) for m in facts] + [(name, name) for name in others]
+
+
+def described(model: dict) -> str:
+    """A shipped model in a few words; the loss is in nats per token, on held-out text."""
+    return f"{model['name']}, {model['parameters'] / 1e6:.1f} M parameters, loss {model['held_out_loss']:.2f}"
+
+
+def devices() -> list[str]:
+    """The devices of this machine."""
+    import torch  # not before somebody looks: it takes its time
+
+    return [name for name in DEVICES if name != "cuda" or torch.cuda.is_available()]
+
+
+def drafts(names: str | None) -> tuple[str, str]:
+    """The values of both draft fields; more than two names stand in the first, with commas."""
+    found = [name.strip() for name in (names or NONE).split(",")]
+    return (found[0], found[1]) if len(found) == 2 else (", ".join(found), NONE)
+
+
+def choice_of(
+    target: str | None, draft: str | None, second: str | None, dtype: str | None, device: str | None
+) -> Choice:
+    """What stands in the fields. ValueError with one sentence if it cannot be chosen."""
+    several = [name.strip() for name in (draft, second) if name and name.strip() not in ("", NONE)]
+    given = {"draft": ", ".join(several) or None, "dtype": dtype, "device": device}
+    return check_models({"target": (target or "").strip(), **given})
+
+
+def choice_in(used: str) -> Choice | None:
+    """The models that a page says it uses; None if it does not say so in our words."""
+    try:
+        return check_models(parsed(used.encode())["choice"])
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def title(choice: Choice, chat: object = None) -> str:
+    """What the closed panel says."""
+    short = [name.rstrip("/\\").replace("\\", "/").split("/")[-1] for name in choice.names.values()]
+    said = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
+    return said + (" · chat" if chat else "")
+
+
+def told(lines: list[str], problem: str = "") -> str:
+    """Sentences, and perhaps one that says what is wrong, as HTML."""
+    wrong = f'<p class="wrong" role="alert">{html.escape(problem)}</p>' if problem else ""
+    return wrong + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+
+
+def pressed(loading: bool) -> list:
+    """Load, Cancel and the five fields, while models are loading or are not."""
+    free = gr.Dropdown(interactive=not loading)
+    return [gr.Button(interactive=not loading), gr.Button(interactive=loading), *[free] * 5]
+
+
+def memory(loader: Loader, names: tuple, used: str) -> str:
+    """What memory these models will take, before they are loaded, as HTML."""
+    try:
+        choice = choice_of(*names)
+        if choice == choice_in(used):
+            return told([IN_USE])
+        need = loader.need(choice)
+    except ValueError as error:
+        if not is_ours(error):
+            raise
+        return told([], str(error))
+    if need["fits"]:
+        return told([*need["parts"], need["sentence"]])
+    return told(need["parts"], need["sentence"])
+
+
+async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress) -> AsyncIterator[list]:
+    """Loads models; updates of panel, status, what is in use, Load, Cancel, and the five fields."""
+    now = choice_in(used) or loader.choice
+    try:
+        choice = choice_of(*names)
+        if choice == now:
+            yield [gr.skip(), told([IN_USE]), gr.skip(), *pressed(False)]
+            return
+        found = await asyncio.to_thread(loader.open, choice)
+    except ValueError as error:
+        if not is_ours(error):
+            raise
+        yield [gr.skip(), told([STAY], str(error)), gr.skip(), *pressed(False)]
+        return
+    yield [gr.Accordion(label="Models: loading …"), told([found.sentence]), gr.skip(), *pressed(True)]
+    while not found.done.is_set():
+        progress(found.share, desc=found.sentence)
+        await asyncio.sleep(0.1)
+    if found.state == "failed":
+        stays = json.dumps({"choice": asdict(now), "problem": found.sentence})
+        yield [gr.Accordion(label=title(now)), told([STAY], found.sentence), stays, *pressed(False)]
+        return
+    facts = await asyncio.to_thread(lambda: {role: model.facts() for role, model in found.models.items()})
+    use = json.dumps({"choice": asdict(choice), "sentence": found.sentence, "facts": facts})
+    closed = gr.Accordion(label=title(choice), open=False)
+    yield [closed, told([found.sentence]), use, *pressed(False)]
+
+
+def chats(loader: Loader, used: str) -> bool:
+    """Whether the target in use is loaded and brings a chat template."""
+    found = loader.sets.get(choice_in(used))
+    return found is not None and found.state == "ready" and found.models["target"].chats
+
+
+def filled(loader: Loader, asked: str) -> list:
+    """The panel with the models that a link, a file, a lesson or an example asks for, and with its chat:
+    updates of panel, status, the row of the chat, its two fields, and the five fields of the models.
+    """
+    same = [gr.skip()] * 5
+    try:
+        wanted = read(Wanted, parsed(asked.encode()))
+        choice, chat = check_models(wanted.models), check_chat(wanted.chat)
+    except ValueError as error:
+        return [gr.skip(), told([], str(error)), *[gr.skip()] * 3, *same]
+    talk = [gr.Row(visible=True) if chat else gr.skip(), chat is not None, (chat or {}).get("system", "")]
+    if choice is None:
+        return [gr.skip(), gr.skip(), *talk, *same]
+    opened, problem = gr.Accordion(open=True), ""
+    try:
+        loader.check(choice)
+    except ValueError as error:
+        problem = str(error)
+    if problem and loader.allowed is not None:
+        return [opened, told([STAY], problem), *talk, *same]
+    values = [choice.target, *drafts(choice.draft), choice.dtype, choice.device]
+    return [opened, told([ASKED], problem), *talk, *values]
+
+
+async def rendering(loader: Loader, asked: str) -> list:
+    """Updates of the panel's title and of the rendered prompt."""
+    try:
+        talk = read(Talk, parsed(asked.encode()))
+        choice, chat = check_models(talk.models) or loader.choice, check_chat(talk.chat)
+        if chat is None:
+            return [gr.Accordion(label=title(choice)), None]
+        target = (await loader.settled(choice)).models["target"]
+        count, tokens = await asyncio.to_thread(rendered, target, talk.prompt[:MAX_PROMPT_CHARACTERS], chat)
+    except ValueError as error:
+        if not is_ours(error):
+            raise
+        return [gr.skip(), gr.HighlightedText([], label=str(error))]
+    label = f"Rendered prompt: {count:,} tokens, this is what is decoded"
+    return [gr.Accordion(label=title(choice, chat)), gr.HighlightedText(tokens, label=label)]
+
+
+def rendered(target, prompt: str, chat: dict) -> tuple[int, list[tuple[str, str | None]]]:
+    """How many tokens the chat template makes of a prompt, and at most `MAX_SHOWN` of them with kinds."""
+    ids = target.cut(target.render(prompt, chat["system"]))
+    special = target.bytes_of.special
+    shown = [
+        (target.bytes_of(i).decode("utf-8", "backslashreplace"), SPECIAL if i in special else None)
+        for i in ids[:MAX_SHOWN]
+    ]
+    rest = [(f" … and {len(ids) - MAX_SHOWN:,} more tokens", None)] if len(ids) > MAX_SHOWN else []
+    return len(ids), shown + rest
+
+
+def functions(runs, loader: Loader) -> list:
+    """What the page can ask for: how far models are that a start waits for. See `layout.server_functions`."""
+
+    async def explorer_models_progress(request: Progress) -> str:
+        """How far `{models}` are: answers when that is no longer `{sentence}`, at the latest in a second."""
+
+        async def news() -> dict:
+            choice = check_models(request.models) or loader.choice
+            found, until = loader.find(choice), time.monotonic() + WAIT_SECONDS
+            while time.monotonic() < until and found.sentence == request.sentence:
+                await asyncio.sleep(0.05)
+            return {"state": found.state, "sentence": found.sentence}
+
+        return await said(news())
+
+    return [explorer_models_progress]
