@@ -8,6 +8,7 @@ import atexit
 import gc
 import os
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -124,6 +125,7 @@ def own_folder() -> None:
     if "GRADIO_TEMP_DIR" not in os.environ:
         folder = os.environ["GRADIO_TEMP_DIR"] = tempfile.mkdtemp(prefix="decoding-explorer-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # which would end it without that, too
 
 
 def main(given: list[str] | None = None) -> int:
