@@ -8,32 +8,78 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const TALLEST = 80; // pixels a row takes at most
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
   const WIDE = 900; // from here on columns are wider than they must be
+  const TIGHTEST = 38; // pixels a column is narrowed to, so that a whole run fits
   const SLIM = 34; // pixels of a column by depth, at least
   const NARROW = 560; // below this a picture is drawn for a phone
   const FOLD_SHARE = 0.36, LOWEST = 6, HIGHEST = 14; // folded rows: share of a panel's height kept for them, pixels of one
 
-  // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
-  // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
-  function columnsOf(head, front, inner, size, hand) {
-    const narrowed = size.width < NARROW && head.column_narrow;
-    const least = narrowed || (size.width >= WIDE && head.wide) || head.column || 44;
-    const fit = Math.max(1, Math.floor(inner / least));
-    const first = head.first ?? 0;
-    const known = head.columns ? head.columns : Infinity;
-    let shown = Math.max(1, Math.min(fit, Math.max(known, Math.ceil(inner / (head.widest || WIDEST)))));
+  const positional = (head) => !head.axis && head.axis !== null || head.axis === "token position";
+
+  // Whether the window of a view is one with those of other lanes: its columns are token positions, and no wider than words.
+  player.shares = (head) => positional(head) && (head.column || 0) <= WIDEST;
+
+  // What a picture asks of its columns: where the run begins, where it is at this step, where it ends (as far as it is known),
+  // how wide a column should and must be, the gutters, and the column of the mark that is held in sight.
+  player.wish = function (scene, step, width) {
+    const { head, history, ended } = scene, narrow = width < NARROW, first = head.first ?? 0;
+    const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
+    const column = (narrow && head.column_narrow) || head.column || 44, tight = narrow ? column : column <= 44 ? Math.min(column, TIGHTEST) : column;
+    const last = ended ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
+    return {
+      first, last, ended, front: history.front(step).x, held: scene.held(step), tight,
+      least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
+      left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
+    };
+  };
+
+  // One wish of several that share their window.
+  function agreed(wishes) {
+    const most = (name) => Math.max(...wishes.map((wish) => wish[name])), least = (name) => Math.min(...wishes.map((wish) => wish[name]));
+    return {
+      first: least("first"), last: most("last"), ended: wishes.every((wish) => wish.ended), front: most("front"),
+      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), least: most("least"),
+      widest: least("widest"), left: most("left"), right: most("right"),
+      folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
+    };
+  }
+
+  // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
+  // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
+  // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
+  function columnsOf({ first, last, tight, least, widest, held }, front, inner, hand) {
+    const whole = Math.ceil(Math.max(last, front)) - first + 1;
+    let fit = Math.max(1, Math.floor(inner / least));
+    if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
+    let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
     let lo = first;
-    const reached = front.x - first + 1;
+    const reached = front - first + 1;
     if (reached > shown) {
       const third = Math.max(1, Math.round(shown / 3));
       lo = first + Math.ceil((reached - shown) / third) * third;
-      if (known < Infinity) lo = Math.max(first, Math.min(lo, first + Math.max(known, reached) - shown));
+      lo = Math.max(first, Math.min(lo, first + whole - shown));
     }
+    if (held !== null && (held < lo || held > lo + shown - 1)) lo = Math.max(first, Math.round(held) - Math.floor(shown / 3));
     if (!hand.follow) {
       shown = hand.columns || shown;
       lo = hand.lo ?? lo;
     }
     return { lo, shown, width: inner / shown };
   }
+
+  // The columns that a picture of this width opens, the gutters beside them and the fold: one window for all `wishes` (the first
+  // is the picture's own), so that a column stands for one position in all of them, unless that would leave its own front out.
+  player.windowOf = function (wishes, width, hand) {
+    const wish = agreed(wishes), narrow = width < NARROW, { right } = wish;
+    const open = (left) => {
+      const inner = Math.max(40, width - left - right), shared = columnsOf(wish, wish.front, inner, hand);
+      const own = shared.lo <= wishes[0].front || wish.held !== null ? shared : columnsOf(wish, wishes[0].front, inner, hand);
+      return { ...own, left, right, fold: 0 };
+    };
+    const columns = open(wish.left);
+    if (wish.folded === null || columns.lo <= wish.first) return columns;
+    const fold = player.foldWidth(columns.lo - wish.first, width, narrow);
+    return { ...open(Math.max(wish.left, wish.folded + fold)), fold };
+  };
 
   // The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a third.
   function topOf(panel, visible, front, rows, hand) {
@@ -139,29 +185,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave the picture.
   const depthColumn = (head, inner) => Math.min(head.column, Math.max(SLIM, Math.floor(inner / head.by_depth)));
 
-  // `together`: how far the pictures of the same kind above and below have come; the window is theirs too, so that a column
-  // stands for one position in all of them, unless that would leave this one's own front out.
-  player.viewport = function (head, history, step, size, hand, together = -Infinity) {
-    const narrow = size.width < NARROW;
-    const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const right = gutter("right");
-    let left = gutter("left"), inner = Math.max(40, size.width - left - right), fold = null;
-    const byDepth = player.byDepth(head, narrow, hand);
-    const first = head.first ?? 0, front = byDepth ? { ...history.front(step), x: first } : history.front(step);
-    const given = byDepth ? { ...head, columns: head.by_depth, wide: 0, column: depthColumn(head, inner) } : head;
-    const place = () => {
-      const own = columnsOf(given, front, inner, size, hand);
-      if (byDepth || together <= front.x) return own;
-      const shared = columnsOf(given, { ...front, x: together }, inner, size, hand);
-      return front.x >= shared.lo ? shared : own;
-    };
-    let columns = place();
-    if (head.fold && columns.lo > first) {
-      fold = { width: player.foldWidth(columns.lo - first, size.width, narrow) };
-      inner = Math.max(40, inner - fold.width);
-      left += fold.width;
-      columns = place();
+  // `wishes`: what this picture and those that share its window ask of the columns, its own first.
+  player.viewport = function (head, history, step, size, hand, wishes) {
+    const narrow = size.width < NARROW, byDepth = player.byDepth(head, narrow, hand), first = head.first ?? 0;
+    const front = byDepth ? { ...history.front(step), x: first } : history.front(step);
+    let asked = wishes;
+    if (byDepth) {
+      const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right), last = first + head.by_depth - 1;
+      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, least: column }];
     }
+    const columns = player.windowOf(asked, size.width, hand), { left, right } = columns;
+    const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
     let panels = history.ofKind("panel", step);
