@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from decoders.trace.events import Commit, Propose, Step, Verdict
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import beams, lane, rounds
@@ -87,3 +88,37 @@ def test_a_clicked_mark_stays_in_sight_when_its_picture_gets_narrow(opened):
     assert page.evaluate(f"scenes.every(s => {seen}(s.view))")
     page.evaluate("scenes.forEach(s => s.show(22)); quiet()")  # the next step is followed again
     assert page.evaluate("scenes.every(s => s.view.front.x < s.view.lo + s.view.columns && s.view.lo > 6)")
+
+
+def wide_tree(depth: int, limbs: int) -> list[Step]:
+    """One round of a tree: the first limb accepted but for its last token, `limbs` never-reached chains."""
+    events, node = [], 2
+    for limb in range(limbs + 1):
+        parent = 1
+        for level in range(depth):
+            events.append(Propose(node, parent, 1 + level % 4, -1.0, "draft", limb))
+            if limb == 0 and level < 3:
+                status = "rejected" if level == 2 else "accepted"
+                events.append(Verdict(node, status, 0.00123, 0.00456, 0.912))
+            else:
+                events.append(Verdict(node, "never reached"))
+            parent, node = node, node + 1
+    events += [Propose(node, 3, 3, -1.0, "target"), Verdict(node, "resampled", p=0.5)]
+    return [Step(0, [*events, Commit([2, 3, node], [-1.0, -1.0, -1.0])])]
+
+
+@pytest.mark.parametrize("width", [380, 690, 1300])
+def test_one_round_of_sixty_four_nodes_keeps_its_root_and_names_what_was_rejected(opened, width):
+    round_of = lane("draft_round", wide_tree(8, 7))
+    page = opened(width, [round_of, round_of])
+    assert page.evaluate("scenes[0].view.lo") == 0
+    if width > 380:
+        assert page.evaluate("scenes[0].view.columns") >= 9  # the root and eight depths
+    placed = page.evaluate("scenes[0].placed.map(label => label.text)")
+    rejected = page.evaluate("scenes[0].drawn.find(m => m.kind === 'node' && m.state === 'rejected').text")
+    assert rejected.strip("␣")[:2] in " ".join(placed)
+    words = " ".join(placed)
+    assert words.count("p .00123") == 3 and words.count("u .912") == 3  # none is dropped
+    rings = "scenes[0].marksAt(0).filter(m => m.kind === 'node' && m.state === 'unreached')"
+    seen = page.evaluate(f"{rings}.filter(m => m.drawn !== false).length")
+    assert page.evaluate(f"{rings}.length") == 61 > 3 * seen  # limbs fold to a ring with a number

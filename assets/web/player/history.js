@@ -188,9 +188,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return found ? { x: found[1], y: found[2] } : { x: 0, y: 0 };
     }
 
-    // The greatest x that the front ever had.
+    // The greatest x that the front or a mark ever had.
     farthest() {
-      return this.fronts.length ? this.saidFarthest : this.front(Infinity).x;
+      return Math.max(this.saidFarthest, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
     }
 
     // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.

@@ -5,6 +5,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   player.drawers = player.drawers || {};
   const LINE = 15; // pixels of a line of a list
+  const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
   const MOST = 150; // text is three times as dear as marks
 
   // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
@@ -22,7 +23,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
       const size = bold ? 13 : 12;
       const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
-      const priority = node.state === "chosen" ? 0 : node.priority ?? 5;
+      const priority = node.state === "chosen" || (node.node !== undefined && node.node === ctx.held) ? 0 : node.priority ?? 5;
       if (text) wishes.push(wish(text, x, y - 14, { size, bold, color, face: "mono", align: "center", priority, weight, axis }));
     }
     if (node.note) {
@@ -44,7 +45,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && ctx.narrow ? text.split("  ") : [text];
+    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * ctx.columnWidth) ? text.split("  ") : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
     const [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, { ...style, axis: ctx.yaxisOf(label) }));
     wishes.push({ ...top, rest });

@@ -247,7 +247,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     context(view, step) {
       const panels = view.panels;
       return {
-        palette: this.colours, theme: this.themeName, step, head: this.head, view,
+        palette: this.colours, theme: this.themeName, step, head: this.head, view, held: this.holding?.node,
         x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
         rowHeight: (panels[""] || Object.values(panels)[0]).unit,
         panels, narrow: view.narrow,

@@ -49,9 +49,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         const stub = edge.stub && name === "pruned" ? 0.5 : 0; // long edges of lost limbs: only their end is drawn
         for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
           if (t < stub) continue;
-          x.push(edge.x0 + (edge.x1 - edge.x0) * t);
+          x.push(edge.x0 + (edge.bend || edge.x1 - edge.x0) * t);
           y.push(stub ? edge.y1 - Math.sign(edge.y1 - edge.y0) * 0.8 * (1 - s) : edge.y0 + (edge.y1 - edge.y0) * s);
         }
+        if (edge.bend) x.push(edge.x1), y.push(edge.y1);
         x.push(null);
         y.push(null);
       }

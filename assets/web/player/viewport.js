@@ -23,8 +23,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.wish = function (scene, step, width) {
     const { head, history, ended } = scene, narrow = width < NARROW, first = head.first ?? 0;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const column = (narrow && head.column_narrow) || head.column || 44, tight = narrow ? column : column <= 44 ? Math.min(column, TIGHTEST) : column;
-    const last = ended ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
+    const column = (narrow && head.column_narrow) || head.column || 44, tight = head.tight || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
+    const last = ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
     return {
       first, last, ended, front: history.front(step).x, held: scene.held(step), tight,
       least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
@@ -225,7 +225,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // Ticks of x: every fifth column, or each one where few are shown.
   player.xTicks = function (view) {
-    const every = view.columns <= 8 ? 1 : view.columns <= 60 ? 5 : view.columns <= 150 ? 10 : 50;
+    const every = view.columns <= 12 ? 1 : view.columns <= 60 ? 5 : view.columns <= 150 ? 10 : 50;
     const ticks = [];
     for (let x = Math.ceil(view.range[0] / every) * every; x <= view.range[1]; x += every) if (x >= 0) ticks.push(x);
     return ticks;
