@@ -122,3 +122,16 @@ def test_one_round_of_sixty_four_nodes_keeps_its_root_and_names_what_was_rejecte
     rings = "scenes[0].marksAt(0).filter(m => m.kind === 'node' && m.state === 'unreached')"
     seen = page.evaluate(f"{rings}.filter(m => m.drawn !== false).length")
     assert page.evaluate(f"{rings}.length") == 61 > 3 * seen  # limbs fold to a ring with a number
+
+
+@pytest.mark.parametrize("height", [170, 250, 340, 620])
+def test_most_of_an_entropy_picture_is_its_curve(opened, height):
+    page = opened(1000, [lane("entropy", story(40)), lane("entropy", story(40))])
+    page.evaluate("h => document.querySelectorAll('main').forEach(m => (m.style.height = h + 'px'))", height)
+    page.wait_for_timeout(200)
+    page.evaluate("quiet()")
+    curve, whole, panels = page.evaluate(
+        "(v => [v.panels.bits.heightPx, v.size.height, Object.keys(v.panels)])(scenes[0].view)"
+    )
+    assert curve >= 0.6 * whole or height < 200  # numbers and words need some pixels
+    assert ("mass" in panels) == (whole >= 320)

@@ -48,7 +48,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
-          column stands for at the ticks of x, 1 if left out; rows: so many, of the height that they
+          column stands for at the ticks of x, 1 if left out;
+          from_px: the picture's height from which on it is there; px_low: its
+          height in a low picture; rows: so many, of the height that they
           find, or if that is less than `least` pixels of so much, and it scrolls
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
@@ -59,6 +61,7 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
+"span" (true: x is time, of which all is shown, from a zero that lanes share),
 "columns" (columns expected at most; "seen": as many as any step so far had),
 "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;

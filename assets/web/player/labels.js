@@ -4,6 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   player.drawers = player.drawers || {};
+  const APART = 2; // pixels free beside a text: "+5★" and "+3★" do not run together
   const LINE = 15; // pixels of a line of a list
   const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
   const MOST = 150; // text is three times as dear as marks
@@ -12,7 +13,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function wish(text, x, y, style) {
     const width = player.textWidth(text, style.size, style.face), height = style.size * 1.15;
     const left = style.align === "left" ? x : style.align === "right" ? x - width : x - width / 2;
-    return { text, x, y, ...style, box: [left, y - height / 2, left + width, y + height / 2] };
+    return { text, x, y, ...style, box: [left - APART, y - height / 2, left + width + APART, y + height / 2] };
   }
 
   function nodeWishes(node, ctx, wishes) {
@@ -94,9 +95,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
     }
     for (const panel of Object.values(view.panels)) {
-      if (!panel.fold || panel.fold.px < 12) continue;
-      const [first, last] = panel.fold.names, words = first === last ? first : first + "–" + last;
-      put("left", panel.topPx + panel.fold.px / 2, { panel: panel.id }, [[words, surface.soft]]);
+      if (!panel.fold) continue;
+      const { rows, px, kind } = panel.fold, slivers = kind === "stairs" ? rows.filter((one) => !player.isReadable(one)) : rows;
+      const own = { panel: panel.id }, low = slivers.length === rows.length ? px : rows[slivers.length].top;
+      const name = (row) => (ctx.narrow ? row.short ?? row.text : row.text);
+      if (slivers.length && low >= 12) {
+        const first = slivers[0].row.short, last = slivers[slivers.length - 1].row.short;
+        put("left", panel.topPx + low / 2, own, [[first === last ? first : first + "–" + last, surface.soft]]);
+      }
+      for (const { row, top, tall } of kind === "stairs" ? rows.slice(slivers.length) : []) {
+        put("left", panel.topPx + top + tall * 0.4, own, [[name(row), surface.soft], [row.bold, surface.text, true]]);
+      }
     }
     for (const label of ctx.byKind.label || []) {
       const listed = label.line !== undefined; // a line of a list stays where it is when rows scroll

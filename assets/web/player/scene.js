@@ -266,8 +266,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
     wishes(width) {
-      const shares = (scene) => scene.hand.follow && !scene.whole && player.shares(scene.head);
-      const others = shares(this) ? this.options.together().filter((other) => shares(other) && other.frame.offsetParent) : [];
+      const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
+      const others = own ? this.options.together().filter((other) => shares(other) === own && other.frame.offsetParent) : [];
       return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
     }
 
