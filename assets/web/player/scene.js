@@ -118,7 +118,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.reset({});
       this.theme(this.options.theme);
       player.attachPointer(this);
-      if (window.ResizeObserver) new ResizeObserver(() => this.resize()).observe(this.frame);
+      if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(this.frame);
     }
 
     reset(head) {
@@ -153,19 +153,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Whether the run is over: from then on nothing is kept free for what comes.
     end(ended) {
-      if (this.ended === ended) return;
+      if (this.ended !== ended) this.schedule();
       this.ended = ended;
-      this.schedule();
     }
 
     theme(name) {
       this.themeName = name;
       this.colours = player.resolve(this.options.palette, name);
       player.paint(this.root, this.colours);
-      this.schedule();
-    }
-
-    resize() {
       this.schedule();
     }
 
@@ -220,9 +215,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
     held(step) {
       const holding = this.holding;
-      if (!holding) return null;
-      holding.step ??= step;
-      if (holding.step !== step) return null;
+      if (!holding || (holding.step ??= step) !== step) return null;
       return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
     }
 
@@ -273,10 +266,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Whether the window would be another one by now, as the scenes that share it have gone on.
     outdated() {
-      const { left, lo, columns, size, byDepth } = this.view;
-      if (byDepth) return false;
-      const now = player.windowOf(this.wishes(size.width), size.width, this.hand);
-      return now.left !== left || now.lo !== lo || now.shown !== columns;
+      const { left, lo, columns, size, byDepth } = this.view, now = player.windowOf(this.wishes(size.width), size.width, this.hand);
+      return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
     }
 
     // The pixels are on the screen a task after the frame.
