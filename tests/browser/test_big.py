@@ -186,7 +186,13 @@ def test_finished_rounds_fold_into_steps_above_the_open_ones(opened, scenes):
     cells = opened.evaluate(
         "scene.drawn.filter(m => m.kind === 'cell' && m.y < scene.view.panels.rounds.fold.open)"
     )
-    assert len(fold["tops"]) > 1 and cells and all(c["text"] == "" and c["fill"] == "filled" for c in cells)
+    heights = [row["tall"] for row in fold["rows"]]
+    assert len(heights) > 1 and heights == sorted(heights) and heights[0] < 15 and heights[-1] == 25
+    low = [cell for cell in cells if cell.get("sliver") or not cell["text"]]
+    assert low and all(cell["text"] == "" and cell["fill"] == "filled" for cell in low)
+    assert all(c["glyph"] for c in low if c["state"] in ("resampled", "bonus"))  # told apart without colour
+    words = [cell for cell in cells if cell["text"]]
+    assert words and all(cell["tall"] > 15 for cell in words)
     newest = opened.evaluate("scene.history.front(scene.step()).x")
     drawn = opened.evaluate("scene.drawn.filter(m => m.kind === 'cell' || m.kind === 'node')")
     assert round(max(mark["x"] for mark in drawn)) == newest

@@ -15,7 +15,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   node    x y state [text quiet note note_more note_priority weight front ended priority]
           a token in a tree: text above it, notes right of it; quiet: without text; front, ended:
           its limb is here now
-  edge    x0 y0 x1 y1 state [weight agreed stub]     smooth connection; weight 0..1 is the probability
+  edge    x0 y0 x1 y1 state [weight agreed stub bend]
+          smooth connection; weight 0..1 is the probability; bend: columns in which it turns, then straight
   tick    x y index [state]                          candidate dropped at birth: slanted stroke under (x, y)
   cell    x y w h state fill [text glyph priority weight tall]
           a box; fill: filled tint outline dashed dotted hatched none, or amount: grey by weight 0..1;
@@ -33,7 +34,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored; line: with side, its line of a list that never scrolls (none on a
-          phone); stack: what two spaces part stands below each other on a phone
+          phone); stack: what two spaces part stands below each other where columns are narrow
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel
@@ -47,7 +48,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
           sentence at its top left (short: where that does not fit) after the bold lead; x_unit: what a
-          column stands for at the ticks of x, 1 if left out; rows: so many, of the height that they
+          column stands for at the ticks of x, 1 if left out;
+          from_px: the picture's height from which on it is there; px_low: its
+          height in a low picture; rows: so many, of the height that they
           find, or if that is less than `least` pixels of so much, and it scrolls
 Any mark may be hidden again by the change {"gone": true}; {"drawn": false} keeps it (counted, listed)
 without drawing it; {"aside": true}, at birth, keeps it out of the strip that shows the whole run. `priority`
@@ -57,7 +60,10 @@ the step in words, for those who hear the page.
 
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
-"columns" (columns expected at most), "first" (leftmost column), "fold" (true: nodes left of the window are
+"tight" (pixels to which columns are narrowed so that all fit),
+"span" (true: x is time, of which all is shown, from a zero that lanes share),
+"columns" (columns expected at most; "seen": as many as any step so far had),
+"first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
 "right_narrow" on a phone), "clip" (true: marks end at the right gutter), "overview" (how the strip below

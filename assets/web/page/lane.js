@@ -52,14 +52,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (this.scene) return;
       const pick = (mark) => {
         const at = mark.to || mark; // a link stands for the token that it leads to
+        this.scene.hold({ node: at.node, x: at.cell?.[0] }); // what opens beside the picture narrows it
         if (at.node !== undefined) this.app.inspector.show(this, { node: at.node });
         else if (at.cell) this.app.inspector.show(this, { cell: at.cell });
       };
       const options = { palette: this.app.data.palette, theme: this.app.theme, onPick: pick };
       const node = (mark) => (mark && (mark.to || mark).node) ?? null;
       const link = (other) => (mark) => other().forEach((drawing) => drawing.highlight && drawing.highlight(node(mark)));
-      const below = (lane) => lane !== this && lane.scene && lane.view === this.view && lane.element.offsetLeft === this.element.offsetLeft;
-      const together = () => this.app.lanes.filter(below).map((lane) => lane.scene); // what stands in one column shares its x
+      const together = () => this.app.lanes.filter((lane) => lane !== this && lane.scene).map((lane) => lane.scene); // they share a window
       this.scene = new DecodingPlayer.Scene(this.sceneElement, { ...options, together, onHover: link(() => [this.chips]) });
       this.chips = new DecodingPlayer.Chips(this.chipsElement, { ...options, onHover: link(() => [this.scene]) });
       this.text = new DecodingPlayer.Chips(this.textElement, { ...options, oneLine: false, onHover: link(() => [this.chips]) });
@@ -286,6 +286,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.drawing().show(count - 1);
         this.drawCosts(this.rows[count - 1]);
       }
+      this.scene.end(Boolean(this.answerState.ended || this.answerState.problem));
       this.shown = count;
       this.dirty = false;
       const { badge, ended, problem, own } = this.answerState;

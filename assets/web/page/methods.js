@@ -100,6 +100,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.scene = new DecodingPlayer.Scene(this.sceneElement, { palette: this.app.data.palette, theme: this.app.theme });
       this.scene.reset(picture.head);
       this.scene.feed(picture.deltas);
+      this.scene.end(true);
     }
   }
 

@@ -175,11 +175,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       joined(made.of(mark, style), mark);
     }
     if (far.length) {
-      // Sources left of the window are counted, not dropped silently.
+      // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
       const share = far.reduce((sum, mark) => sum + mark.weight, 0), words = far.length > 1 ? "sources" : "source";
-      const text = `◂ ${far.length} ${words} further left: ${Math.round(100 * share)} %`, panel = ctx.view.panelOf(far[0]);
-      const item = { x: ctx.view.range[0], y: panel.y0, dx: 2, dy: 8, text, color: surface.soft, size: 11, anchor: "start" };
-      made.order.push({ yaxis: panel.yaxis, face: "sans", items: [item] });
+      const panel = ctx.view.panelOf(far[0]), look = { x: ctx.view.range[0], y: panel.y1, dx: -6, color: surface.soft, size: 11, anchor: "end" };
+      const items = [`◂ ${far.length} ${words}`, `further: ${Math.round(100 * share)} %`].map((text, i) => ({ ...look, dy: -24 + 14 * i, text }));
+      made.order.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
     }
     return made.order;
   };

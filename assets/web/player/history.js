@@ -42,6 +42,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.wide = []; // entries that cover many columns, or all
       this.panelsOf = new Map(); // kind -> the panels in which it ever occurred
       this.fronts = []; // [step, x, y], what the view said
+      this.saidFarthest = -Infinity; // the greatest x of them
       this.sayings = []; // [step, sentence]
       this.reach = []; // [step, x, y], how far the marks reached, growing
       this.last = -1;
@@ -57,8 +58,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     append(step, ops) {
       for (const op of ops) {
-        if (op.front) this.fronts.push([step, op.front[0], op.front[1]]);
-        else if (op.say) this.sayings.push([step, op.say]);
+        if (op.front) {
+          this.fronts.push([step, op.front[0], op.front[1]]);
+          this.saidFarthest = Math.max(this.saidFarthest, op.front[0]);
+        } else if (op.say) this.sayings.push([step, op.say]);
         else if (op.kind) this.birth(op, step);
         else this.change(op, step);
       }
@@ -183,6 +186,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     front(step) {
       const list = this.fronts.length ? this.fronts : this.reach, found = list[lastUpTo(list, step)];
       return found ? { x: found[1], y: found[2] } : { x: 0, y: 0 };
+    }
+
+    // The greatest x that the front or a mark ever had.
+    farthest() {
+      return Math.max(this.saidFarthest, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);
+    }
+
+    // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
+    columnOf(node, step) {
+      const found = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
+      return found ? found.base.x : null;
     }
   }
 

@@ -4,14 +4,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   player.drawers = player.drawers || {};
+  const APART = 2; // pixels free beside a text: "+5★" and "+3★" do not run together
   const LINE = 15; // pixels of a line of a list
+  const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
   const MOST = 150; // text is three times as dear as marks
 
   // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
   function wish(text, x, y, style) {
     const width = player.textWidth(text, style.size, style.face), height = style.size * 1.15;
     const left = style.align === "left" ? x : style.align === "right" ? x - width : x - width / 2;
-    return { text, x, y, ...style, box: [left, y - height / 2, left + width, y + height / 2] };
+    return { text, x, y, ...style, box: [left - APART, y - height / 2, left + width + APART, y + height / 2] };
   }
 
   function nodeWishes(node, ctx, wishes) {
@@ -22,7 +24,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const color = bold ? surface.text : node.state === "rejected" ? state.rejected.color : lost ? surface.soft : surface.text;
       const size = bold ? 13 : 12;
       const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
-      const priority = node.state === "chosen" ? 0 : node.priority ?? 5;
+      const priority = node.state === "chosen" || (node.node !== undefined && node.node === ctx.held) ? 0 : node.priority ?? 5;
       if (text) wishes.push(wish(text, x, y - 14, { size, bold, color, face: "mono", align: "center", priority, weight, axis }));
     }
     if (node.note) {
@@ -44,7 +46,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && ctx.narrow ? text.split("  ") : [text];
+    const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * ctx.columnWidth) ? text.split("  ") : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
     const [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, { ...style, axis: ctx.yaxisOf(label) }));
     wishes.push({ ...top, rest });
@@ -93,9 +95,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (right || row.right_bold) put("right", y, row, [[right, surface.text], [row.right_bold, surface.text, true]]);
     }
     for (const panel of Object.values(view.panels)) {
-      if (!panel.fold || panel.fold.px < 12) continue;
-      const [first, last] = panel.fold.names, words = first === last ? first : first + "–" + last;
-      put("left", panel.topPx + panel.fold.px / 2, { panel: panel.id }, [[words, surface.soft]]);
+      if (!panel.fold) continue;
+      const { rows, px, kind } = panel.fold, slivers = kind === "stairs" ? rows.filter((one) => !player.isReadable(one)) : rows;
+      const own = { panel: panel.id }, low = slivers.length === rows.length ? px : rows[slivers.length].top;
+      const name = (row) => (ctx.narrow ? row.short ?? row.text : row.text);
+      if (slivers.length && low >= 12) {
+        const first = slivers[0].row.short, last = slivers[slivers.length - 1].row.short;
+        put("left", panel.topPx + low / 2, own, [[first === last ? first : first + "–" + last, surface.soft]]);
+      }
+      for (const { row, top, tall } of kind === "stairs" ? rows.slice(slivers.length) : []) {
+        put("left", panel.topPx + top + tall * 0.4, own, [[name(row), surface.soft], [row.bold, surface.text, true]]);
+      }
     }
     for (const label of ctx.byKind.label || []) {
       const listed = label.line !== undefined; // a line of a list stays where it is when rows scroll

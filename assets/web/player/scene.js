@@ -118,7 +118,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.reset({});
       this.theme(this.options.theme);
       player.attachPointer(this);
-      if (window.ResizeObserver) new ResizeObserver(() => this.resize()).observe(this.frame);
+      if (window.ResizeObserver) new ResizeObserver(() => this.schedule()).observe(this.frame);
     }
 
     reset(head) {
@@ -128,6 +128,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.shown = Infinity;
       this.paintedStep = -1;
       this.hand = { follow: true };
+      this.ended = false;
+      this.holding = null;
       this.showWhole(false);
       this.overview.reset();
       player.hideCard(this);
@@ -149,14 +151,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return Math.min(this.shown, this.history.last);
     }
 
+    // Whether the run is over: from then on nothing is kept free for what comes.
+    end(ended) {
+      if (this.ended !== ended) this.schedule();
+      this.ended = ended;
+    }
+
     theme(name) {
       this.themeName = name;
       this.colours = player.resolve(this.options.palette, name);
       player.paint(this.root, this.colours);
-      this.schedule();
-    }
-
-    resize() {
       this.schedule();
     }
 
@@ -198,7 +202,21 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // From now on the marks of a node are outlined wherever nothing is pointed at; null: none.
     keep(node) {
       this.kept = node;
+      this.hold({ node });
       if (!this.hovered) this.highlight(null);
+    }
+
+    // The window holds the mark of a node, or a column, in sight, however narrow it gets, until the step changes.
+    hold({ node, x }) {
+      this.holding = typeof (node ?? x) === "number" ? { node, x } : null;
+      this.schedule();
+    }
+
+    // The column that is held at a step, null for none. What was asked for between two redraws holds at the step of the next.
+    held(step) {
+      const holding = this.holding;
+      if (!holding || (holding.step ??= step) !== step) return null;
+      return holding.node === undefined ? holding.x : this.history.columnOf(holding.node, step);
     }
 
     keptMarks() {
@@ -222,7 +240,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     context(view, step) {
       const panels = view.panels;
       return {
-        palette: this.colours, theme: this.themeName, step, head: this.head, view,
+        palette: this.colours, theme: this.themeName, step, head: this.head, view, held: this.holding?.node,
         x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
         rowHeight: (panels[""] || Object.values(panels)[0]).unit,
         panels, narrow: view.narrow,
@@ -236,14 +254,20 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     viewport(step) {
       const size = { width: this.frame.clientWidth, height: this.frame.clientHeight };
-      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.reach);
+      return size.width < 40 || size.height < 40 ? null : player.viewport(this.head, this.history, step, size, this.hand, this.wishes(size.width));
     }
 
-    // How far the other scenes have come that stand above and below, show the same and follow their front.
-    reached() {
-      const others = this.hand.follow ? this.options.together() : [];
-      const following = others.filter((other) => other.hand.follow && !other.whole && other.frame.offsetParent);
-      return Math.max(-Infinity, ...following.map((other) => other.history.front(other.step()).x));
+    // What this scene and those that share its window ask of the columns: others that follow their front, over token positions.
+    wishes(width) {
+      const shares = (scene) => (scene.hand.follow && !scene.whole ? player.sharing(scene.head) : null), own = shares(this);
+      const others = own ? this.options.together().filter((other) => shares(other) === own && other.frame.offsetParent) : [];
+      return [this, ...others].map((scene) => player.wish(scene, scene.step(), width));
+    }
+
+    // Whether the window would be another one by now, as the scenes that share it have gone on.
+    outdated() {
+      const { left, lo, columns, size, byDepth } = this.view, now = player.windowOf(this.wishes(size.width), size.width, this.hand);
+      return !byDepth && (now.left !== left || now.lo !== lo || now.shown !== columns);
     }
 
     // The pixels are on the screen a task after the frame.
@@ -261,7 +285,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         this.overview.paint();
         return this.painted(step);
       }
-      this.reach = this.reached();
       let view = this.viewport(step);
       if (!view) return; // hidden: drawn when it is resized into view
       if (this.overview.fit(view)) view = this.viewport(step);
@@ -298,7 +321,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.overview.place();
       calm.add(this.overview);
       this.painted(step);
-      for (const other of this.options.together()) if (other.view && other.reached() !== other.reach) other.schedule();
+      for (const other of this.options.together()) if (other.view && !other.waiting && other.frame.offsetParent && other.outdated()) other.schedule();
     }
 
     // Pixels that the marks still lack to their place, while they slide there.

@@ -49,9 +49,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         const stub = edge.stub && name === "pruned" ? 0.5 : 0; // long edges of lost limbs: only their end is drawn
         for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
           if (t < stub) continue;
-          x.push(edge.x0 + (edge.x1 - edge.x0) * t);
+          x.push(edge.x0 + (edge.bend || edge.x1 - edge.x0) * t);
           y.push(stub ? edge.y1 - Math.sign(edge.y1 - edge.y0) * 0.8 * (1 - s) : edge.y0 + (edge.y1 - edge.y0) * s);
         }
+        if (edge.bend) x.push(edge.x1), y.push(edge.y1);
         x.push(null);
         y.push(null);
       }
@@ -113,6 +114,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // ---- cells: boxes as polygons with gaps, one trace per state and fill ------------------------------------------
   const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"];
+  const GUIDES_APART = 5; // pixels: nearer ones would be a grey area
+  const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
   const SHADES = 6;
   const HATCH = 7; // pixels between two strokes of a hatched cell
   const CELLS = FILLS.flatMap((fill) =>
@@ -185,8 +188,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         if (cell.drawn === false || ctx.yaxisOf(cell) !== axis) continue;
         const width = cell.w * ctx.columnWidth, tall = cell.h * ctx.unitOf(cell), color = cellInk(cell, ctx);
         const shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
-        if (cell.glyph && tall >= 11) {
-          glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size: 11 });
+        if (cell.glyph && (tall >= 11 || cell.sliver)) {
+          const size = cell.sliver ? SLIVER_GLYPH : 11;
+          glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size, bare: cell.sliver });
         }
         const text = cell.text && font >= 9 ? ctx.fit(cell.text, width - 5 - shift, font) : "";
         if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text, color, size: font, bare: true });
@@ -199,8 +203,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.drawers.guide = function (marks, ctx) {
     return yaxes(ctx).map((axis) => {
       const x = [], y = [];
+      let before = -Infinity;
       for (const guide of marks) {
         if (ctx.yaxisOf(guide) !== axis || guide.x < ctx.view.range[0]) continue;
+        if ((guide.x - before) * ctx.columnWidth < GUIDES_APART && guide.x >= before) continue;
+        before = guide.x;
         const panel = ctx.view.panelOf(guide);
         x.push(guide.x, guide.x, null);
         y.push(panel.y0, panel.y1, null);

@@ -7,33 +7,96 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const WIDEST = 66; // pixels a column takes at most
   const TALLEST = 80; // pixels a row takes at most
   const TOP = 4, BOTTOM = 18, TITLE = 14, GAP = 8; // pixels above, for ticks, for the title of x, between panels
+  const LOW = 260; // pixels of a picture's height below which headings are short
   const WIDE = 900; // from here on columns are wider than they must be
+  const TIGHTEST = 38; // pixels a column is narrowed to, so that a whole run fits
   const SLIM = 34; // pixels of a column by depth, at least
   const NARROW = 560; // below this a picture is drawn for a phone
-  const FOLD_SHARE = 0.36, LOWEST = 6, HIGHEST = 14; // folded rows: share of a panel's height kept for them, pixels of one
+  const FOLD_SHARE = 0.6, SLIVERS = 0.4; // share of a panel's height kept for folded rows, and of that for those without text
+  const LOWEST = 8, HIGHEST = 14, READABLE = 25; // pixels of a folded row: without text, and with it
 
-  // Columns: as many whole ones as fit. The front stays in the last third: when it would leave the window, the window
-  // moves by a third of a screen, so that a scene stands still between moves and a step has one picture, whatever came before.
-  function columnsOf(head, front, inner, size, hand) {
-    const narrowed = size.width < NARROW && head.column_narrow;
-    const least = narrowed || (size.width >= WIDE && head.wide) || head.column || 44;
-    const fit = Math.max(1, Math.floor(inner / least));
-    const first = head.first ?? 0;
-    const known = head.columns ? head.columns : Infinity;
-    let shown = Math.max(1, Math.min(fit, Math.max(known, Math.ceil(inner / (head.widest || WIDEST)))));
+  const positional = (head) => !head.axis && head.axis !== null || head.axis === "token position";
+
+  // Whether the window of a view is one with those of other lanes: its columns are token positions, and no wider than words.
+  player.shares = (head) => positional(head) && (head.column || 0) <= WIDEST;
+
+  // Which pictures have a window together: those over token positions, and those over time.
+  player.sharing = (head) => (head.span ? "time" : player.shares(head) ? "positions" : null);
+
+  // Time is shown from zero to the end of the longest lane; while it runs, to the next round number. `unit`: of a column.
+  function timeOf(wishes, inner, hand) {
+    const own = wishes[0], last = Math.max(...wishes.map((wish) => wish.farthest * wish.unit)) || 1;
+    const round = 10 ** Math.floor(Math.log10(last)), ended = wishes.every((wish) => wish.ended);
+    const end = ended ? last : round * [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((part) => last <= part * round + 1e-9);
+    const shown = hand.follow ? end / own.unit : hand.columns || end / own.unit;
+    return { lo: hand.follow ? 0 : hand.lo ?? 0, shown, width: inner / shown };
+  }
+
+  // What a picture asks of its columns: where the run begins, where it is at this step, where it ends (as far as it is known),
+  // how wide a column should and must be, the gutters, and the column of the mark that is held in sight.
+  player.wish = function (scene, step, width) {
+    const { head, history, ended } = scene, narrow = width < NARROW, first = head.first ?? 0;
+    const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
+    const column = (narrow && head.column_narrow) || head.column || 44, tight = head.tight || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
+    const last = ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
+    return {
+      first, last, ended, front: history.front(step).x, held: scene.held(step), tight,
+      least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
+      span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
+      left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
+    };
+  };
+
+  // One wish of several that share their window.
+  function agreed(wishes) {
+    const most = (name) => Math.max(...wishes.map((wish) => wish[name])), least = (name) => Math.min(...wishes.map((wish) => wish[name]));
+    return {
+      first: least("first"), last: most("last"), ended: wishes.every((wish) => wish.ended), front: most("front"),
+      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), least: most("least"),
+      widest: least("widest"), left: most("left"), right: most("right"),
+      folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
+    };
+  }
+
+  // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
+  // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
+  // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
+  function columnsOf({ first, last, tight, least, widest, held }, front, inner, hand) {
+    const whole = Math.ceil(Math.max(last, front)) - first + 1;
+    let fit = Math.max(1, Math.floor(inner / least));
+    if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
+    let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
     let lo = first;
-    const reached = front.x - first + 1;
+    const reached = front - first + 1;
     if (reached > shown) {
       const third = Math.max(1, Math.round(shown / 3));
       lo = first + Math.ceil((reached - shown) / third) * third;
-      if (known < Infinity) lo = Math.max(first, Math.min(lo, first + Math.max(known, reached) - shown));
+      lo = Math.max(first, Math.min(lo, first + whole - shown));
     }
+    if (held !== null && (held < lo || held > lo + shown - 1)) lo = Math.max(first, Math.round(held) - Math.floor(shown / 3));
     if (!hand.follow) {
       shown = hand.columns || shown;
       lo = hand.lo ?? lo;
     }
     return { lo, shown, width: inner / shown };
   }
+
+  // The columns that a picture of this width opens, the gutters beside them and the fold: one window for all `wishes` (the first
+  // is the picture's own), so that a column stands for one position in all of them, unless that would leave its own front out.
+  player.windowOf = function (wishes, width, hand) {
+    const wish = agreed(wishes), narrow = width < NARROW, { right } = wish;
+    const open = (left) => {
+      const inner = Math.max(40, width - left - right);
+      if (wishes[0].span) return { ...timeOf(wishes, inner, hand), left, right, fold: 0 };
+      const shared = columnsOf(wish, wish.front, inner, hand);
+      const own = shared.lo <= wishes[0].front || wish.held !== null ? shared : columnsOf(wish, wishes[0].front, inner, hand);
+      return { ...own, left, right, fold: 0 };
+    };
+    const columns = open(wish.left);
+    if (wish.folded === null || columns.lo <= wish.first) return columns;
+    const fold = player.foldWidth(columns.lo - wish.first, width, narrow);
+    return { ...open(Math.max(wish.left, wish.folded + fold)), fold };
+  };
 
   // The top of a scrolled panel: the first row from which everything down to the front is seen, in steps of a third.
   function topOf(panel, visible, front, rows, hand) {
@@ -62,8 +125,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return below ?? tops.filter((top) => next || top <= y + 0.01).pop() ?? y;
   }
 
+  // Heights of so many folded rows, oldest first, in so many pixels: the newest as high as their words, above them slivers.
+  function foldedHeights(count, room) {
+    if (count * READABLE <= room) return Array(count).fill(READABLE);
+    const readable = Math.max(0, Math.floor((room - Math.min(count * LOWEST, Math.max(SLIVERS * room, LOWEST))) / READABLE));
+    const slivers = Math.min(count - readable, Math.floor((room - readable * READABLE) / LOWEST));
+    const high = Math.min(HIGHEST, (room - readable * READABLE) / Math.max(1, slivers));
+    return [...Array(slivers).fill(high), ...Array(readable).fill(READABLE)];
+  }
+
   // What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones. "stairs": low
-  // steps without text, as far back as the window reaches; "settled": one row of the tokens that were settled there.
+  // steps, as far back as the window reaches; "settled": one row of the tokens that were settled there.
   function scroll(head, panel, tall, lo, front, rows, hand) {
     const unit = (head.row || 36) * (tall < 150 ? 0.9 : 1);
     let y0 = topOf(panel, tall / unit, front, rows, hand);
@@ -76,15 +148,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
     if (!past.length) return whole;
     const most = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
-    const folded = settled ? past : past.slice(-Math.floor(most / LOWEST));
-    const step = settled ? unit : Math.min(HIGHEST, most / folded.length), px = settled ? unit : step * folded.length;
-    const names = [folded[0].short, folded[folded.length - 1].short];
-    const tops = folded.map((row) => row.y0);
-    const fold = { kind: head.fold_rows, open: y0, from: tops[0], tops, step: step / unit, stepPx: step, px, names };
+    const heights = settled ? past.map(() => unit) : foldedHeights(past.length, most);
+    const folded = past.slice(past.length - heights.length);
+    let px = 0;
+    const shown = folded.map((row, i) => ({ row, tall: heights[i], top: (px += heights[i]) - heights[i] }));
+    if (settled) px = unit;
+    const fold = { kind: head.fold_rows, open: y0, from: folded[0].y0, rows: shown, px };
     return { y0: y0 - px / unit, y1: y0 + (tall - px) / unit, fold };
   }
 
-  // A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are.
+  player.isReadable = (folded) => folded.tall >= READABLE;
+
+  // A mark of a folded row as it is drawn in the fold, null if it is not; others stay as they are. A row as high as its words
+  // keeps them; in a sliver the marks of the states stay, so that they are told apart without colour.
   player.folded = function (mark, panel) {
     const fold = panel.fold;
     if (!fold || mark.kind === "panel") return mark;
@@ -96,9 +172,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return given && mark.state === "accepted" ? { ...mark, y: fold.open - 0.5, fill: "tint" } : null;
     }
     if (!given && mark.state !== "rejected" && mark.state !== "live") return null;
-    const index = fold.tops.findLastIndex((top) => top <= y), at = fold.open - (fold.tops.length - index) * fold.step;
-    const [down, tall] = given ? [0.34, 0.56] : [0.79, 0.24];
-    return { ...mark, y: at + down * fold.step, h: tall * fold.step, tall: tall * fold.stepPx, fill: "filled", glyph: "", text: "" };
+    const own = fold.rows.findLast((folded) => folded.row.y0 <= y), at = fold.open - (fold.px - own.top) / panel.unit;
+    const readable = player.isReadable(own), [down, share] = given ? [readable ? 0.4 : 0.38, 0.7] : [0.87, readable ? 0.16 : 0.2];
+    const place = { y: at + (down * own.tall) / panel.unit, h: (share * own.tall) / panel.unit, tall: share * own.tall };
+    if (!given) return { ...mark, ...place, fill: "filled", glyph: "", text: "" };
+    return readable ? { ...mark, ...place } : { ...mark, ...place, fill: "filled", text: "", sliver: true };
   };
 
   // A panel with a height of its own for phones: the scale stays, there is more or less of it.
@@ -139,29 +217,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave the picture.
   const depthColumn = (head, inner) => Math.min(head.column, Math.max(SLIM, Math.floor(inner / head.by_depth)));
 
-  // `together`: how far the pictures of the same kind above and below have come; the window is theirs too, so that a column
-  // stands for one position in all of them, unless that would leave this one's own front out.
-  player.viewport = function (head, history, step, size, hand, together = -Infinity) {
-    const narrow = size.width < NARROW;
-    const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const right = gutter("right");
-    let left = gutter("left"), inner = Math.max(40, size.width - left - right), fold = null;
-    const byDepth = player.byDepth(head, narrow, hand);
-    const first = head.first ?? 0, front = byDepth ? { ...history.front(step), x: first } : history.front(step);
-    const given = byDepth ? { ...head, columns: head.by_depth, wide: 0, column: depthColumn(head, inner) } : head;
-    const place = () => {
-      const own = columnsOf(given, front, inner, size, hand);
-      if (byDepth || together <= front.x) return own;
-      const shared = columnsOf(given, { ...front, x: together }, inner, size, hand);
-      return front.x >= shared.lo ? shared : own;
-    };
-    let columns = place();
-    if (head.fold && columns.lo > first) {
-      fold = { width: player.foldWidth(columns.lo - first, size.width, narrow) };
-      inner = Math.max(40, inner - fold.width);
-      left += fold.width;
-      columns = place();
+  // `wishes`: what this picture and those that share its window ask of the columns, its own first.
+  player.viewport = function (head, history, step, size, hand, wishes) {
+    const narrow = size.width < NARROW, byDepth = player.byDepth(head, narrow, hand), first = head.first ?? 0;
+    const front = byDepth ? { ...history.front(step), x: first } : history.front(step);
+    let asked = wishes;
+    if (byDepth) {
+      const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right), last = first + head.by_depth - 1;
+      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, least: column }];
     }
+    const columns = player.windowOf(asked, size.width, hand), { left, right } = columns;
+    const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;
     const axis = head.axis !== null;
     const bottom = axis ? BOTTOM + (size.height > 220 ? TITLE : 0) : 4;
     let panels = history.ofKind("panel", step);
@@ -169,15 +235,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const rows = head.rows;
       panels = [rows ? { id: "", y0: 0, y1: rows, rows } : { id: "", y0: -0.5, y1: 1, grow: true }];
     }
+    panels = panels.filter((panel) => size.height >= (panel.from_px || 0));
+    panels = panels.map((panel) => (panel.px_low && size.height < LOW ? { ...panel, px: panel.px_low } : panel));
     if (byDepth) panels = panels.filter((panel) => panel.grow || panel.heading); // others have positions
     const rows = history.ofKind("row", step), lo = columns.lo - 0.5;
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
-    const range = [lo, lo + columns.shown + (clip ? 0 : right / columns.width)];
+    const range = [head.span ? columns.lo : lo, (head.span ? columns.lo : lo) + columns.shown + (clip ? 0 : right / columns.width)];
     if (narrow) panels = panels.map(onPhone);
     const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {
-      titled: axis && bottom > BOTTOM, narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
+      span: head.span, titled: axis && bottom > BOTTOM, narrow, byDepth, fold, clip, left, right, front, axis, bottom, top: TOP, size, range,
       lo: columns.lo, columns: columns.shown, columnWidth: columns.width,
       panels: placed, panelOf,
       px: (x) => left + (x - range[0]) * columns.width,
@@ -189,9 +257,18 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     };
   };
 
+  // Round numbers of time, eight at most.
+  function timeTicks(view) {
+    const unit = Object.values(view.panels).find((panel) => panel.x_unit)?.x_unit ?? 1, span = view.columns * unit;
+    const ten = 10 ** Math.floor(Math.log10(span / 8)), every = ten * [1, 2, 5, 10].find((part) => part * ten * 8 >= span - 1e-9);
+    const first = Math.ceil((view.lo * unit) / every - 1e-9), count = Math.floor(((view.lo + view.columns) * unit) / every + 1e-9) - first;
+    return Array.from({ length: count + 1 }, (_, i) => ((first + i) * every) / unit);
+  }
+
   // Ticks of x: every fifth column, or each one where few are shown.
   player.xTicks = function (view) {
-    const every = view.columns <= 8 ? 1 : view.columns <= 60 ? 5 : view.columns <= 150 ? 10 : 50;
+    if (view.span) return timeTicks(view);
+    const every = view.columns <= 12 ? 1 : view.columns <= 60 ? 5 : view.columns <= 150 ? 10 : 50;
     const ticks = [];
     for (let x = Math.ceil(view.range[0] / every) * every; x <= view.range[1]; x += every) if (x >= 0) ticks.push(x);
     return ticks;

@@ -34,13 +34,15 @@ class Dependencies:
             "question": "Which earlier tokens was this one predicted from?",
             "first": 1 - self.prompt,
             "column": 44,
-            "left": 8,
+            "left": 84,
+            "left_narrow": 66,
             "right": 8,
             "overview": "piled",
             "ops": panels() + [self._token(node, "prompt", "tint") for node in range(self.prompt)],
             "legend": [
                 ["cell:prompt", "□", "soft", "prompt"],
-                ["cell:outline", "□", "ink", "generated"],
+                ["cell:chosen", "■", "soft", "generated"],
+                ["cell:outline", "□", "ink", "source"],
                 ["cell:filled", "■", "ink", "in focus"],
                 ["arc", "⌒", "soft", "attention: where it looked, not why"],
             ],
@@ -62,7 +64,7 @@ class Dependencies:
             self.column += 1
             self.columns[node] = self.column
         strongest = {node: self._strongest(node) for node in committed}
-        ops += [self._token(node, "chosen", "outline", strongest[node]) for node in committed]
+        ops += [self._token(node, "chosen", "tint", strongest[node]) for node in committed]
         if committed:
             ops += self._leave()
             for node in committed[:-1]:
@@ -92,7 +94,7 @@ class Dependencies:
         self.focus, self.drawn = node, looks
         ops = [{"id": f"t{node}", "set": {"fill": "filled"}}, *self._arcs(node, self.drawn, strong=True)]
         for weight, source in self.drawn:
-            ops.append({"id": f"t{source}", "set": {"state": "chosen", "fill": "tint"}})
+            ops.append({"id": f"t{source}", "set": {"state": "chosen", "fill": "outline"}})
             place = {
                 "panel": "line",
                 "x": self.columns[source],
@@ -114,14 +116,16 @@ class Dependencies:
         """Takes the focus off its token: two arcs stay in grey, all else of it is hidden."""
         if self.focus is None:
             return []
-        ops = [{"id": f"t{self.focus}", "set": {"fill": "outline"}}]
+        ops = [{"id": f"t{self.focus}", "set": {"fill": "tint"}}]
         for rank, (_, source) in enumerate(self.drawn):
             ops.append(
                 {"id": f"a{self.focus}-{source}", "set": {"strong": False} if rank < KEPT else {"gone": True}}
             )
             ops.append({"id": f"w{self.focus}-{source}", "set": {"gone": True}})
             given = source < self.prompt
-            ops.append({"id": f"t{source}", "set": {"state": "prompt"} if given else {"fill": "outline"}})
+            ops.append(
+                {"id": f"t{source}", "set": {"state": "prompt" if given else "chosen", "fill": "tint"}}
+            )
         return ops
 
     def _arcs(self, node: int, looks: list[tuple[float, int]], strong: bool) -> list[Op]:
@@ -151,7 +155,7 @@ class Dependencies:
 def panels() -> list[Op]:
     """From top to bottom: heading, arcs, the line of tokens with shares below. y0 is a panel's top."""
     return [
-        {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 38},
+        {"id": "heading", "panel": "heading", "kind": "panel", "y0": 0, "y1": 1, "px": 38, "px_low": 19},
         {"id": "arcs", "kind": "panel", "y0": 1, "y1": 0, "share": 1},
         {"id": "line", "kind": "panel", "y0": -0.6, "y1": 1.3, "px": 50},
     ]

@@ -11,6 +11,11 @@ from visualizers.scene.marks import Header, Op, cells, fit, probability, view, v
 
 FORK_BITS = 2.2  # a column is a fork when its entropy is above this many bits ...
 FORK_SECOND = 0.15  # ... and its second token has more than this probability
+ROOMY, ROOMIEST = (
+    320,
+    520,
+)  # pixels of the picture from which on the likeliest, and alternatives, stand in it, not in
+# hovers alone: at least 60 % of its height are the curve's
 TOP = 5  # tokens stacked in the lower panel
 FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
 NO_BREAK = "\u00a0"
@@ -51,7 +56,7 @@ class Entropy:
                 ["step", "▂▃", "soft", "entropy (bits)"],
                 ["symbol:dot", "●", "ink", "chosen = top, at −log₂ p"],
                 ["symbol:diamond", "◇", "ink", "chosen, not top"],
-                ["symbol:triangle", "▼", "live", fork],
+                ["band:amber", "▮", "live", fork],
                 ["bar", "■", "soft", "top 5"],
             ],
         }
@@ -178,9 +183,9 @@ def panels() -> list[Op]:
     """From top to bottom: what could have come, bits, probability mass, the tokens. y0 is a panel's top."""
     shares = [[0, "0"], [0.5, ".5"], [1, "1"]]
     return [
-        mark("forks", "panel", y0=2.8, y1=0, px=42),
-        mark("bits", "panel", y0=6, y1=0, share=0.62, ticks=ticks(6)),
-        mark("mass", "panel", y0=1.1, y1=0, share=0.38, ticks=shares),
+        mark("forks", "panel", y0=2.8, y1=0, px=42, from_px=ROOMIEST),
+        mark("bits", "panel", y0=6, y1=0, share=0.82, ticks=ticks(6)),
+        mark("mass", "panel", y0=1.1, y1=0, share=0.18, ticks=shares, from_px=ROOMY),
         mark("tokens", "panel", y0=-0.55, y1=0.55, px=28),
     ]
 

@@ -11,9 +11,13 @@ from collections import Counter
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, three_digits, view, whence
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
-OWN = 1.3  # rows between the path and the target's own token
-TESTED, LEAF = 1.9, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
-CROWD, LEAST = 4, 18  # tested leaves with tested siblings; if there are more, least pixels of a row
+OWN = 1.5  # rows between the path and the target's own token
+BEND = (
+    0.05  # columns in which an edge turns down: left of the numbers below the test bar that it starts behind
+)
+FEW = 3  # never-reached leaves of one parent that are drawn; if there are more, one ring stands for all
+TESTED, LEAF = 3.2, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
+LEAST = 18  # pixels of a row at least, so that names and numbers of tested nodes have room
 WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
@@ -39,8 +43,9 @@ class DraftRound:
             "first": 0,
             "column": 118,
             "column_narrow": 54,
-            "wide": 146,
-            "widest": 190,
+            "tight": 52,
+            "widest": 300,
+            "columns": "seen",
             "left": 8,
             "right": 96,
             "right_narrow": 48,
@@ -95,6 +100,7 @@ class DraftRound:
         children: dict[int, list] = {}
         for event in born:
             children.setdefault(event.parent, []).append(event)
+        folded = self._folded(born, states)
         many = len(born) > MANY
         row: dict[int, float] = {}
         free = OWN if "resampled" in states.values() else 0.0
@@ -105,16 +111,44 @@ class DraftRound:
             if home is None:
                 home = free
             row[node] = home
-            if states.get(node, "unreached") not in ("unreached", "pruned"):
+            if states.get(node) in ("accepted", "rejected"):
                 free = max(free, home + (TESTED if node in children else LEAF))
+            elif states.get(node, "unreached") not in ("unreached", "pruned"):
+                free = max(free, home + 1)
             own = [e for e in children.get(node, []) if states[e.node] == "resampled"]
             pending += [(e.node, max(0.0, home - OWN)) for e in own]  # the target's own token, above the path
-            rest = [e for e in children.get(node, []) if e not in own]
+            rest = [e for e in children.get(node, []) if e not in own and e.node not in folded]
             rest.sort(key=lambda e: (e.node not in commits, ORDER.index(states[e.node]), e.slot))
             if not rest:
                 free = max(free, home + (RING_OF_MANY if many else RING))
             pending += [(e.node, home if i == 0 else None) for i, e in reversed(list(enumerate(rest)))]
+        row |= {node: row[ring] for node, ring in folded.items()}
         return row, max([free, *(y + 1 for y in row.values())])
+
+    @staticmethod
+    def _folded(born, states) -> dict[int, int]:
+        """Never-reached nodes that the ring of another one stands for: node -> that other one. In a large
+        tree all but the first limb of a parent, else leaves where a parent has more than a few.
+        """
+        children: dict[int, list] = {}
+        for event in born:
+            children.setdefault(event.parent, []).append(event.node)
+        found: dict[int, int] = {}
+        for parent, nodes in children.items():  # from the root on
+            if parent in found:
+                continue
+            limbs = [node for node in nodes if states[node] == "unreached"]
+            if len(born) > MANY:
+                rest = limbs[1:] if len(limbs) > 2 or any(node in children for node in limbs[1:]) else []
+            else:
+                rest = [node for node in limbs if node not in children]
+                rest = rest if len(rest) > FEW else []
+            pending = list(rest)
+            while pending:
+                node = pending.pop()
+                found[node] = found.get(rest[0], rest[0])
+                pending += children.get(node, [])
+        return {node: ring for node, ring in found.items() if node != ring}
 
     # ---- marks -------------------------------------------------------------------------------
     def _round(self, born, verdicts, commits, close) -> list[Op]:
@@ -125,7 +159,7 @@ class DraftRound:
         marks: list[Op] = [
             {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
         ]
-        if len(close) > CROWD:
+        if any(state in ("accepted", "rejected") for state in states.values()):
             marks[0]["least"] = LEAST
         for root in [n for n in rows if n not in here]:
             marks.append(
@@ -141,8 +175,18 @@ class DraftRound:
                 }
             )
         parents = {e.node: e.parent for e in born}
+        folded = self._folded(born, states)
         for event in born:
-            marks += self._node(event, rows, states, verdicts, born, parents, event.node in close)
+            if event.node in folded:
+                marks.append(self._hidden(event, rows, born, verdicts))
+                continue
+            made = self._node(event, rows, states, verdicts, born, parents, event.node in close)
+            own = [event.node, *(node for node, ring in folded.items() if ring == event.node)]
+            if len(own) > 1:
+                names = ", ".join(self.nodes.text(n) for n in own[:8]) + (", …" if len(own) > 8 else "")
+                hover = [f"{len(own)} drafted tokens, never reached", names]
+                made[-1] |= {"text": "", "note": str(len(own)), "note_priority": 3, "hover": hover}
+            marks += made
         for mark in marks[1:]:
             mark["panel"] = panel
         return marks
@@ -190,6 +234,12 @@ class DraftRound:
             marks.append({"id": f"{panel}v{event.node}", "x": x, "y": y, "dy": below, **label})
         return [mark | {"panel": panel} for mark in marks]
 
+    def _hidden(self, event, rows, born, verdicts) -> Op:
+        """A leaf that another one's ring stands for: counted, not drawn."""
+        place = {"x": self._depth(event.node, born), "y": rows[event.node], "drawn": False}
+        mark = {"id": f"n{event.node}", "kind": "node", "node": event.node, "state": "unreached", **place}
+        return mark | {"hover": self._hover(event, verdicts.get(event.node))}
+
     def _node(self, event, rows, states, verdicts, born, parents, beside) -> list[Op]:
         node, state, x, y = event.node, states[event.node], self._depth(event.node, born), rows[event.node]
         verdict = verdicts.get(node)
@@ -204,25 +254,27 @@ class DraftRound:
             "state": state,
             "text": self.nodes.text(node) + WRITERS.get(event.source, ""),
             "bold": state not in ("unreached", "live", "pruned"),
-            "priority": 7 if state == "unreached" else 2,
+            "priority": {"unreached": 7, "rejected": 0, "resampled": 0}.get(state, 2),  # 0: never dropped
             "hover": self._hover(event, verdict),
         }
+        tested = event.parent in parents and verdicts.get(event.parent) is not None
         edge = {
             "id": f"e{node}",
             "kind": "edge",
-            "x0": x - 1,
+            "x0": x - 1 + (AT + BAR if tested and state == "resampled" else 0),  # up, from behind the bar
             "y0": rows[event.parent],
             "x1": x,
             "y1": y,
             "state": state,
             "weight": 0.5,
+            **({"bend": BEND} if y > rows[event.parent] else {}),
         }
         if verdict is None or state not in ("accepted", "rejected") or verdict.p is None:
             if state in ("resampled", "bonus") and verdict is not None:
                 mark |= {
                     "note": f"p {three_digits(verdict.p)}",
                     "note_more": verdict.status,
-                    "note_priority": 2,
+                    "note_priority": 1,
                 }
             return [edge, mark]
         return [edge, *self._test(node, x, y, state, verdict, beside), mark]
@@ -255,7 +307,7 @@ class DraftRound:
         words = "  ".join(said)
         where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
         label = {"id": f"l{node}", "kind": "label", **where, "text": words}
-        label |= {"align": "left", "priority": 3, "stack": True}
+        label |= {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}
         return [*marks, label]
 
     def _hover(self, event, verdict) -> list[str]:

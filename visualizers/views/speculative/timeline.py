@@ -14,6 +14,7 @@ from visualizers.scene.marks import STATES, Header, Op, view
 
 TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.85, "target": 3.7}}  # in rows
 HEIGHTS = {"measured": 1.0, "derived": 0.75}
+TOTAL = 0.5  # where the time of the whole run stands: right of the draft row
 LABEL = 2.45  # where the number of tokens stands
 # What a draft bar shows if its tokens fared differently, and how a state is filled.
 FIRST = ("accepted", "rejected", "unreached", "pruned", "live")
@@ -49,7 +50,9 @@ class Timeline:
             "column_narrow": 6,
             "left": 92,
             "left_narrow": 62,
-            "right": 8,
+            "right": 62,
+            "right_narrow": 48,
+            "span": True,
             "axis": "milliseconds of the lane's own time",
             "ops": panels(self._names()),
             "legend": [
@@ -83,6 +86,11 @@ class Timeline:
         ops += [op for op in judged if op["id"].split(".")[1] not in {bar.key for bar in found}]
         ops += self._said()
         said = f"Round {self.count}: {committed} tokens, {milliseconds(step.seconds)} so far."
+        if self.count > 1:
+            ops.append({"id": f"total{self.count - 1}", "set": {"gone": True}})
+        total = {"panel": "lanes", "x": self._x(step.seconds), "y": TOTAL, "text": milliseconds(step.seconds)}
+        look = {"align": "left", "role": "ink", "bold": True, "priority": 0}
+        ops.append({"id": f"total{self.count}", "kind": "label", **total, **look})
         return [*ops, {"front": [step.seconds * 1e3 / self.unit, 0]}, {"say": said}]
 
     # ---- reading -------------------------------------------------------------------------------------------

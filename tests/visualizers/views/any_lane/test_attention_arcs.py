@@ -41,7 +41,9 @@ def test_the_newest_token_has_its_six_strongest_arcs_and_their_shares():
         "0.3 %",
     }
     assert (
-        marks["t8"]["fill"] == "filled" and marks["t7"]["fill"] == "tint" and marks["t2"]["state"] == "chosen"
+        marks["t8"]["fill"] == "filled"
+        and marks["t7"]["fill"] == "outline"
+        and marks["t2"]["state"] == "chosen"
     )
     # 8 + 7 + 6 + 5 + 4 + 3 thousandths are shown.
     assert (
@@ -61,7 +63,7 @@ def test_older_tokens_keep_their_two_strongest_in_grey():
     marks, _ = fold(Dependencies, grown(6), [0, 1, 2], WORDS)
     grey = {mark["id"] for mark in of_kind(marks, "arc") if not mark["strong"]}
     assert grey == {f"a{node}-{source}" for node in range(3, 8) for source in (node - 1, node - 2)}
-    assert marks["t5"]["fill"] == "tint"  # still a source of the focus
+    assert marks["t5"]["fill"] == "outline"  # still a source of the focus
 
 
 def test_what_the_focus_left_is_as_it_was():
@@ -69,7 +71,7 @@ def test_what_the_focus_left_is_as_it_was():
     marks, ops = fold(Dependencies, steps, [0, 1, 2], WORDS)
     assert ops[1][-1] == {"say": "␣dog looked most at ␣big, 50 % of its attention."}
     assert [marks[f"t{node}"]["state"] for node in (0, 1, 2)] == ["prompt"] * 3
-    assert marks["t3"]["fill"] == "tint" and marks["t4"]["fill"] == "filled"
+    assert marks["t3"]["fill"] == "outline" and marks["t4"]["fill"] == "filled"
     assert marks["t4"]["hover"] == ["␣dog: token 2", "looked at ␣big 50 %"]
     assert "the strongest source (50 % of the attention)" in marks["heading"]["heading"]
 
