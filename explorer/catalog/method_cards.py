@@ -257,7 +257,7 @@ def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
 
 
 def beside(name: str) -> dict:
-    """`{parent, differs, aliases}`: the title of what a strategy grew from, and what it changed about that."""
+    """`{parent, differs, aliases}`: the title of its parent, and what it changed about it."""
     known = origins.lineage().get(name, {"parent": "", "differs": "", "aliases": []})
     return known | {"parent": get(known["parent"]).title if known["parent"] else ""}
 

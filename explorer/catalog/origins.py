@@ -35,7 +35,7 @@ def lineage() -> dict[str, dict]:
 
 
 def sources(name: str, slugs: tuple[str, ...] = ()) -> list[dict[str, str]]:
-    """`{title, authors, year, link}` of the papers with `slugs`, then of what else the strategy comes from."""
+    """`{title, authors, year, link}` of the papers with `slugs`, then of its other sources."""
     listed = {row["slug"]: row for row in table("papers")}
     rows = [listed[slug] for slug in slugs]
     rows += [listed.get(row["slug"], row) for row in table("sources") if row["name"] == name]

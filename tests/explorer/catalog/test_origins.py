@@ -1,4 +1,4 @@
-"""Where methods come from: every strategy names its source, and no year, link or parent contradicts another."""
+"""Where methods come from: every strategy names its source, and years, links and parents fit each other."""
 
 import re
 
