@@ -11,6 +11,7 @@ from pathlib import Path
 
 from explorer.catalog.papers import INDEX
 
+START = ("greedy", "sample", "beam", "speculative", "speculative_tree", "jacobi")  # what to try first
 FIELDS = ("title", "authors", "year", "link")
 
 

@@ -31,7 +31,10 @@ def test_methods_and_papers_are_found_by_words_and_family():
         _, _, names, *rows = found("", family)
         assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < sum(map(len, rows)) < 193
     one = found("fast inference from transformers via", EVERY)
-    assert one[0] == "2 methods · 1 paper here · 0 not here yet" and set(json.loads(one[2])) == {"speculative", "lenient"}
+    assert one[0] == "2 methods · 1 paper here · 0 not here yet" and set(json.loads(one[2])) == {
+        "speculative",
+        "lenient",
+    }
     assert one[3][0][1:] == [
         "Leviathan et al.",
         "2022",

@@ -5,7 +5,9 @@ A row with its thumbnail is drawn by our own scripts (assets/web/page/methods.js
 
 import asyncio
 import json
+import tempfile
 from functools import cache
+from pathlib import Path
 
 import gradio as gr
 
@@ -20,8 +22,8 @@ COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px
 MOST_QUOTED = 60  # characters of what was searched
 
 
-def build(tab: gr.Tab, loader: Loader) -> None:
-    """Declares what is in the tab."""
+def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
+    """Declares what is in the tab. `look`: the component whose value is the page's theme."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
@@ -31,6 +33,11 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         family = gr.Dropdown(
             [("All families", EVERY), *of_methods, *of_papers], value=None, label="Family", scale=1
         )
+    with gr.Accordion("Map of decoding", open=False) as unfolded:
+        with gr.Column(elem_classes="figure wide"):
+            picture = gr.Plot(show_label=False, container=False)
+            told = gr.Markdown(elem_classes="caption")
+        poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
     count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
     heads = gr.Markdown(elem_id="methods-heads")
     cards = drawn("methods")  # its value: the names of the methods that are found
@@ -43,6 +50,11 @@ def build(tab: gr.Tab, loader: Loader) -> None:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         return await asyncio.to_thread(found, words or "", family or EVERY)
 
+    async def draw(look: str) -> tuple:
+        await asyncio.to_thread(loader.done.wait)
+        return await asyncio.to_thread(drawn_map, "dark" if look == "dark" else "light")
+
+    unfolded.expand(draw, look, [picture, told, poster], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     asked = gr.on(
         [words.change, family.change],
@@ -62,6 +74,27 @@ def table(label: str, columns: list[str]) -> gr.Dataframe:
     return gr.Dataframe(
         headers=columns, label=label, datatype=kinds, interactive=False, wrap=True, column_widths=widths
     )
+
+
+def drawn_map(look: str) -> tuple:
+    """The map of decoding, its caption, and the file of its poster."""
+    from explorer.catalog.method_map import family_tree  # only when it is looked at: plotly takes its time
+    from visualizers.figures import caption
+    from visualizers.figures.family_tree import figure
+
+    made = figure(family_tree(), FAMILIES, look)
+    return made, escaped(caption(made)), poster_file()
+
+
+@cache
+def poster_file() -> str:
+    """The map as a poster, in a file of this process."""
+    from explorer.catalog.method_map import family_tree
+    from visualizers.figures.family_tree import poster
+
+    path = Path(tempfile.mkdtemp(prefix="decoding-explorer-"), "map-of-decoding.svg")
+    path.write_text(poster(family_tree(), FAMILIES), "utf-8")
+    return str(path)
 
 
 @cache
