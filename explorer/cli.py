@@ -12,7 +12,7 @@ from decoders import registry
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
 from explorer import experiments, shipped
-from explorer.catalog import papers
+from explorer.catalog import origins, papers
 from explorer.runs.load_pair import load_models
 from explorer.runs.run_summary import before_text, sequences, summary
 from explorer.runs.validation import MAX_LANES
@@ -234,7 +234,8 @@ def list_papers(options: argparse.Namespace) -> None:
         return
     for row in sorted(rows, key=lambda r: (r["status"] != "works", r["family"], r["slug"])):
         print(
-            f"{row['status']:8} {row['family']:30} {row['title']}"
+            f"{row['status']:8} {row['family']:30} {origins.cited(row)}"
+            + (f"  {row['link']}" if row["link"] else "")
             + (f"  ({', '.join(row['how'])})" if row["how"] else "")
         )
     print(papers.summary(rows))

@@ -15,7 +15,7 @@ from decoders.models.catalog import DRAFT
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
 from decoders.trace.trace import Trace, load
-from explorer.catalog import papers
+from explorer.catalog import origins, papers
 from explorer.page.page_requests import Call, Picture
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check_models, said
@@ -29,6 +29,7 @@ SHEET = (
     "Mia has a small dog. Tom has a red hat and Mia likes soup. Tom is in the park. Mia plays the drum."
     "\nSummary:"
 )
+PAPER = ("slug", "title", "family", "status", "authors", "year", "link", "alias")
 USUAL = {"prompt": "Once upon a time", "max_new_tokens": 10, "parameters": {}}
 SETUPS = {  # where the usual picture would not show what the method is about
     "momentum": {
@@ -231,7 +232,8 @@ def listing() -> dict:
         "families": FAMILIES,
         "methods": [card(strategy, titles_of) for strategy in strategies().values()],
         "paper_families": papers.FAMILIES,
-        "papers": [{k: row[k] for k in ("slug", "title", "family", "status")} for row in rows],
+        "papers": [{k: row[k] for k in PAPER} for row in rows],
+        "heads": origins.heads(),
         "summary": papers.summary(rows),
     }
 
@@ -247,8 +249,26 @@ def card(strategy: Strategy, titles_of: dict[str, str]) -> dict:
         "promise": BADGES.get(badge, ""),
         "parts": [vars(part) for part in strategy.parts(usual)],
         "papers": [{"slug": slug, "title": titles_of[slug]} for slug in strategy.papers],
+        "sources": origins.sources(strategy.name, strategy.papers),
+        **beside(strategy.name),
         "picture": picture_says(strategy.name),
         "runs_code": any("tests" in p.choices or p.name == "constraints" for p in strategy.parameters),
+    }
+
+
+def beside(name: str) -> dict:
+    """`{parent, differs, aliases}`: the title of its parent, and what it changed about it."""
+    known = origins.lineage().get(name, {"parent": "", "differs": "", "aliases": []})
+    return known | {"parent": get(known["parent"]).title if known["parent"] else ""}
+
+
+def found_by(strategy: Strategy) -> dict:
+    """A declaration, and what a strategy is searched by: `{parent, differs, aliases}`, its papers in `by`."""
+    rows = origins.sources(strategy.name, strategy.papers)
+    return {
+        **strategy.declaration(),
+        **beside(strategy.name),
+        "by": " ".join(origins.cited(row) for row in rows),
     }
 
 

@@ -7,8 +7,10 @@ from declarations. Knows no trace.
 import networkx as nx
 
 from decoders.registry import FAMILIES, strategies
-from explorer.catalog import papers
+from explorer.catalog import origins, papers
 from explorer.experiments import experiments
+
+EXACT = ("equal to generate", "lossless", "exact")  # how badges begin that promise plain decoding's result
 
 
 def method_map() -> nx.DiGraph:
@@ -34,4 +36,25 @@ def method_map() -> nx.DiGraph:
         node = f"experiment {name}"
         graph.add_node(node, kind="experiment", text=name)
         graph.add_edges_from((node, f"paper {slug}", {"kind": "repeats"}) for slug in experiment.papers)
+    return graph
+
+
+def family_tree() -> nx.DiGraph:
+    """What grew from what: a node for each strategy with `title`, `family`, `year` ("" if unknown), `differs`
+    and whether it is `exact` by default; edges lead from parents to children.
+    """
+    graph = nx.DiGraph(kind="family tree")
+    for name, strategy in strategies().items():
+        known = origins.lineage().get(name, {"parent": "", "differs": strategy.summary})
+        badge = strategy.badge({p.name: p.default for p in strategy.parameters})
+        graph.add_node(
+            name,
+            title=strategy.title,
+            family=strategy.family,
+            year=origins.first_year(origins.sources(name, strategy.papers)),
+            differs=known["differs"],
+            exact=badge.startswith(EXACT),
+        )
+        if known["parent"]:
+            graph.add_edge(known["parent"], name)
     return graph

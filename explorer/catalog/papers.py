@@ -22,8 +22,9 @@ INDEX = Path(__file__).resolve().parents[2] / "assets" / "papers.csv"
 
 
 def papers() -> list[dict]:
-    """[{slug, title, family, status, how}]: status "works" with the strategies and experiments that realise
-    it in `how`, else "missing".
+    """[{slug, title, family, authors, year, link, alias, status, how}]: status "works" with the strategies
+    and experiments that realise it in `how`, else "missing"; authors and link are "" where nobody confirmed
+    them.
     """
     realised: dict[str, list[str]] = {}
     for name, strategy in strategies().items():

@@ -4,7 +4,7 @@ The app's page and a saved page begin alike. Knows runs and their settings, noth
 """
 
 from decoders.registry import BADGES, FAMILIES
-from explorer.catalog import recorded_runs
+from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
@@ -22,6 +22,7 @@ def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str,
         "example": {"run": run.id, **setup, "answer": answer(run, cursors)},
         "strategies": declarations,
         "families": FAMILIES,
+        "start": origins.START,
         "views": titles(),
         "prompts": recorded_runs.prompts(),
         "palette": page_files.palette(),

@@ -86,7 +86,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Lessons"):
                 drawn("lessons")
             with tab("Methods") as opened:
-                methods_tab.build(opened, loader)
+                methods_tab.build(opened, loader, look)
             with tab("Experiments") as opened:
                 experiments_tab.build(opened, look)
             with tab("Traces"):
@@ -142,7 +142,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         hello = {"mcp": endpoints.speaks_mcp(), "state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
-            hello["strategies"] = [s.declaration() for s in strategies().values()]
+            hello["strategies"] = [method_cards.found_by(s) for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 

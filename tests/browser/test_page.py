@@ -284,8 +284,11 @@ def test_two_browsers_do_not_see_each_others_runs(visit, app):
 def test_lanes_are_added_removed_and_run_together(visit):
     page = visit()
     ready(page)
+    press(page, "+ Lane")  # beam and speculative decoding are there: contrasts come from other families
     press(page, "+ Lane")
-    press(page, "+ Lane")
+    assert page.evaluate("decodingExplorer.lanes.slice(2).map(l => l.strategy)") == ["greedy", "jacobi"]
+    full = page.get_by_role("button", name="+ Lane (at most 4)")
+    assert "remove one to add another" in full.get_attribute("title")
     for number, strategy in ((1, "greedy"), (3, "sample"), (4, "jacobi")):
         page.get_by_role("region", name=f"Lane {number}").get_by_label("Strategy").select_option(strategy)
     expect(page.get_by_role("button", name="+ Lane")).to_be_disabled()
@@ -296,6 +299,38 @@ def test_lanes_are_added_removed_and_run_together(visit):
     lane = page.get_by_role("region", name="Lane 3").get_by_role("tab", name="Text")
     lane.click()
     page.wait_for_function("document.querySelectorAll('.lane:nth-child(3) .text-view .dp-chip').length > 4")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
+def test_a_strategy_is_searched_by_the_names_that_people_use(visit, width, height):
+    page = visit(width, height)
+    ready(page)
+    lane = page.locator(".lane:visible").first
+    picker = lane.get_by_label("Strategy")
+    groups = picker.locator("optgroup").evaluate_all("all => all.map(one => one.label)")
+    assert groups[0] == "Start here" and picker.locator("optgroup").first.locator("option").count() == 6
+    titles = picker.locator("optgroup").nth(1).locator("option").all_text_contents()
+    assert len(titles) > 10 and titles == sorted(titles, key=str.lower)
+    before = picker.input_value()
+    picker.select_option("")
+    dialog = page.get_by_role("dialog", name="Find a strategy")
+    field = dialog.get_by_role("searchbox", name="Search strategies")
+    expect(field).to_be_focused()
+    assert picker.input_value() == before
+    for words, title in (("nucleus", "Sampling"), ("leviathan", "Speculative decoding"), ("MCTS", "ADED")):
+        field.fill(words)
+        expect(dialog.get_by_role("listitem").first).to_contain_text(title)
+    field.fill("zzz")
+    expect(dialog.get_by_role("status")).to_have_text("Nothing found for “zzz”. Try fewer words.")
+    field.fill("top-p")
+    field.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(picker).to_have_value("sample")
+    expect(picker).to_be_focused()
+    picker.select_option("")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(picker).to_have_value("sample")
 
 
 def test_lanes_line_up_by_forwards_and_by_seconds(visit):

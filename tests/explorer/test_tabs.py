@@ -12,22 +12,62 @@ from explorer.catalog.papers import papers
 from explorer.experiments import stored
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs.events import inputs
-from explorer.page.tabs.methods import EVERY, NOTHING, found
+from explorer.page.tabs.methods import EVERY, found
 from explorer.schema import Malformed, read
 
 
 def test_methods_and_papers_are_found_by_words_and_family():
-    count, names, rows = found("", EVERY)
-    assert json.loads(names) == list(strategies()) and len(rows) == len(papers()) == 193
+    count, heads, names, here, missing = found("", EVERY)
+    assert json.loads(names) == list(strategies()) and len(here) + len(missing) == len(papers()) == 193
     works = sum(paper["status"] == "works" for paper in papers())
-    assert count == f"{len(strategies())} methods · 193 papers: {works} work here, {193 - works} not here yet"
-    assert found("JACOBI  parallel zzz", EVERY) == (NOTHING, "[]", [])
+    assert count == f"{len(strategies())} methods from {works} papers" and len(here) == works and not heads
+    assert (
+        found("JACOBI  parallel zzz", EVERY)[0]
+        == "Nothing found for “JACOBI  parallel zzz”. Try fewer words."
+    )
+    assert found("JACOBI  parallel zzz", EVERY)[1:] == ("", "[]", [], [])
+    assert r"\<img src=x\>" in found("<img src=x>", EVERY)[0] and len(found("x y" * 999, EVERY)[0]) < 200
     for family in ("m:search", "p:diffusion"):
-        _, names, rows = found("", family)
-        assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < len(rows) < 193
+        _, _, names, *rows = found("", family)
+        assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < sum(map(len, rows)) < 193
     one = found("fast inference from transformers via", EVERY)
-    assert one[0] == "1 method · 1 paper: 1 work here, 0 not here yet" and one[1] == '["speculative"]'
-    assert one[2][0][2] == "✓ works: Speculative decoding"
+    assert one[0] == "2 methods · 1 paper here · 0 not here yet" and set(json.loads(one[2])) == {
+        "speculative",
+        "lenient",
+    }
+    assert one[3][0][1:] == [
+        "Leviathan et al.",
+        "2022",
+        "[arXiv](https://arxiv.org/abs/2211.17192)",
+        "✓ works: Speculative decoding",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "method"),
+    {
+        "nucleus": "sample",
+        "top-p sampling": "sample",
+        "assisted generation": "speculative",
+        "Leviathan": "speculative",
+        "chen 2023": "speculative",
+        "contrastive": "contrastive_decoding",
+        "beam": "beam",
+        "REST": "rest",
+        "DoLa": "dola",
+        "self-consistency": "mbr",
+        "Santilli": "jacobi",
+    }.items(),
+)
+def test_a_method_is_found_by_the_names_that_people_use(words, method):
+    assert json.loads(found(words, EVERY)[2])[0] == method
+
+
+@pytest.mark.parametrize("name", ["Medusa", "EAGLE", "eagle-2"])
+def test_what_is_no_lane_yet_is_found_and_says_what_there_is(name):
+    count, heads, *_ = found(name, EVERY)
+    assert "1 draft head" in count
+    assert "There is no lane that drafts with it yet" in heads and "https://arxiv.org/abs/" in heads
 
 
 def event(*components):

@@ -182,12 +182,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.status();
     }
 
-    // Another lane, with a setup or with the next strategy that no lane has yet.
+    // Another lane, with a setup or with a strategy that differs from those that are there.
     addLane(setup) {
       if (this.lanes.length >= this.data.limits.lanes) return;
-      const used = new Set(this.lanes.map((lane) => lane.setup.strategy));
-      const next = [...this.strategies.values()].find((s) => !used.has(s.name)) || this.strategies.values().next().value;
-      const lane = new page.LanePane(this, setup || { strategy: next.name });
+      const lane = new page.LanePane(this, setup || { strategy: page.contrast(this).name });
       this.lanes.push(lane);
       lane.makeDrawings();
       this.phoneLane = this.lanes.length - 1;
@@ -212,7 +210,10 @@ window.ExplorerPage = window.ExplorerPage || {};
         lane.remove.disabled = this.lanes.length === 1;
         if (lane.element.parentNode !== this.main) this.main.append(lane.element);
       });
-      this.bar.add.disabled = this.lanes.length >= this.data.limits.lanes;
+      const { lanes } = this.data.limits, full = this.lanes.length >= lanes;
+      this.bar.add.disabled = full;
+      this.bar.add.textContent = full ? "+ Lane (at most " + lanes + ")" : "+ Lane";
+      this.bar.add.title = full ? "There are " + lanes + " lanes, the most that a page shows: remove one to add another" : "Add a lane with another strategy";
       this.phoneLane = Math.min(this.phoneLane, this.lanes.length - 1);
       this.drawLaneButtons();
       this.emit("lanes");

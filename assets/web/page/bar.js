@@ -49,7 +49,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     bar.speed = choice("Speed", SPEEDS, app.playback.speed, (speed) => app.playback.setSpeed(speed));
     bar.colour = h("select", { "aria-label": "Colour tokens by", title: "What the colour of a token in the text says",
       onchange: () => app.setColour(bar.colour.value) }, ...COLOURS.map(([value, text]) => h("option", { value }, text)));
-    bar.add = h("button", { type: "button", title: "Add a lane with another strategy", onclick: () => app.addLane() }, "+ Lane");
+    bar.add = h("button", { type: "button", onclick: () => app.addLane() }, "+ Lane");
     bar.theme = h("button", { type: "button", class: "theme", "aria-label": "Switch between light and dark", title: "Light or dark",
       onclick: () => app.chooseTheme(app.theme === "dark" ? "light" : "dark") }, "◐");
 

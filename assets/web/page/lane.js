@@ -24,7 +24,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     build() {
       this.number = h("span", { class: "disc", "aria-hidden": "true" });
-      this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.choose(this.picker.value) });
+      this.picker = h("select", { class: "strategy", "aria-label": "Strategy", onchange: () => this.pick(this.picker.value) });
       this.line = h("span", { class: "parameter-line" });
       this.gear = h("button", { type: "button", class: "gear", "aria-expanded": "false", "aria-label": "Parameters", title: "Parameters",
         onclick: () => this.openParameters(this.panel.hidden) }, "⚙");
@@ -73,15 +73,16 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Strategy picker, parameter line and fields, tabs: all from the declaration.
     describe() {
-      const families = [...Object.entries(this.app.data.families), ["elsewhere", "From a file"]], all = [...this.app.strategies.values()];
-      this.picker.replaceChildren(...families.map(([family, title]) => {
-        const members = all.filter((s) => s.family === family);
-        return members.length ? h("optgroup", { label: title }, ...members.map((s) => {
+      const all = [...this.app.strategies.values()].sort((one, other) => one.title.localeCompare(other.title)), { families, start } = this.app.data;
+      const starts = start.map((name) => this.app.strategies.get(name)).filter(Boolean);
+      const groups = [["Start here", starts], ...[...Object.entries(families), ["elsewhere", "From a file"]].map(([family, title]) =>
+        [title, all.filter((s) => s.family === family && !starts.includes(s))])];
+      this.picker.replaceChildren(h("option", { value: "" }, "Search all …"), ...groups.filter(([, members]) => members.length).map(([title, members]) =>
+        h("optgroup", { label: title }, ...members.map((s) => {
           const lacking = s.needs.find((role) => !this.app.choice[role]);
           return h("option", { value: s.name, title: lacking ? "Needs a " + lacking + " model: choose one under Models" : s.summary,
             disabled: Boolean(lacking) }, s.title);
-        })) : null;
-      }).filter(Boolean));
+        }))));
       this.picker.value = this.setup.strategy;
       this.picker.title = this.declaration().summary || "";
       this.describeParameters();
@@ -166,6 +167,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.openParameters(false);
       this.describeParameters();
       this.app.edited();
+    }
+
+    // What the list was set to: a strategy, or its first entry, which opens the search.
+    pick(strategy) {
+      if (strategy) return this.choose(strategy);
+      this.picker.value = this.setup.strategy;
+      this.app.findStrategy(this);
     }
 
     choose(strategy) {

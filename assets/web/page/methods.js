@@ -47,28 +47,58 @@ window.ExplorerPage = window.ExplorerPage || {};
     return says;
   }
 
+  // A paper or another source, as far as it is known.
+  function cited(source) {
+    const who = [source.authors, source.year].filter(Boolean).join(", ");
+    const title = source.link ? h("a", { href: source.link, target: "_blank", rel: "noopener" }, source.title) : source.title;
+    return h("li", {}, who ? who + ". " : "", title);
+  }
+
+  // What a method changed about the one that it grew from, in a sentence; one that grew from none says what it does.
+  function what(method) {
+    return method.parent ? "Beside " + method.parent + ", it " + method.differs + "." : method.summary;
+  }
+
+  // A row with a thumbnail; opened, it is the whole card.
   class Card {
     constructor(app, method, families) {
-      this.app = app;
-      this.method = method;
-      this.sceneElement = h("div", { class: "picture", "aria-busy": "true" });
+      Object.assign(this, { app, method });
+      this.sceneElement = h("div", { class: "picture", inert: true, "aria-busy": "true" });
       this.open = h("button", { type: "button", class: "primary", "aria-label": "Open " + method.title + " in a lane",
         onclick: () => this.openInLane() }, "Open in a lane");
-      const picture = method.picture, sources = method.papers.map((paper) => h("li", {}, paper.title));
+      this.more = h("button", { type: "button", "aria-expanded": "false", "aria-label": "All about " + method.title,
+        onclick: () => this.unfold(this.whole.hidden) }, "More");
+      const first = method.sources[0], by = first && [first.authors, first.year].filter(Boolean).join(", ");
+      this.whole = h("div", { class: "whole", hidden: true });
       this.element = h("article", { class: "card", "aria-label": method.title },
-        h("header", {}, h("h3", {}, method.title), h("span", { class: "family" }, families[method.family]), badge(method)),
-        h("p", { class: "what" }, ...prose(method.summary)),
-        picture ? this.sceneElement : null,
+        h("div", { class: "thumb" }, method.picture ? this.sceneElement : null),
+        h("div", { class: "row" },
+          h("header", {}, h("h3", {}, method.title), badge(method)),
+          h("p", { class: "what" }, ...prose(what(method))),
+          h("p", { class: "caption" }, families[method.family], by ? " · " + by : "", first && first.link ? " · " : "",
+            first && first.link ? h("a", { href: first.link, target: "_blank", rel: "noopener" }, "source") : "")),
+        h("div", { class: "foot" }, this.open, this.more), this.whole);
+      this.enable();
+    }
+
+    // What is below the row is made when it is opened for the first time.
+    unfold(open) {
+      const { method } = this, picture = method.picture;
+      if (!this.whole.childNodes.length) this.whole.append(...[
         picture ? h("p", { class: "caption" }, caption(picture)) : null,
+        h("p", { class: "what" }, ...prose(method.summary)),
         h("div", { class: "how" }, ...how(method.how)),
         fold("Parameters", method.parameters.map(parameter)),
         fold("Parts", method.parts.map((part) => [h("dt", {}, part.kind + ": " + part.name), h("dd", {}, part.says)])),
-        method.runs_code ? runsCode(app) : null,
-        sources.length ? h("h4", {}, sources.length > 1 ? "Papers" : "Paper") : null,
-        sources.length ? h("ul", { class: "sources" }, ...sources) : null,
-        h("div", { class: "foot" }, this.open,
-          method.needs.length > 1 ? h("span", { class: "needs" }, "needs a " + method.needs.join(" and a ") + " model") : null));
-      this.enable();
+        method.runs_code ? runsCode(this.app) : null,
+        h("h4", {}, method.sources.length > 1 ? "Sources" : "Source"), h("ul", { class: "sources" }, ...method.sources.map(cited)),
+        h("p", { class: "caption" }, "Also called: " + method.aliases.join(", ")),
+        method.needs.length > 1 ? h("p", { class: "needs" }, "needs a " + method.needs.join(" and a ") + " model") : null].filter(Boolean));
+      this.whole.hidden = !open;
+      this.sceneElement.inert = !open;
+      this.element.classList.toggle("open", open);
+      this.more.setAttribute("aria-expanded", String(open));
+      this.more.textContent = open ? "Less" : "More";
     }
 
     enable() {
@@ -113,11 +143,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       app.on("models", () => this.cards.forEach((card) => card.enable()));
     }
 
-    // Shows the methods of these names and no others.
+    // Shows the methods of these names and no others, in this order.
     async keep(names) {
       this.built = this.built || this.build();
       await this.built;
+      const byName = new Map(this.cards.map((card) => [card.method.name, card]));
       for (const card of this.cards) card.element.hidden = !names.includes(card.method.name);
+      this.element.append(...names.filter((name) => byName.has(name)).map((name) => byName.get(name).element));
     }
 
     async build() {

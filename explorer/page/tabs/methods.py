@@ -1,60 +1,100 @@
-"""The tab Methods: search over cards of all strategies and over all papers, with what is truly here.
+"""The tab Methods: search over all strategies and papers, with what is truly here.
 
-A card with its picture is drawn by our own scripts (assets/web/page/methods.js), as the player draws it.
+A row with its thumbnail is drawn by our own scripts (assets/web/page/methods.js), as the player draws it.
 """
 
 import asyncio
 import json
+import tempfile
 from functools import cache
+from pathlib import Path
 
 import gradio as gr
 
 from decoders.registry import FAMILIES
-from explorer.catalog import method_cards, papers
+from explorer.catalog import method_cards, papers, search
 from explorer.page.tabs import drawn
+from explorer.page.tabs.experiments import escaped
 from explorer.runs.model_pool import Loader
 
 EVERY = "every"
-STATUS = {"works": "✓ works here", "card": "○ told, not built", "missing": "○ not here yet"}
-NOTHING = "Nothing has these words in its title. Search for less."
-COLUMNS, WIDTHS = ["Paper", "Family", "Here"], ["420px", "180px", "300px"]
+COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
+MOST_QUOTED = 60  # characters of what was searched
 
 
-def build(tab: gr.Tab, loader: Loader) -> None:
-    """Declares what is in the tab."""
+def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
+    """Declares what is in the tab. `look`: the component whose value is the page's theme."""
     of_methods = [(f"Methods: {title}", f"m:{name}") for name, title in FAMILIES.items()]
     of_papers = [(f"Papers: {title}", f"p:{name}") for name, title in papers.FAMILIES.items()]
     with gr.Row():
-        words = gr.Textbox(label="Search methods and papers", placeholder="Words of a title", scale=2)
+        words = gr.Textbox(
+            label="Search methods and papers", placeholder="nucleus, Medusa, Leviathan, draft tree …", scale=2
+        )
         family = gr.Dropdown(
             [("All families", EVERY), *of_methods, *of_papers], value=None, label="Family", scale=1
         )
+    with gr.Accordion("Map of decoding", open=False) as unfolded:
+        with gr.Column(elem_classes="figure wide"):
+            picture = gr.Plot(show_label=False, container=False)
+            told = gr.Markdown(elem_classes="caption")
+        poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
     count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
-    gr.Markdown("## Methods")
+    heads = gr.Markdown(elem_id="methods-heads")
     cards = drawn("methods")  # its value: the names of the methods that are found
     gr.Markdown("## Papers")
-    table = gr.Dataframe(
-        headers=COLUMNS,
-        label="Papers",
-        interactive=False,
-        wrap=True,
-        column_widths=WIDTHS,
-    )
+    here = table("Papers", COLUMNS)
+    with gr.Accordion("Papers that are not here yet", open=False):
+        backlog = table("Papers that are not here yet", COLUMNS[:-1])
 
-    async def find(words: str | None, family: str | None) -> tuple[str, str, list[list[str]]]:
+    async def find(words: str | None, family: str | None) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         return await asyncio.to_thread(found, words or "", family or EVERY)
 
+    async def draw(look: str) -> tuple:
+        await asyncio.to_thread(loader.done.wait)
+        return await asyncio.to_thread(drawn_map, "dark" if look == "dark" else "light")
+
+    unfolded.expand(draw, look, [picture, told, poster], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     asked = gr.on(
         [words.change, family.change],
         find,
         [words, family],
-        [count, cards, table],
+        [count, heads, cards, here, backlog],
         show_progress="hidden",
         api_visibility="private",
     )
     asked.then(None, cards, None, js="(names) => ExplorerPage.app.methods.keep(JSON.parse(names))")
+
+
+def table(label: str, columns: list[str]) -> gr.Dataframe:
+    """A table of papers."""
+    kinds = ["markdown" if name == "Link" else "str" for name in columns]
+    widths = WIDTHS[: len(columns)]
+    return gr.Dataframe(
+        headers=columns, label=label, datatype=kinds, interactive=False, wrap=True, column_widths=widths
+    )
+
+
+def drawn_map(look: str) -> tuple:
+    """The map of decoding, its caption, and the file of its poster."""
+    from explorer.catalog.method_map import family_tree  # only when it is looked at: plotly takes its time
+    from visualizers.figures import caption
+    from visualizers.figures.family_tree import figure
+
+    made = figure(family_tree(), FAMILIES, look)
+    return made, escaped(caption(made)), poster_file()
+
+
+@cache
+def poster_file() -> str:
+    """The map as a poster, in a file of this process."""
+    from explorer.catalog.method_map import family_tree
+    from visualizers.figures.family_tree import poster
+
+    path = Path(tempfile.mkdtemp(prefix="decoding-explorer-"), "map-of-decoding.svg")
+    path.write_text(poster(family_tree(), FAMILIES), "utf-8")
+    return str(path)
 
 
 @cache
@@ -63,57 +103,70 @@ def listing() -> dict:
     return method_cards.listing()
 
 
-def found(words: str, family: str) -> tuple[str, str, list[list[str]]]:
-    """What fits: a sentence that counts it, the names of methods as JSON, the rows of papers."""
-    known, wanted = listing(), words.lower().split()
+def found(words: str, family: str) -> tuple[str, str, str, list[list[str]], list[list[str]]]:
+    """What fits: a sentence that counts it, what is to say of draft heads, the names of methods as JSON, the
+    rows of papers that are here and of those that are not.
+    """
+    known = listing()
     side, _, name = family.partition(":")
     slugs = {row["slug"] for row in known["papers"] if row["family"] == name}
     own = {paper["slug"] for one in known["methods"] if one["family"] == name for paper in one["papers"]}
-
-    def says(text: str) -> bool:
-        return all(word in text.lower() for word in wanted)
-
     cards = [
         one
-        for one in known["methods"]
+        for one in search.best(known["methods"], words, search.of_method)
         if (side != "m" or one["family"] == name)
         and (side != "p" or any(paper["slug"] in slugs for paper in one["papers"]))
-        and says(words_of(one))
     ]
     rows = [
         row
-        for row in known["papers"]
-        if (side != "p" or row["family"] == name)
-        and (side != "m" or row["slug"] in own)
-        and says(row["title"])
+        for row in search.best(known["papers"], words, search.of_paper)
+        if (side != "p" or row["family"] == name) and (side != "m" or row["slug"] in own)
     ]
-    return counted(cards, rows), json.dumps([one["name"] for one in cards]), [cells(row) for row in rows]
+    asked = words.strip() and family == EVERY
+    heads = search.best(known["heads"], words, search.of_paper) if asked else []
+    works = [cells(row) for row in rows if row["status"] == "works"]
+    missing = [cells(row)[:-1] for row in rows if row["status"] != "works"]
+    names = json.dumps([one["name"] for one in cards])
+    return counted(words, cards, heads, works, missing), headed(heads), names, works, missing
 
 
-def words_of(method: dict) -> str:
-    """What a method is searched by."""
-    titles = [paper["title"] for paper in method["papers"]]
-    return " ".join(
-        [method["title"], method["name"], method["summary"], *titles, *(p["name"] for p in method["parts"])]
+def counted(words: str, cards: list, heads: list, works: list, missing: list) -> str:
+    """How many methods and papers there are, and how many of these are here."""
+    if not (cards or heads or works or missing):
+        quoted = f" for “{escaped(words.strip()[:MOST_QUOTED])}”" if words.strip() else ""
+        return f"Nothing found{quoted}. Try fewer words."
+    if not words.strip() and len(cards) == len(listing()["methods"]):
+        return f"{many(len(cards), 'method')} from {many(len(works), 'paper')}"
+    shown = [many(len(cards), "method"), f"{many(len(works), 'paper')} here", f"{len(missing)} not here yet"]
+    return " · ".join([*shown, *([many(len(heads), "draft head")] if heads else [])])
+
+
+def many(number: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def headed(heads: list[dict]) -> str:
+    """What there is of draft heads that have no lane, as Markdown."""
+    return "\n\n".join(
+        f"**{head['name']}** ({escaped(head['authors'])}, {head['year']}, {linked(head)}): "
+        f"{escaped(head['says'])}"
+        for head in heads
     )
 
 
-def counted(cards: list[dict], rows: list[dict]) -> str:
-    """How many methods and papers there are, and how many of these work here."""
-    if not cards and not rows:
-        return NOTHING
-    works = sum(row["status"] == "works" for row in rows)
-    many = (
-        f"{len(own)} {word}{'' if len(own) == 1 else 's'}"
-        for own, word in ((cards, "method"), (rows, "paper"))
-    )
-    return f"{' · '.join(many)}: {works} work here, {len(rows) - works} not here yet"
+def linked(row: dict) -> str:
+    """A source's link as Markdown, "" if it has none."""
+    places = {"arxiv.org": "arXiv", "aclanthology.org": "ACL", "openreview.net": "OpenReview"}
+    where = next((title for place, title in places.items() if place in row["link"]), "link")
+    return f"[{where}]({row['link']})" if row["link"] else ""
 
 
 def cells(row: dict) -> list[str]:
-    """A paper with its family, and by which methods it works here."""
+    """A paper as cited, and by which methods it works here."""
     users = [
         one["title"] for one in listing()["methods"] if row["slug"] in (p["slug"] for p in one["papers"])
     ]
-    here = f"✓ works: {', '.join(users)}" if users else STATUS[row["status"]]
-    return [row["title"], papers.FAMILIES[row["family"]], here]
+    here = f"✓ works: {', '.join(users)}" if users else "✓ an experiment"
+    title = f"{row['alias']}: {row['title']}" if row["alias"] else row["title"]
+    return [title, row["authors"], row["year"], linked(row), here]

@@ -1,0 +1,54 @@
+"""The map of decoding: every method in one row below what it grew from, as a figure and as a poster."""
+
+import xml.etree.ElementTree as ET
+
+import networkx as nx
+import pytest
+
+from decoders.registry import FAMILIES, strategies
+from explorer.catalog.method_map import family_tree
+from visualizers.figures import caption
+from visualizers.figures.family_tree import figure, poster, rows
+
+TREE = family_tree()
+
+
+def test_every_method_has_one_parent_or_is_the_root():
+    assert set(TREE) == set(strategies())
+    assert [name for name, many in TREE.in_degree() if many == 0] == ["greedy"]
+    assert nx.is_arborescence(TREE)
+    assert TREE.nodes["speculative"]["exact"] and not TREE.nodes["fuzzy"]["exact"]
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_rows_hold_every_method_once_below_its_parent(columns):
+    found = rows(TREE, FAMILIES, columns)
+    assert sorted(row.name for row in found if not row.heading) == sorted(TREE)
+    assert [row.name for row in found if row.heading] == list(FAMILIES.values())
+    assert len({(row.column, row.at) for row in found}) == len(found)
+    for row in found:
+        if row.parent:
+            assert TREE.has_edge(row.parent.name, row.name) and row.depth == row.parent.depth + 1
+            assert (row.parent.column, row.parent.at) < (row.column, row.at)
+    high = [max(row.at for row in found if row.column == column) for column in range(columns)]
+    assert max(high) <= 1.35 * min(high)
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_figure_names_every_method_with_its_year_and_change(look):
+    made = figure(TREE, FAMILIES, look)
+    words = " ".join(note.text for note in made.layout.annotations)
+    assert list(made.data[1].customdata) and len(made.data[1].x) == len(TREE)
+    assert all(node["title"] in words for _, node in TREE.nodes(data=True) if "&" not in node["title"])
+    assert "2022 · guesses tokens with a small model" in words
+    assert caption(made).startswith(f"{len(TREE)} methods from 2016 to ")
+
+
+def test_the_poster_is_an_a2_svg_on_which_everything_fits():
+    drawn = ET.fromstring(poster(TREE, FAMILIES))
+    assert (drawn.get("width"), drawn.get("height")) == ("594mm", "420mm")
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(drawn.findall(f"{name}circle")) == len(TREE)
+    for text in drawn.findall(f"{name}text"):
+        size, words = float(text.get("font-size")), "".join(text.itertext())
+        assert float(text.get("x")) + 0.54 * size * len(words) < 594 and float(text.get("y")) < 420

@@ -1,0 +1,177 @@
+"""The map of decoding: a family tree with a row for each method, its year and what it changed; and a poster.
+
+Takes a NetworkX graph whose nodes are methods (`title`, `year`, `family`, `differs`, `exact`) and whose edges
+lead from a method to those that grew from it. Figure and poster are drawn from one list of rows. Knows no
+strategies.
+"""
+
+from dataclasses import dataclass
+from html import escape
+
+import networkx as nx
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import SANS, template, theme
+
+ROW, INDENT, WIDTH = 22.0, 18.0, 860  # pixels
+POSTER = (594, 420)  # A2 in millimetres, landscape
+TITLE = "A map of decoding"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method in the tree: `depth` steps from its root, `at` rows from the top of its column; `parent`: the
+    row of what it grew from.
+    """
+
+    column: int
+    at: int
+    depth: int
+    name: str
+    parent: "Row | None" = None
+    heading: bool = False
+
+
+def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]:
+    """The tree as indented rows, family by family under headings, a method before those that grew from it and
+    older ones first; a column begins with a method that is close to its root.
+    """
+
+    def walk(name: str, depth: int, family: str) -> list[tuple[str, int, str | None]]:
+        own = [n for n in graph.successors(name) if graph.nodes[n]["family"] == family]
+        found = [(name, depth, None)]
+        for child in sorted(own, key=lambda n: (graph.nodes[n]["year"], graph.nodes[n]["title"])):
+            found += [(child, depth + 1, name), *walk(child, depth + 1, family)[1:]]
+        return found
+
+    branches = []  # [(name, depth, parent)], a heading has depth -1
+    for family, title in families.items():
+        members = {name for name, own in graph.nodes(data="family") if own == family}
+        tops = [n for n in members if not members & set(graph.predecessors(n))]
+        tops.sort(key=lambda n: (graph.nodes[n]["year"], graph.nodes[n]["title"]))
+        for number, top in enumerate(tops):
+            branches.append([*([] if number else [(title, -1, None)]), *walk(top, 0, family)])
+    limit = (sum(map(len, branches)) + len(families)) / columns
+    found, column, at = [], 0, 0
+    for branch in branches:
+        known: dict[str, Row] = {}
+        for name, depth, parent in branch:
+            if at >= limit and depth <= 1 and column < columns - 1:
+                column, at = column + 1, 0
+            at += bool(at) and depth < 0  # a free row above a heading
+            known[name] = Row(column, at, max(depth, 0), name, known.get(parent), depth < 0)
+            found.append(known[name])
+            at += 1
+    return found
+
+
+def caption_of(graph: nx.DiGraph) -> str:
+    """What the map shows, in words."""
+    years = [int(year) for _, year in graph.nodes(data="year") if year]
+    exact = sum(exact for _, exact in graph.nodes(data="exact"))
+    return (
+        f"{len(graph)} methods from {min(years)} to {max(years)}; a row says what a method changed about the "
+        f"one it grew from. Filled circles ({exact}): by default exactly what plain decoding or "
+        "transformers' generate gives."
+    )
+
+
+def text_of(node: dict) -> str:
+    """The year and the change of a method, behind its title."""
+    return " · ".join(part for part in (node["year"], node["differs"]) if part)
+
+
+def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> go.Figure:
+    """The map as one column of rows; hovering over a circle reads its sentence."""
+    colours, found = theme(look), rows(graph, families, 1)
+    made = go.Figure(layout={"template": template(look), "meta": {"caption": caption_of(graph)}})
+    x, y = [], []
+    for row in found:
+        if row.parent:
+            x += [row.parent.depth * INDENT, row.parent.depth * INDENT, row.depth * INDENT, None]
+            y += [row.parent.at, row.at, row.at, None]
+    made.add_scatter(
+        x=x, y=y, mode="lines", line={"color": colours.colour("line"), "width": 1.2}, hoverinfo="skip"
+    )
+    methods = [row for row in found if not row.heading]
+    nodes = [graph.nodes[row.name] for row in methods]
+    made.add_scatter(
+        x=[row.depth * INDENT for row in methods],
+        y=[row.at for row in methods],
+        mode="markers",
+        marker={
+            "size": 9,
+            "symbol": ["circle" if node["exact"] else "circle-open" for node in nodes],
+            "color": colours.colour("ink"),
+        },
+        customdata=[row.name for row in methods],
+        hovertext=[f"{node['title']}: {text_of(node)}" for node in nodes],
+        hoverinfo="text",
+    )
+    for row in found:
+        node = graph.nodes.get(row.name, {"title": row.name})
+        words = f"<b>{escape(node['title'])}</b>"
+        if not row.heading:
+            words += f'  <span style="color:{colours.colour("soft")}">{escape(text_of(node))}</span>'
+        made.add_annotation(
+            x=row.depth * INDENT + (0 if row.heading else 10),
+            y=row.at,
+            xanchor="left",
+            yanchor="middle",
+            align="left",
+            text=words,
+            showarrow=False,
+            font={"size": 14 if row.heading else 12},
+        )
+    height = (max(row.at for row in found) + 2) * ROW
+    made.update_xaxes(visible=False, range=[-10, WIDTH - 10], fixedrange=True)
+    made.update_yaxes(visible=False, range=[height / ROW - 1, -1], fixedrange=True)
+    return made.update_layout(
+        width=WIDTH, height=height, showlegend=False, dragmode=False, margin={"l": 0, "r": 0, "t": 0, "b": 0}
+    )
+
+
+def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
+    """The map as an SVG of A2, three columns of rows on white."""
+    colours, found = theme("light"), rows(graph, families, 3)
+    wide, high = POSTER
+    margin, top = 16.0, 44.0
+    row_height = (high - top - 14) / (max(row.at for row in found) + 1)
+    column, indent, size = (wide - 2 * margin) / 3, 6.0, min(row_height * 0.48, 4.6)
+    ink, soft, line = (colours.colour(role) for role in ("ink", "soft", "line"))
+
+    def place(row: Row) -> tuple[float, float]:
+        return margin + row.column * column + row.depth * indent + 2, top + (row.at + 0.5) * row_height
+
+    drawn = [
+        f'<text x="{margin}" y="24" font-size="14" font-weight="700">{TITLE}</text>',
+        f'<text x="{margin}" y="34" font-size="4.8" fill="{soft}">{escape(caption_of(graph))}</text>',
+    ]
+    for row in found:
+        x, y = place(row)
+        if row.heading:
+            heading = f'<text x="{x - 2:.1f}" y="{y + 2:.1f}" font-size="7" font-weight="700">'
+            drawn.append(f"{heading}{escape(row.name)}</text>")
+            continue
+        if row.parent and row.parent.column == row.column:
+            left, above = place(row.parent)
+            drawn.append(
+                f'<path d="M{left:.1f} {above + 1.6:.1f}V{y:.1f}H{x - 1.6:.1f}" fill="none" stroke="{line}" '
+                'stroke-width="0.5"/>'
+            )
+        node = graph.nodes[row.name]
+        fill = ink if node["exact"] else "#fff"
+        drawn.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.5" fill="{fill}" stroke="{ink}" stroke-width="0.5"/>'
+        )
+        said = f'<tspan font-weight="700">{escape(node["title"])}</tspan> {escape(node["year"])}'
+        drawn.append(f'<text x="{x + 3.5:.1f}" y="{y:.1f}" font-size="{size:.2f}">{said}</text>')
+        drawn.append(
+            f'<text x="{x + 3.5:.1f}" y="{y + size * 0.95:.1f}" font-size="{size * 0.82:.2f}" fill="{soft}">'
+            f"{escape(node['differs'])}</text>"
+        )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}mm" height="{high}mm" '
+        f'viewBox="0 0 {wide} {high}" font-family="{SANS}" fill="{ink}">'
+        f'<rect width="{wide}" height="{high}" fill="#fff"/>{"".join(drawn)}</svg>\n'
+    )
