@@ -8,12 +8,14 @@ this run, the stop says that instead. Knows no strategy and no page.
 import argparse
 import asyncio
 import json
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
+from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.stops import PLACES, Place
 from explorer.page.page_requests import Call, Lesson
@@ -79,8 +81,8 @@ def tell(lesson: dict, traces: list[Trace]) -> dict:
 def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
     """One stop, its slots filled.
 
-    `{found, holds, lane, step, nodes, text, question, choices: [{text, right}], answer}`. `holds` is False
-    where the run lacks what the stop is about; then `text` says so and there is no question.
+    `{found, holds, lane, step, nodes: {lane: [node]}, text, question, choices: [{text, right}], answer}`.
+    `holds` is False where the run lacks what the stop is about; then `text` says so and there is no question.
     """
     place = find_place(stop["find"], lanes)
     if place is None:
@@ -102,10 +104,15 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
         return {**told, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
     choices = [
         {"text": fill(choice["text"], values), "right": is_right(choice["right"], values)}
-        for choice in stop.get("choices", [])
+        for choice in shuffled(stop)
     ]
     words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
     return {**told, "holds": True, "choices": choices, **words}
+
+
+def shuffled(stop: dict) -> list[dict]:
+    """The choices of a stop, in an order that says nothing of which is right, the same at every visit."""
+    return sorted(stop.get("choices", []), key=lambda c: zlib.crc32((stop["title"] + c["text"]).encode()))
 
 
 def find_place(wanted: dict, lanes: dict[int, Reading]) -> Place | None:

@@ -195,14 +195,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.outline(this, node === null || node === undefined ? this.keptMarks() : this.drawn.filter((m) => m.node === node));
     }
 
-    // From now on the marks of a node are outlined wherever nothing is pointed at; null: none.
+    // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
     keep(node) {
       this.kept = node;
       if (!this.hovered) this.highlight(null);
     }
 
     keptMarks() {
-      return this.kept === null || this.kept === undefined ? [] : this.drawn.filter((m) => m.node === this.kept);
+      const kept = [].concat(this.kept ?? []);
+      return kept.length ? this.drawn.filter((mark) => kept.includes(mark.node)) : [];
     }
 
     schedule() {
