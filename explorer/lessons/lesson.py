@@ -8,6 +8,7 @@ this run, the stop says that instead. Knows no strategy and no page.
 import argparse
 import asyncio
 import json
+import re
 import zlib
 from dataclasses import dataclass
 from functools import cache
@@ -99,7 +100,8 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
         }
     values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
     told = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
-    if None in values.values() or not all(holds(claim, values) for claim in stop.get("claims", [])):
+    unknown = {name for name, value in values.items() if value is None}
+    if unknown & used(stop) or not all(holds(claim, values) for claim in stop.get("claims", [])):
         text = fill(stop["otherwise"], values)
         return {**told, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
     choices = [
@@ -108,6 +110,15 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
     ]
     words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
     return {**told, "holds": True, "choices": choices, **words}
+
+
+def used(stop: dict) -> set[str]:
+    """The values that a stop's sentences and claims need to be known."""
+    sentences = [stop[key] for key in ("text", "question", "answer")]
+    sentences += [choice["text"] for choice in stop["choices"]]
+    rights = [choice["right"] for choice in stop["choices"] if isinstance(choice["right"], list)]
+    sides = {side for left, _, right in (*stop["claims"], *rights) for side in (left, right)}
+    return {name for sentence in sentences for name in re.findall(r"{(\w+)", sentence)} | sides
 
 
 def shuffled(stop: dict) -> list[dict]:

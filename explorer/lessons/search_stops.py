@@ -2,7 +2,7 @@
 
 import math
 
-from decoders.trace.events import Cell
+from decoders.trace.events import Cell, Distribution, Score
 from explorer.lessons.facts import Reading
 from explorer.lessons.stops import Lanes, Place, place
 from visualizers.analysis.lane_stats import Token
@@ -50,6 +50,82 @@ def phrase(own: Reading, tokens: list[Token]) -> str:
 def mean_p(tokens: list[Token]) -> float:
     """The geometric mean of the tokens' probabilities: what each contributes to the text's probability."""
     return math.exp(math.fsum(t.logprob for t in tokens) / len(tokens))
+
+
+@place
+def penalised(lanes: Lanes, lane: int) -> Place | None:
+    """Where contrastive search first passed over its likeliest candidate, and how similar both are."""
+    own = lanes[lane]
+    for step in own.trace.steps:
+        scores = [score for score in step.of(Score) if score.name == "contrastive"]
+        if not scores:
+            continue
+        taken, first = min(scores, key=lambda s: s.rank), max(scores, key=lambda s: s.parts["p"])
+        if taken is not first:
+            values = {"token": own.text_of(taken.node), "first": own.text_of(first.node)}
+            values |= {"p": taken.parts["p"], "p_first": first.parts["p"], "before": own.before(taken.node)}
+            values |= {"similarity": taken.parts["penalty"], "similarity_first": first.parts["penalty"]}
+            return Place(
+                lane, step.index, {lane: [taken.node, first.node]}, values | {"candidates": len(scores)}
+            )
+    return None
+
+
+@place
+def vote(lanes: Lanes, lane: int) -> Place | None:
+    """Minimum Bayes risk: the sample that was chosen, and the one with the highest probability."""
+    own = lanes[lane]
+    scores = [s for step in own.trace.steps for s in step.of(Score) if s.name == "expected_utility"]
+    if not scores:
+        return None
+    best, likeliest = min(scores, key=lambda s: s.rank), max(scores, key=lambda s: s.parts["sum_logprob"])
+    values = {"samples": len(scores), "utility": best.total, "logprob": best.parts["sum_logprob"]}
+    values |= {"rank": likeliest.rank, "utility_other": likeliest.total}
+    values |= {"logprob_other": likeliest.parts["sum_logprob"], "lowest": min(s.total for s in scores)}
+    return Place(lane, own.last, {lane: [best.node]}, values)
+
+
+@place
+def first_finished(lanes: Lanes, lane: int) -> Place | None:
+    """The first candidate that a beam search finished, beside the one that it returned: `score` is the sum of
+    log-probabilities after the length penalty.
+    """
+    own = lanes[lane]
+    done = [
+        (step.index, s) for step in own.trace.steps for s in step.of(Score) if s.name == "length_penalised"
+    ]
+    ended = [(at, score) for at, score in done if "length" in score.parts]
+    best = next((score for _, score in done if score.rank == 1), None)
+    if not ended or best is None:
+        return None
+    at, early = ended[0]
+    won = next(score for _, score in ended if score.node == best.node)
+    values = {"finished": len(ended), "same": int(won.node == early.node)}
+    for name, score in (("", early), ("_won", won)):
+        length, total = score.parts["length"], score.parts["sum"]
+        values |= {"length" + name: round(length), "sum" + name: total, "score" + name: score.total}
+    return Place(lane, at, {lane: [early.node]}, values)
+
+
+@place
+def turned_back(lanes: Lanes, lane: int) -> Place | None:
+    """Where a best-first search first opened a shorter text than before: `near` tokens instead of `far`."""
+    own, before = lanes[lane], None
+    for step in own.trace.steps:
+        opened = [offer.node for offer in step.of(Distribution) if offer.view == "target"]
+        if not opened:
+            continue
+        depth = own.position(opened[-1])
+        if before is not None and depth < before:
+            values = {
+                "far": before,
+                "near": depth,
+                "opened": step.index + 1,
+                "token": own.text_of(opened[-1]),
+            }
+            return Place(lane, step.index, {lane: [opened[-1]]}, values)
+        before = depth
+    return None
 
 
 @place

@@ -1,6 +1,7 @@
 """Places of drafts and verification: what was tested, what was lost, what was written instead."""
 
 import math
+from collections.abc import Iterator
 
 from decoders.trace.events import Distribution, Verdict
 from decoders.trace.number_format import compared, number
@@ -39,9 +40,39 @@ def tested(own: Reading, verdict: Verdict) -> dict:
 
 
 @place
+def overconfident(lanes: Lanes, lane: int) -> Place | None:
+    """The rejected token that the draft overrated most: the one with the largest q - p."""
+    own = lanes[lane]
+    lost = [(s, v) for s, v in own.verdicts if v.status == "rejected" and v.p is not None and v.q is not None]
+    if not lost:
+        return None
+    step, verdict = max(lost, key=lambda found: found[1].q - found[1].p)
+    behind = sum(s == step and v.status == "never reached" for s, v in own.verdicts)
+    values = {**tested(own, verdict), "gap": verdict.q - verdict.p, "behind": behind}
+    return Place(lane, step, {lane: [verdict.node]}, values)
+
+
+@place
 def replacement(lanes: Lanes, lane: int) -> Place | None:
     """The first token that was drawn in place of a rejected draft, with p and q of both."""
-    own = lanes[lane]
+    return next((place for place, _ in replacements(lanes[lane], lane)), None)
+
+
+@place
+def residual(lanes: Lanes, lane: int) -> Place | None:
+    """The first such token whose q is recorded. `mass`: the sum of all positive p - q, by which a token's
+    p - q is divided to give its share; `drafted`, `drawn`: the two ways in which the token can be written.
+    """
+    for found, exact in replacements(lanes[lane], lane):
+        p, q, share = (found.values[name] for name in ("p", "q", "share"))
+        if exact and p > q:
+            found.values |= {"mass": (p - q) / share, "drafted": q, "drawn": p - q}
+            return found
+    return None
+
+
+def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
+    """(Place of a token that was drawn in place of a rejected one, whether its q is recorded), in order."""
     for index, (step, verdict) in enumerate(own.verdicts):
         if verdict.status != "resampled":
             continue
@@ -64,8 +95,7 @@ def replacement(lanes: Lanes, lane: int) -> Place | None:
             "same": int(own.nodes[lost[0].node][1] == token),
             "position": own.position(verdict.node),
         }
-        return Place(lane, step, {lane: [verdict.node]}, values)
-    return None
+        yield Place(lane, step, {lane: [verdict.node, lost[0].node]}, values), exact
 
 
 def at_most(offer: Distribution | None, token: int) -> tuple[float, bool]:
@@ -94,6 +124,41 @@ def whole_round(lanes: Lanes, lane: int) -> Place | None:
             }
             return Place(lane, step, {lane: [verdict.node]}, values)
     return None
+
+
+@place
+def most_accepted(lanes: Lanes, lane: int) -> Place | None:
+    """The round of which the most drafted tokens were accepted; the first of equals."""
+    own, accepted = lanes[lane], {}
+    for step, verdict in own.verdicts:
+        if verdict.status == "accepted":
+            accepted.setdefault(step, []).append(verdict.node)
+    if not accepted:
+        return None
+    step = max(accepted, key=lambda s: len(accepted[s]))
+    drafted = sum(s == step and v.status not in ("bonus", "resampled") for s, v in own.verdicts)
+    gained = len(accepted[step]) + sum(
+        s == step and v.status in ("bonus", "resampled") for s, v in own.verdicts
+    )
+    values = {"round": step + 1, "accepted": len(accepted[step]), "drafted": drafted, "gained": gained}
+    return Place(lane, step, {lane: accepted[step]}, values)
+
+
+@place
+def broken_round(lanes: Lanes, lane: int) -> Place | None:
+    """The round of a chain in which a rejection lost the most tokens; `freed`: the rejected one included."""
+    own, lost = lanes[lane], {}
+    for step, verdict in own.verdicts:
+        if verdict.status in ("rejected", "never reached"):
+            lost.setdefault(step, []).append(verdict)
+    broken = {step: found for step, found in lost.items() if found[0].status == "rejected"}
+    if not broken:
+        return None
+    step = max(broken, key=lambda s: len(broken[s]))
+    accepted = sum(s == step and v.status == "accepted" for s, v in own.verdicts)
+    values = {"token": own.text_of(broken[step][0].node), "freed": len(broken[step]), "accepted": accepted}
+    values |= {"round": step + 1, "drafted": accepted + len(broken[step])}
+    return Place(lane, step, {lane: [verdict.node for verdict in broken[step]]}, values)
 
 
 @place
