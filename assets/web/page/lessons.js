@@ -138,7 +138,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     outline(nodes) {
       this.app.lanes.forEach((lane, index) => {
         const own = nodes[index + 1] || [], kept = own.length > 1 ? own : own[0] ?? null;
-        for (const drawing of [lane.scene, lane.chips, lane.text]) if (drawing) drawing.keep(kept);
+        if (!lane.scene) return;
+        for (const drawing of [lane.chips, lane.text]) drawing.keep(kept);
+        lane.scene.keep(lane.view === "sampler" ? null : kept); // every bar there is of one token: a band marks it already
       });
     }
 
