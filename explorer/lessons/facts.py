@@ -213,6 +213,56 @@ def count_verdicts(lanes: dict[int, Reading], lane: int, status: str) -> int:
 
 
 @fact
+def tested(lanes: dict[int, Reading], lane: int) -> int:
+    """Drafted tokens that were tested: accepted or rejected."""
+    return len(tests(lanes[lane]))
+
+
+@fact
+def expected_acceptances(lanes: dict[int, Reading], lane: int) -> float | None:
+    """The sum of the probabilities with which the tested tokens are accepted; None if one is not known."""
+    chances = [verdict.passes for verdict in tests(lanes[lane])]
+    return None if None in chances else math.fsum(chances)
+
+
+@fact
+def overrated(lanes: dict[int, Reading], lane: int, status: str) -> int:
+    """How many of the tokens with this verdict had p below q."""
+    known = [v for v in tests(lanes[lane]) if v.status == status and v.p is not None and v.q is not None]
+    return sum(verdict.p < verdict.q for verdict in known)
+
+
+@fact
+def prompt_tokens(lanes: dict[int, Reading], lane: int) -> int:
+    """How many tokens the prompt has."""
+    return len(lanes[lane].trace.prompt)
+
+
+@fact
+def fastest(lanes: dict[int, Reading], lane: int, other: int) -> float | None:
+    """The smaller of two lanes' times per token."""
+    known = [seconds_per_token(lanes, number) for number in (lane, other)]
+    return None if None in known else min(known)
+
+
+def tests(own: Reading) -> list[Verdict]:
+    """The verdicts of drafted tokens that were tested."""
+    return [verdict for _, verdict in own.verdicts if verdict.status in ("accepted", "rejected")]
+
+
+@fact
+def kept_slots(lanes: dict[int, Reading], lane: int) -> int:
+    """KV slots of the text at its end: prompt and new tokens, but for the last, which no forward has read."""
+    return len(lanes[lane].trace.prompt) + len(lanes[lane].tokens) - 1
+
+
+@fact
+def dropped_slots(lanes: dict[int, Reading], lane: int) -> float:
+    """KV slots that were filled and freed again: those of drafted tokens that were not accepted."""
+    return total(lanes, lane, "proposed") - total(lanes, lane, "accepted")
+
+
+@fact
 def most_settled(lanes: dict[int, Reading], lane: int) -> int:
     """The most positions that became final in one iteration."""
     counts: dict[int, int] = {}

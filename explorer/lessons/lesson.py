@@ -8,12 +8,15 @@ this run, the stop says that instead. Knows no strategy and no page.
 import argparse
 import asyncio
 import json
+import re
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
 from decoders.trace.trace import Trace
+from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.stops import PLACES, Place
 from explorer.page.page_requests import Call, Lesson
@@ -79,8 +82,8 @@ def tell(lesson: dict, traces: list[Trace]) -> dict:
 def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
     """One stop, its slots filled.
 
-    `{found, holds, lane, step, nodes, text, question, choices: [{text, right}], answer}`. `holds` is False
-    where the run lacks what the stop is about; then `text` says so and there is no question.
+    `{found, holds, lane, step, nodes: {lane: [node]}, text, question, choices: [{text, right}], answer}`.
+    `holds` is False where the run lacks what the stop is about; then `text` says so and there is no question.
     """
     place = find_place(stop["find"], lanes)
     if place is None:
@@ -97,15 +100,30 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
         }
     values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
     told = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
-    if None in values.values() or not all(holds(claim, values) for claim in stop.get("claims", [])):
+    unknown = {name for name, value in values.items() if value is None}
+    if unknown & used(stop) or not all(holds(claim, values) for claim in stop.get("claims", [])):
         text = fill(stop["otherwise"], values)
         return {**told, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
     choices = [
         {"text": fill(choice["text"], values), "right": is_right(choice["right"], values)}
-        for choice in stop.get("choices", [])
+        for choice in shuffled(stop)
     ]
     words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
     return {**told, "holds": True, "choices": choices, **words}
+
+
+def used(stop: dict) -> set[str]:
+    """The values that a stop's sentences and claims need to be known."""
+    sentences = [stop[key] for key in ("text", "question", "answer")]
+    sentences += [choice["text"] for choice in stop["choices"]]
+    rights = [choice["right"] for choice in stop["choices"] if isinstance(choice["right"], list)]
+    sides = {side for left, _, right in (*stop["claims"], *rights) for side in (left, right)}
+    return {name for sentence in sentences for name in re.findall(r"{(\w+)", sentence)} | sides
+
+
+def shuffled(stop: dict) -> list[dict]:
+    """The choices of a stop, in an order that says nothing of which is right, the same at every visit."""
+    return sorted(stop.get("choices", []), key=lambda c: zlib.crc32((stop["title"] + c["text"]).encode()))
 
 
 def find_place(wanted: dict, lanes: dict[int, Reading]) -> Place | None:

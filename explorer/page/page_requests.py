@@ -111,7 +111,7 @@ class Save(OfRun):
     figure; `kind` and `ending`: of a graph.
     """
 
-    form: Literal["trace", "run", "page", "costs", "figure", "graph"]
+    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "graph"]
     kind: Name = "tokens"
     ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
     step: Whole | None = None

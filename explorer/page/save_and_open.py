@@ -17,6 +17,7 @@ from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
 from explorer.runs.validation import said
 from visualizers.analysis.cost_csv import cost_table
+from visualizers.analysis.drafted_tokens import drafted_csv
 from visualizers.scene.registry import titles
 
 FORMS = {
@@ -24,10 +25,11 @@ FORMS = {
     "run": ("run.json.gz", "application/gzip"),
     "page": ("page.html", "text/html"),
     "costs": ("costs.csv", "text/csv"),
+    "drafted": ("drafted-tokens.csv", "text/csv"),
     "figure": ("figure.html", "text/html"),
     "graph": ("graph", "text/plain"),
 }
-ONE_LANE = ("trace", "figure", "graph")  # forms
+ONE_LANE = ("trace", "figure", "graph", "drafted")  # forms
 MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
 
 
@@ -57,7 +59,7 @@ class Saved(NamedTuple):
 def saved(runs: Runs, run: Run, request: Save) -> Saved:
     """A file of the whole run, or of one lane of it, as far as it has come.
 
-    A trace, a figure and a graph are of one lane. Raises ValueError with one sentence.
+    A trace, a figure, a graph and drafted tokens are of one lane. Raises ValueError with one sentence.
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
     if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
@@ -75,6 +77,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
         "page": lambda: replay_html(chosen, setup).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
+        "drafted": lambda: drafted_table(chosen[0]),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
@@ -88,6 +91,15 @@ def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:
 
     at = None if step is None else min(step, len(trace.steps))
     return figures.page(trace.figure(view, at, look)).encode()
+
+
+def drafted_table(trace: Trace) -> bytes:
+    """All drafted tokens of a lane as CSV. Raises ValueError with one sentence if nothing was drafted."""
+    if not trace.costs.proposed:
+        raise ValueError(
+            "This lane has drafted nothing; choose one with a draft, such as Speculative decoding."
+        )
+    return drafted_csv(trace).encode("utf-8-sig")
 
 
 def graph_file(trace: Trace, kind: str, ending: str) -> bytes:

@@ -25,6 +25,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         h("div", { class: "guide-place" }, this.where, this.bar), this.body,
         h("div", { class: "guide-foot" }, this.back, this.next,
           button("Restart", () => this.start(this.lesson), "Brings the lesson's lanes back and decodes them anew")));
+      const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
+      app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
       app.on("run", () => this.told && this.listen());
       app.on("data", () => this.listen());
       app.on("state", () => this.listen());
@@ -98,16 +100,15 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
       this.draw();
       const stop = this.lesson.stops[this.index], told = stop && this.told && !this.told.error ? this.told.stops[this.index] : null;
-      this.outline(told ? told.nodes : {});
-      if (!told) return;
+      if (!told) return this.outline({});
       this.unit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
       for (const { lane, view } of stop.look) {
         const pane = this.app.lanes[lane - 1];
         if (pane && pane.view !== view) pane.showView(view);
       }
-      this.app.phoneLane = Math.min(stop.look[0].lane, this.app.lanes.length) - 1;
-      this.app.drawLaneButtons();
+      this.current(Math.min(stop.look[0].lane, this.app.lanes.length) - 1);
       if (told.step !== null) this.seek(told);
+      this.outline(told.nodes);
       if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
     }
 
@@ -126,11 +127,20 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.app.playback.setUnit(unit);
     }
 
+    // The lane that is shown where there is room for one.
+    current(index) {
+      if (this.app.phoneLane === index) return;
+      this.app.phoneLane = index;
+      this.app.drawLaneButtons();
+    }
+
     // Outlines the stop's tokens until the next stop.
     outline(nodes) {
       this.app.lanes.forEach((lane, index) => {
-        const node = nodes[index + 1] ?? null;
-        for (const drawing of [lane.scene, lane.chips, lane.text]) if (drawing) drawing.keep(node);
+        const own = nodes[index + 1] || [], kept = own.length > 1 ? own : own[0] ?? null;
+        if (!lane.scene) return;
+        for (const drawing of [lane.chips, lane.text]) drawing.keep(kept);
+        lane.scene.keep(lane.view === "sampler" ? null : kept); // every bar there is of one token: a band marks it already
       });
     }
 
@@ -172,9 +182,13 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     stop(stop) {
       if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
-      const told = this.told.stops[this.index], node = told.nodes[told.lane];
-      const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect",
-        onclick: () => this.app.inspector.show(this.app.lanes[told.lane - 1], { node }) }, "Inspect this token");
+      const told = this.told.stops[this.index], [node] = told.nodes[told.lane] || [];
+      const look = () => {
+        this.current(told.lane - 1);
+        this.app.inspector.show(this.app.lanes[told.lane - 1], { node });
+      };
+      const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect", onclick: look },
+        "Inspect " + (told.nodes[told.lane].length > 1 ? "the first token" : "this token"));
       const words = [h("h3", {}, stop.title), h("p", { class: told.holds ? null : "not-so" }, told.text)];
       if (!told.holds) return [...words, inspect].filter(Boolean);
       return [...words, h("p", { class: "question" }, told.question), ...this.answers(told), inspect].filter(Boolean);
@@ -197,7 +211,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const asks = buttons.length ? h("div", { class: "choices", role: "group", "aria-label": "Answers" }, ...buttons)
         : open ? null : h("button", { type: "button", onclick: () => choose(0) }, "Think, then look");
       if (!open) return [asks];
-      const verdict = buttons.length ? h("b", {}, told.choices[chosen].right ? "Right. " : "Not so. ") : null;
+      const verdict = buttons.length ? h("b", {}, told.choices[chosen].right ? "Right. " : "Not quite. ") : null;
       return [asks, h("p", { class: "answer" }, verdict, told.answer)];
     }
   }

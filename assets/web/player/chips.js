@@ -88,16 +88,24 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Outlines the chips of a node; null: those that are kept.
     highlight(node) {
-      const wanted = node ?? this.kept ?? null;
-      for (const { element, mark } of this.made?.values() || []) {
-        element.classList.toggle("dp-outlined", wanted !== null && mark.node === wanted);
-      }
+      const wanted = [].concat(node ?? this.kept ?? []);
+      for (const { element, mark } of this.made?.values() || []) element.classList.toggle("dp-outlined", wanted.includes(mark.node));
     }
 
-    // From now on the chips of a node are outlined wherever nothing is pointed at; null: none.
+    // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at; null: none.
     keep(node) {
       this.kept = node;
+      this.unseen = !this.options.oneLine;
       this.highlight(null);
+      this.schedule();
+    }
+
+    // A text that scrolls goes to the first of the kept chips, once for each time that they are named.
+    reveal() {
+      const first = this.unseen && this.root.querySelector(".dp-outlined");
+      if (!first) return;
+      this.unseen = false;
+      this.root.scrollTop += first.getBoundingClientRect().top - this.root.getBoundingClientRect().top - 40;
     }
 
     markOf(target) {
@@ -149,11 +157,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (this.options.oneLine && !window.matchMedia(PHONE).matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
       const elements = marks.map((mark) => this.chip(mark));
       const order = marks.map((mark) => mark.id).join(" ");
-      if (order === this.order) return;
-      this.order = order;
-      if (elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
-      else this.root.replaceChildren(...this.groups(elements));
-      if (this.kept !== null && this.kept !== undefined) this.highlight(null);
+      if (order !== this.order) {
+        this.order = order;
+        if (elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
+        else this.root.replaceChildren(...this.groups(elements));
+        if (this.kept !== null && this.kept !== undefined) this.highlight(null);
+      }
+      this.reveal();
     }
 
     groups(elements) {

@@ -199,10 +199,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       player.outline(this, node === null || node === undefined ? this.keptMarks() : this.drawn.filter((m) => m.node === node));
     }
 
-    // From now on the marks of a node are outlined wherever nothing is pointed at; null: none.
+    // From now on the marks of a node, or of several, are outlined wherever nothing is pointed at; null: none.
     keep(node) {
       this.kept = node;
-      this.hold({ node });
+      this.hold({ node: Array.isArray(node) ? node[0] : node });
       if (!this.hovered) this.highlight(null);
     }
 
@@ -220,7 +220,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     }
 
     keptMarks() {
-      return this.kept === null || this.kept === undefined ? [] : this.drawn.filter((m) => m.node === this.kept);
+      const kept = [].concat(this.kept ?? []);
+      return kept.length ? this.drawn.filter((mark) => kept.includes(mark.node)) : [];
     }
 
     schedule() {

@@ -8,7 +8,7 @@ from typing import Any
 
 import gradio as gr
 
-from explorer.page.tabs import losslessness, other_machine, what_if
+from explorer.page.tabs import losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
 from explorer.runs.model_pool import Loader
@@ -56,6 +56,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             )
             moment = gr.State(None)  # what is drawn: as long as it stays the same, nothing is drawn again
             subject = gr.State(None)  # run and lane of it
+            rejections.build(on_screen, lane, moment, runs)
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
         other_machine.build(on_screen, look, runs)

@@ -48,7 +48,12 @@ WHOLE = {
     ),
     "costs": ("Save costs", "The cost table (.csv), one row per lane."),
 }
-OF_LANE = {"trace": "Save trace", "page": "Save lane's page", "costs": "Save lane's costs"}
+OF_LANE = {
+    "trace": "Save trace",
+    "page": "Save lane's page",
+    "costs": "Save lane's costs",
+    "drafted": "Save drafted tokens",
+}
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 # Gradio gives the browser the file's address; the button is for one click, and has none the next time.

@@ -6,36 +6,42 @@ import math
 import jsonschema
 import pytest
 
-from decoders.models.catalog import DRAFT, TARGET
 from decoders.registry import get, strategies
 from decoders.trace.events import Verdict
 from explorer.lessons import lesson as lessons
 from explorer.lessons.facts import FACTS, Reading, chance
 from explorer.lessons.stops import PLACES
 from explorer.runs.lane_factory import lane_maker
-from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_calls import ask
 
 LESSONS = lessons.lessons()
-TOPICS = ("greedy", "temperature", "beam", "speculative", "tree", "jacobi", "entropy", "cost")
-
-
-@pytest.fixture(scope="module")
-def shipped():
-    """traces(setup): the lanes of a setup, decoded by the shipped pair; the same setup is decoded once."""
-    loader = Loader(TARGET, DRAFT, "cpu")
-    loader.load()
-    make, kept = lane_maker(loader), {}
-
-    def traces(setup: dict) -> list:
-        key = json.dumps(setup)
-        if key not in kept:
-            kept[key] = [lane.run() for lane in make(setup)]
-        return kept[key]
-
-    return traces
+TOPICS = (
+    *(
+        "greedy",
+        "temperature",
+        "beam",
+        "speculative",
+        "tree",
+        "jacobi",
+        "entropy",
+        "cost",
+        "residual",
+        "why-trees",
+    ),
+    *(
+        "overconfident",
+        "kv-slots",
+        "length-penalty",
+        "contrastive",
+        "coin",
+        "best-first",
+        "bayes",
+        "costs-what",
+    ),
+    *("copying", "lenient"),
+)
 
 
 def changed(lesson: dict, lane: int, **parameters) -> dict:
@@ -46,7 +52,7 @@ def changed(lesson: dict, lane: int, **parameters) -> dict:
 
 
 def test_there_are_the_lessons_that_the_issue_names():
-    assert len(LESSONS) >= 8
+    assert len(LESSONS) >= 20
     assert all(any(topic in name for name in LESSONS) for topic in TOPICS)
 
 
@@ -79,8 +85,8 @@ def test_every_stop_is_found_and_its_claim_holds_on_the_shipped_models(name, shi
         assert all("{" not in w for w in words)
         assert not said["choices"] or sum(choice["right"] for choice in said["choices"]) == 1
         assert 0 <= said["step"] < max(len(trace.steps) for trace in traces)
-        for lane, node in said["nodes"].items():
-            assert node in traces[lane - 1].nodes()
+        for lane, nodes in said["nodes"].items():
+            assert set(nodes) <= set(traces[lane - 1].nodes())
     json.dumps(told)
 
 
@@ -90,13 +96,13 @@ def test_the_numbers_of_a_test_are_those_of_the_trace(shipped):
     accepted, rejected, replaced = lessons.tell(lesson, [trace])["stops"][:3]
     judged = [(step.index, v) for step in trace.steps for v in step.of(Verdict)]
     first = next((s, v) for s, v in judged if v.status == "accepted" and v.p < v.q)
-    assert accepted["step"] == first[0] and accepted["nodes"] == {1: first[1].node}
+    assert accepted["step"] == first[0] and accepted["nodes"] == {1: [first[1].node]}
     lost = next((s, v) for s, v in judged if v.status == "rejected")
-    assert rejected["nodes"] == {1: lost[1].node}
+    assert rejected["nodes"] == {1: [lost[1].node]}
     assert f"q = {lost[1].q:.3g}".replace("0.", ".")[:6] in rejected["text"]
     own = next((s, v) for s, v in judged if v.status == "resampled")
     assert (
-        replaced["nodes"] == {1: own[1].node} and f"{own[1].p:.0%}".replace("%", " %") in replaced["answer"]
+        replaced["nodes"][1][0] == own[1].node and f"{own[1].p:.0%}".replace("%", " %") in replaced["answer"]
     )
 
 
@@ -132,7 +138,7 @@ def test_a_stop_says_so_when_its_fact_is_not_so_in_this_run(shipped):
     told = lessons.tell(lesson, shipped(changed(lesson, 2, temperature=0.0)))["stops"]
     parting, likelier = told[1], told[3]
     assert not parting["found"] and parting["text"] == lesson["stops"][1]["lost"]
-    assert likelier["found"] and not likelier["holds"] and "came out likelier" in likelier["text"]
+    assert likelier["found"] and not likelier["holds"] and "came out more probable" in likelier["text"]
     assert parting["question"] is None and not likelier["choices"] and likelier["answer"] is None
     trees = LESSONS["temperature-and-top-p"]
     flat = lessons.tell(trees, shipped(changed(trees, 3, temperature=0.2)))["stops"][0]

@@ -15,6 +15,7 @@ LEFT = 0.5  # where the first column begins
 BAR, SHORT = 0.44, 0.38  # share of a stage that the longest bar takes, of few and of many stages
 ROWS = 8  # tokens; the rest is one more row
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
+HALF = 0.5  # the longest bar stands for this probability, or for 1 where a token has more
 GUTTER = 84  # pixels for the tokens' names
 DRAW_TOP, DRAW_BOTTOM = 22, 40  # pixels from the top of the lowest panel: the bar of running sums
 
@@ -141,7 +142,8 @@ class Picture:
         chosen = self.order.index(self.token)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
         marks = [self._mark("rows", "band", **band), *self._names(rows)]
-        wide, most = ACROSS / len(self.columns), max(max(table.values()) for table in self.tables)
+        wide, most = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
+        most = HALF if most <= HALF else 1.0  # one scale for all places and lanes with flat distributions
         scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / most
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place

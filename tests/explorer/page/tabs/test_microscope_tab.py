@@ -9,6 +9,7 @@ from explorer.page.tabs import microscope as tab
 from explorer.page.tabs import other_machine, what_if
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
+from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET
 from visualizers.figures import caption
 from visualizers.figures.theme import theme
@@ -49,6 +50,22 @@ def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, told):
             assert tab.escaped(caption(figure)) in seen["words"]
         names = [row[0] for row in seen["tables"][0]]
         assert names == [one["name"] for one in report["metrics"]]
+
+
+def test_every_rejection_has_a_row_with_its_cause_up_to_the_step_on_show(events, run, told):
+    trace = run.records[1].trace
+    for shown in (99, 2):
+        rows = [row for row in drafted_tokens(trace, shown) if row["fate"] == "rejected"]
+        seen = answer(events["show_rejections"](told([(1, 2, shown)]), 1))
+        causes, table = seen["tables"]
+        assert [row[3] for row in table] == [row["token"] for row in rows]
+        assert sum(row[1] for row in causes) == len(rows) and {row[0] for row in causes} <= set(CAUSES)
+        assert f"{len(rows)} of " in seen["words"][0]
+    for value in ("", told(ALL, {"session": STRANGER}), told([(0, 1, 99)])):
+        assert answer(events["show_rejections"](value, None)) == answer({}) | {
+            "words": [""],
+            "shown": [False],
+        }
 
 
 def test_what_is_shown_follows_the_slider_and_the_theme_and_stays_while_nothing_changes(events, run, told):

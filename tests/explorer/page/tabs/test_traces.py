@@ -76,6 +76,7 @@ def save_as(tab, label: str, told: str):
         ("Save trace", "once-upon-a-time.lane-2.trace.json.gz"),
         ("Save lane's page", "once-upon-a-time.lane-2.page.html"),
         ("Save lane's costs", "once-upon-a-time.lane-2.costs.csv"),
+        ("Save drafted tokens", "once-upon-a-time.lane-2.drafted-tokens.csv"),
         ("Save graph", "once-upon-a-time.lane-2.graph.dot"),
         ("Save figure", "once-upon-a-time.lane-2.figure.html"),
     ],
@@ -98,6 +99,9 @@ def test_each_button_makes_a_file_in_a_folder_that_nobody_can_guess(tab, label, 
         assert [row["strategy"] for row in rows] == (
             ["speculative"] if "lane-2" in name else ["beam", "speculative"]
         )
+    elif name.endswith("drafted-tokens.csv"):
+        rows = list(csv.DictReader(data.decode("utf-8-sig").splitlines()))
+        assert {row["fate"] for row in rows} >= {"accepted", "rejected"}
     elif name.endswith("figure.html"):
         assert b"after 3 of " in data and b"Draft rounds" in data
     else:
