@@ -37,6 +37,8 @@ class Costs:
     """Running totals of a lane. Counts are what the strategy asked for as if it were alone; `shared_tokens`
     were not computed again. A forward through a part of the target's layers counts as that share of a
     forward, and its tokens as that share of tokens; so these two are whole numbers unless layers are skipped.
+    `best_tokens` is the length of the newest candidate of rank 1, for lanes that write nothing until
+    their end; it is no part of the totals.
     """
 
     steps: int = 0
@@ -49,12 +51,14 @@ class Costs:
     proposed: int = 0
     accepted: int = 0
     new_tokens: int = 0
+    best_tokens: int = 0
     logprob: float = 0.0
     seconds: float = 0.0
     per_step_drafted: list[int] = field(default_factory=list)
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_nodes: set[int] = field(default_factory=set)
     variations: list[float] = field(default_factory=list)  # total variation, place by tested place
+    depths: dict[int, int] = field(default_factory=dict)  # node -> new tokens from the prompt to it
 
     def add(self, step: Step) -> None:
         """Folds one step. What a lane begins with is not its work: such a step costs its seconds and lens
@@ -67,6 +71,8 @@ class Costs:
         self.steps += 1
         drafted, accepted, verified = 0, 0, False
         for event in step.events:
+            if type(event) is Propose:
+                self.depths[event.node] = self.depths.get(event.parent, 0) + 1
             match event:
                 case Forward():
                     self._forward(event)
@@ -78,6 +84,8 @@ class Costs:
                     accepted += 1
                 case Score() if event.name == TOTAL_VARIATION:
                     self.variations.append(event.total)
+                case Score() if event.rank == 1:
+                    self.best_tokens = self.depths.get(event.node, self.best_tokens)
                 case Commit():
                     self.new_tokens += len(event.nodes)
                     self.logprob += math.fsum(x for x in event.logprobs if x is not None)

@@ -142,7 +142,7 @@ def still(trace: Trace) -> Trace:
     """A copy that does not grow with its lane; steps never change once they are there."""
     costs = copy.copy(trace.costs)
     for name, value in vars(costs).items():
-        if isinstance(value, list | set):
+        if isinstance(value, list | set | dict):
             setattr(costs, name, value.copy())
     return replace(trace, vocabulary=dict(trace.vocabulary), steps=list(trace.steps), costs=costs)
 

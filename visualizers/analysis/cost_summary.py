@@ -21,6 +21,12 @@ DEFINITIONS = {
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
+SO_FAR = ", best so far"  # behind a name, where nothing is final and the best candidate's tokens are counted
+DEFINITIONS |= {
+    name + SO_FAR: f"{DEFINITIONS[name][:-1]}, counted for the best candidate: nothing is final yet."
+    for name in ("tokens / target forward", "tokens/s")
+}
+
 # Every cost and metric of a lane, for tables: name -> where it comes from and its definition in one sentence.
 TABLE = {
     "steps": ("measured", DEFINITIONS["steps"]),
@@ -82,15 +88,18 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
     `value` is the plain number or None, `label` what is printed, `title` one sentence that defines it.
     `kv_slots` is the number of cache slots the lane holds, if the caller knows it.
     """
-    tokens = costs.new_tokens
+    tokens, so_far = costs.new_tokens, ""
+    if not tokens and costs.best_tokens:
+        tokens, so_far = costs.best_tokens, SO_FAR
+    gain = tokens / costs.target_forwards if costs.target_forwards else None
     entries = [
         ("rounds" if costs.proposed else "steps", costs.steps, whole),
         ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
         ("draft forwards", costs.draft_forwards or None, whole),
-        ("tokens / target forward", tokens / costs.target_forwards if costs.target_forwards else None, two),
+        ("tokens / target forward" + so_far, gain, two),
         ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),
-        ("tokens/s", tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
-        ("Σ log p", costs.logprob if tokens else None, signed),
+        ("tokens/s" + so_far, tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
+        ("Σ log p", costs.logprob if costs.new_tokens else None, signed),
         ("KV slots", kv_slots, whole),
     ]
     if costs.variations:  # only relaxed verifiers measure it

@@ -1,7 +1,7 @@
 """The cost strip says what was paid, and a dash for what a lane does not have."""
 
 from decoders.trace.costs import Costs
-from decoders.trace.events import Commit, Forward, Propose, Step, Verdict
+from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
 from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, strip
 
 ORDER = [
@@ -49,6 +49,22 @@ def test_a_lane_without_drafts_has_dashes_and_no_zeros():
         "acceptance",
         "KV slots",
     ]
+
+
+def test_before_anything_is_final_the_best_candidate_counts_and_the_strip_says_so():
+    costs = Costs()
+    for i in range(3):
+        events = [Forward("target", "decode", 2, 2, i, 0.1)]
+        for beam in (0, 10):
+            before = beam + i if i else 0
+            events.append(Propose(beam + i + 1, before, 7, -0.5, "target"))
+            events.append(Score(beam + i + 1, "sum_logprob", -1.0, rank=1 if beam else 2))
+        costs.add(Step(i, events, seconds=0.5 * (i + 1)))
+    found = labels(costs)
+    assert found["tokens / target forward, best so far"] == "1.00"
+    assert found["tokens/s, best so far"] == "2.0" and found["Σ log p"] == MISSING
+    costs.add(Step(3, [Commit([11, 12], [-0.5, -0.5])], seconds=1.5))
+    assert labels(costs)["tokens / target forward"] == "0.67" and costs.totals()["new_tokens"] == 2
 
 
 def test_a_fresh_lane_shows_dashes_for_every_ratio():
