@@ -54,7 +54,7 @@ def adadec(lane: Lane) -> Iterator[None]:
 
     1. The entropy `H = -Σ p ln p` of the row, in nats. Below tau the likeliest token is taken at once.
     2. Else the likeliest `candidates` tokens are each continued greedily by up to `lookahead` tokens, or to
-       the end of the text, all in one forward a token.
+       the end of the text, all in one forward per token.
     3. The best `x = argmax_v (log p(v) + Σ log p(ahead)) / (1 + tokens ahead)` is taken. What was looked at
        is thrown away; the text need not follow it.
     """
@@ -93,7 +93,7 @@ def reranked(lane: Lane, candidates: list[Candidate]) -> Candidate:
 
 
 def look_ahead(lane: Lane, candidates: list[Candidate]) -> list[Branch]:
-    """Continues each candidate greedily, all in one forward a token, as far as the context reaches."""
+    """Continues each candidate greedily, all in one forward per token, as far as the context reaches."""
     branches = [Branch(candidate.node) for candidate in candidates]
     room = lane.models["target"].context - 1 - lane.tree.depths[lane.tip]
     for _ in range(min(lane.parameters["lookahead"], room)):

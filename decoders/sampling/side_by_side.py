@@ -56,7 +56,7 @@ def step(lane: Lane, growing: list[Sample]) -> None:
 
 
 def grown(lane: Lane, samples: list[Sample]) -> Iterator[None]:
-    """Lets all samples grow to their ends, a token a step; the last step is left open."""
+    """Lets all samples grow to their ends, a token per step; the last step is left open."""
     growing = samples
     for position in range(1, lane.left + 1):
         step(lane, growing)

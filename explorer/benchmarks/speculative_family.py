@@ -122,8 +122,8 @@ def counted(traces: list[Trace]) -> str:
     drafts = total(traces, "draft_forwards") / new
     checked = total(traces, "target_tokens") / new
     return (
-        f"{tokens_a_round(traces):.2f} tokens a target forward, {share:.0%} of the drafted accepted, "
-        f"{checked:.1f} checked and {drafts:.2f} draft forwards a token"
+        f"{tokens_a_round(traces):.2f} tokens per target forward, {share:.0%} of the drafted accepted, "
+        f"{checked:.1f} checked and {drafts:.2f} draft forwards per token"
     )
 
 

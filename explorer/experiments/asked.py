@@ -68,7 +68,7 @@ def own_logprob(models: Models, prompt: list[int], text: Sequence[int]) -> float
 
 
 def tokens_a_round(traces: list[Trace]) -> float:
-    """Committed tokens a target forward: the effective decoding length."""
+    """Committed tokens per target forward: the effective decoding length."""
     forwards = sum(t.costs.totals()["target_forwards"] for t in traces)
     return sum(t.costs.totals()["new_tokens"] for t in traces) / forwards
 

@@ -76,7 +76,7 @@ def run(models: Models) -> Result:
     for drafted in (4, 8):
         wrote = decode(target, draft, LENGTH, drafted, chance, prefilled=0.05)
         says.append(
-            f"A process of {LENGTH} numbers, {drafted} drafted a round, the first 5% by the target alone: "
+            f"A process of {LENGTH} numbers, {drafted} drafted per round, the first 5% by the target alone: "
             f"{wrote.accepted / wrote.tested:.0%} of the tested were accepted and an evaluation of the "
             f"target brought {len(wrote.values) / wrote.evaluations:.2f} numbers."
         )

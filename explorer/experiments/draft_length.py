@@ -37,5 +37,5 @@ def run(models: Models) -> Result:
         Line("measured", [[row[0], row[1]] for row in rows]),
         Line("by the formula", [[row[0], row[2]] for row in rows]),
     ]
-    columns = ["K", "tokens a forward", "by the formula", "acceptance", "draft forwards a token"]
+    columns = ["K", "tokens per forward", "by the formula", "acceptance", "draft forwards per token"]
     return Result(columns, rows, says, Chart("Tokens a target forward", "drafted tokens K", "tokens", lines))

@@ -143,7 +143,7 @@ def run(models: Models) -> Result:
         "usual",
         "words of the evidence",
         "gained bits",
-        "forwards a token",
+        "forwards per token",
         "won",
         "lost",
         "p",

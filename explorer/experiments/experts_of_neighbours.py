@@ -208,7 +208,7 @@ def run(models: Models) -> Result:
         "tokens",
         "how many",
         "experts used",
-        "new tokens a forward",
+        "new tokens per forward",
         "KB of experts a token",
     ]
     lines = [line for _, line, _ in found]

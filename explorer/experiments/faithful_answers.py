@@ -93,7 +93,7 @@ def run(models: Models) -> Result:
         "its own",
         "overlap",
         "gained bits",
-        "forwards a token",
+        "forwards per token",
         "ahead",
         "± error",
     ]
@@ -111,5 +111,5 @@ def told(who: str, rows: list[list[Cell]]) -> str:
     return (
         f"{who}: right answers {verb}, from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
         f"{spread:.3f}), and the model's own answers go from {first[4]:.1%} to {half[4]:.1%}, for "
-        f"{half[7]:.1f} forwards a token."
+        f"{half[7]:.1f} forwards per token."
     )

@@ -95,5 +95,5 @@ def run(models: Models) -> Result:
         f"{beam[3]:.2f}, of samples {nucleus[3]:.2f}.",
         f"A merged path's score there is {most[4]:.3f} nats a token off its own log-probability.",
     ]
-    columns = ["way", "paths or texts", "different, of those listed", "log p a token", "score is off by"]
+    columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
     return Result(columns, rows, [said.replace(" -", " −") for said in says])

@@ -58,10 +58,10 @@ def run(models: Models) -> Result:
     best = max(rows, key=lambda row: row[4])
     says = [
         f"Of all with their defaults {best[0]} has the longest effective decoding length on stories: "
-        f"{best[4]:.2f} tokens a target forward.",
+        f"{best[4]:.2f} tokens per target forward.",
         "Change the draft side alone, or the verifier alone, in the strategy speculation, and see which "
         "moves it.",
     ]
     return Result(
-        ["strategy", "guesses are made by", "tested as", "works on", "tokens a forward"], rows, says
+        ["strategy", "guesses are made by", "tested as", "works on", "tokens per forward"], rows, says
     )

@@ -34,7 +34,7 @@ def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
 
 
 def row(machine: str, device: Device, way: str, found: list[Trace]) -> list:
-    """Milliseconds and joules a token on one machine, and against plain decoding."""
+    """Milliseconds and joules per token on one machine, and against plain decoding."""
     told = [other_machine(trace, len(trace.steps), device, TARGET, DRAFT) for trace in found]
     tokens, seconds, joules, waited = (
         sum(one[key] for one in told) for key in ("tokens", "seconds", "joules", "waited")
@@ -67,9 +67,9 @@ def run(models: Models) -> Result:
     columns = [
         "machine",
         "way",
-        "ms a token",
+        "ms per token",
         "x plain",
-        "joules a token",
+        "joules per token",
         "of plain's energy",
         "waits for memory",
     ]

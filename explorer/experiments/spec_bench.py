@@ -22,7 +22,7 @@ def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
 
 
 def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bool]:
-    """(tokens a target forward, mean of tokens/s over greedy's mean, whether all texts are greedy's)."""
+    """(tokens per target forward, mean of tokens/s over greedy's mean, whether all texts are greedy's)."""
     asked = prompts(kind, COUNT)
     pairs = [(timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in asked]
     speed = sum(rate for (_, rate), _ in pairs) / sum(rate for _, (_, rate) in pairs)
@@ -31,7 +31,7 @@ def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bo
 
 
 def run(models: Models) -> Result:
-    """A row a strategy: tokens a target forward on each kind of text, and the mean of the speed ratios."""
+    """A row a strategy: tokens per target forward on each kind of text, and the mean of the speed ratios."""
     rows = []
     for name in ["greedy", *lossless()]:
         found = [measured(models, name, kind) for kind in KINDS]
@@ -40,7 +40,7 @@ def run(models: Models) -> Result:
     says = []
     for at, kind in enumerate(KINDS, 1):
         best = max(rows, key=lambda row: row[at])
-        says.append(f"On {kind} {best[0]} goes furthest: {best[at]:.2f} tokens a target forward.")
+        says.append(f"On {kind} {best[0]} goes furthest: {best[at]:.2f} tokens per target forward.")
     says.append(
         "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds."
     )

@@ -72,13 +72,13 @@ def run(models: Models) -> Result:
             bits = [loss / math.log(2) for loss in model.losses(held).tolist()]
         table.append([name, pattern.steps, FRAMES / pattern.steps, *bits, sum(bits)])
     levels = [f"bits, level {k + 1}" for k in range(LEVELS)]
-    columns = ["pattern", f"forwards for {FRAMES} tokens", "tokens a forward", *levels, "bits a token"]
+    columns = ["pattern", f"forwards for {FRAMES} tokens", "tokens per forward", *levels, "bits per token"]
     by_name = {row[0]: row for row in table}
     best, quick = min(table, key=lambda row: row[-1]), by_name["parallel"]
     staggered, late = by_name["stack-delay"], by_name["delay"]
     says = [
-        f"Fewest bits a token needs {best[0]}: {best[-1]:.2f} with {best[2]:.2f} tokens a forward; parallel "
-        f"needs {quick[-1]:.2f} with {quick[2]:.2f}; one training each.",
+        f"Fewest bits per token needs {best[0]}: {best[-1]:.2f} with {best[2]:.2f} tokens per forward; "
+        f"parallel needs {quick[-1]:.2f} with {quick[2]:.2f}; one training each.",
         f"Stack-delay needs {staggered[-1]:.2f} bits with {staggered[1]} forwards, delay {late[-1]:.2f} with "
         f"{late[1]}: in music the authors found stack-delay better, "
         f"{'and so it is here' if staggered[-1] < late[-1] else 'here it is not'}.",

@@ -179,6 +179,12 @@ def run(models: Models) -> Result:
         "side by side, each with a state of its own.",
         f"The target has a held-out loss of {held_out:.2f} nats on text of the shipped one.",
     ]
-    columns = ["way", "tokens a target forward", "nodes a forward", "equal to plain", "time against plain"]
+    columns = [
+        "way",
+        "tokens per target forward",
+        "nodes per forward",
+        "equal to plain",
+        "time against plain",
+    ]
     chart = Chart("What is left of an input", "tokens later", "share", left_over(target, held))
     return Result(columns, table, says, chart)

@@ -60,6 +60,6 @@ def run(models: Models) -> Result:
         )
     ways = dict.fromkeys(r[0] for r in rows)
     lines = [Line(way, sorted([r[3], r[2]] for r in rows if r[0] == way)) for way in ways]
-    columns = ["way", "K or limit", "target forwards a token", "thrown away a token", "tokens a forward"]
+    columns = ["way", "K or limit", "target forwards per token", "thrown away a token", "tokens per forward"]
     chart = Chart("What a token costs", "guesses thrown away", "target forwards", lines)
     return Result(columns, rows, says, chart)

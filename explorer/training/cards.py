@@ -42,7 +42,7 @@ CHOSEN = (
     "score highest; `best`: any of them.\n"
 )
 JUDGED = (
-    "With judge decoding, greedily, sixteen tokens drafted a round: `delta 1` is the target's own greedy "
+    "With judge decoding, greedily, sixteen tokens drafted per round: `delta 1` is the target's own greedy "
     "text, `delta 0` nearly the draft's. Tokens a target forward, as means over the tasks: {pace}.\n"
 )
 ROLLBACKS = (
@@ -105,7 +105,7 @@ A_STEP = (
 )
 AGAINST = (
     "In percent of the tested tokens, for held-out stories and held-out problems, four tokens drafted a "
-    "round; on stories {greedy:.2f} tokens a target forward greedily, {sampled:.2f} at temperature 1.\n"
+    "round; on stories {greedy:.2f} tokens per target forward greedily, {sampled:.2f} at temperature 1.\n"
 )
 RANKED = (
     "In percent of pairs, on {ranked} prefixes from held-out stories: how often the text that really stands "

@@ -57,7 +57,7 @@ def opened(chromium):
 
 
 def story(tokens: int) -> list[Step]:
-    """A lane that draws one token a step from a random distribution and looks at the tokens before it."""
+    """A lane that draws one token per step from a random distribution and looks at the tokens before it."""
     luck, steps = random.Random(3), []
     for node in range(len(PROMPT), len(PROMPT) + tokens):
         sharpness = luck.choice((0.3, 1, 4))
@@ -82,7 +82,7 @@ def story(tokens: int) -> list[Step]:
 
 
 def grid(iterations: int, width: int = 12) -> list[Step]:
-    """A parallel lane whose window settles one to three positions an iteration."""
+    """A parallel lane whose window settles one to three positions per iteration."""
     luck, steps, front = random.Random(5), [], len(PROMPT)
     for k in range(iterations):
         settled = luck.choice((1, 1, 2, 3)) if k else 0

@@ -66,7 +66,7 @@ def levels_need_fewer_drafts(single, levels):
 
 
 def a_round(trace: Trace) -> float:
-    """Drafted nodes a round."""
+    """Drafted nodes per round."""
     return trace.costs.totals()["proposed"] / len(trace.steps)
 
 

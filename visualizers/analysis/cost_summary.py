@@ -136,7 +136,7 @@ def share(value: float) -> str:
 
 
 def speed(value: float) -> str:
-    """Whole tokens a second, one decimal below ten."""
+    """Whole tokens per second, one decimal below ten."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
 
 

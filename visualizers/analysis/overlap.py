@@ -39,7 +39,7 @@ class Schedule:
         self.both = 0.0  # seconds in which both models ran
         self.costs: dict[str, list[float]] = {"draft": [], "target": []}  # of forwards that ran alone
         self.beside: dict[str, list[float]] = {"draft": [], "target": []}  # of rounds that overlapped
-        self.rounds: dict[bool, list[float]] = {False: [], True: []}  # overlapped? -> seconds a round took
+        self.rounds: dict[bool, list[float]] = {False: [], True: []}  # overlapped? -> seconds per round took
         self.met: set[str] = set()  # rows whose model has read the prompt
         self.devices = self.in_turn = 0.0
 

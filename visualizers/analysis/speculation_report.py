@@ -104,7 +104,7 @@ def sentence(rounds: list[Round]) -> str:
     length = 1 + passed / len(rounds)
     return (
         f"{len(rounds)} {several} drafted {drafted} tokens and {passed} were accepted: "
-        f"{length:.2f} tokens a round, the target's own included."
+        f"{length:.2f} tokens per round, the target's own included."
     )
 
 

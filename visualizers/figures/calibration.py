@@ -14,7 +14,7 @@ from visualizers.figures.theme import theme
 
 def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
     """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities foretold."""
-    title = "tokens a round"
+    title = "tokens per round"
     if not found["metrics"]:
         return nothing(title, found["sentence"], look)
     own = found["expected"]
@@ -26,13 +26,13 @@ def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
     known = {name: value for name, value in known.items() if value is not None}
     formula = "(1 − α^(depth + 1)) / (1 − α), mean over the rounds"
     says = own["says"] if own["alpha"] is None else f"Expected by {formula}: {own['says']}."
-    said = [f"{name}: {value:.2f} tokens a round" for name, value in known.items()]
+    said = [f"{name}: {value:.2f} tokens per round" for name, value in known.items()]
     made = chart(
         title,
         "realised: measured; the others: derived",
         f"{'; '.join(said).capitalize()}. {says}",
         look,
-        {"words": "tokens a round", "range": [0, 1.2 * max(known.values())]},
+        {"words": "tokens per round", "range": [0, 1.2 * max(known.values())]},
         upwards(),
     )
     return made.add_bar(

@@ -66,7 +66,7 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
     """Likelihood against cost, both a token and at equal length: the fair comparison. A point a lane."""
     words, likelihood = charged(found, charge), found["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
-    title = "mean log p a token"
+    title = "mean log p per token"
     if not known:
         return nothing(title, "No token is final in every lane yet.", look)
     colours, places = theme(look), [lane["lane"] for lane in found["lanes"]]

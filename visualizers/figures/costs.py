@@ -1,4 +1,4 @@
-"""The chart of one cost of several lanes, such as target forwards or tokens a second.
+"""The chart of one cost of several lanes, such as target forwards or tokens per second.
 
 Takes what `visualizers.analysis.comparison.compare` gives, of which it reads the table; knows nothing of
 traces.

@@ -72,14 +72,14 @@ def tokens_at(race: list[list[float]], seconds: float) -> int:
 
 
 def against_plain(answer: dict, look: str = "light") -> go.Figure:
-    """Each lane beside plain decoding, one target forward a token: times as fast, and times the energy."""
+    """Each lane beside plain decoding, one target forward per token: times as fast, and times the energy."""
     lanes, colours = [one for one in answer["lanes"] if one["tokens"]], theme(look)
     title = "beside plain decoding"
     if not lanes:
         return nothing(title, NONE, look)
     made = chart(
         title,
-        "right of 1: faster, or more energy; plain: one target forward a token, derived",
+        "right of 1: faster, or more energy; plain: one target forward per token, derived",
         " ".join(lane_said(lane) for lane in lanes),
         look,
         {"words": "times plain", "rangemode": "tozero"},

@@ -1,4 +1,4 @@
-"""Charts of drafts of other shapes: tokens a round and speed by the length of a chain.
+"""Charts of drafts of other shapes: tokens per round and speed by the length of a chain.
 
 Takes what `visualizers.analysis.draft_what_if.what_if` gives; knows nothing of traces. Both functions draw a
 chart that says so where nothing is known, and raise ValueError with one sentence for an unknown look.
@@ -15,13 +15,13 @@ def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go
 
     lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.
     """
-    title = "tokens a round, by length of a chain"
+    title = "tokens per round, by length of a chain"
     if not found["known"]:
         return nothing(title, found["sentence"], look)
     rest = "derived; dotted: best case of unknown places" if found["exact"] else "estimated"
     name = f"lane {lane}".strip()
-    words = f"{name.capitalize()}: {found['run']['tokens']:.2f} tokens a round, measured."
-    made = _by_length(found, "tokens", title, rest, words, "tokens a round", look)
+    words = f"{name.capitalize()}: {found['run']['tokens']:.2f} tokens per round, measured."
+    made = _by_length(found, "tokens", title, rest, words, "tokens per round", look)
     depth = len(found["own"]["widths"])
     if depth <= len(found["chains"]):
         made.add_trace(_asked(found, depth, "tokens", theme(look)))
@@ -35,7 +35,7 @@ def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go
 
 
 def speed(found: dict, look: str = "light") -> go.Figure:
-    """How many times as fast as one token a forward, by the length of a chain, at the measured cost of a
+    """How many times as fast as one token per forward, by the length of a chain, at the measured cost of a
     draft forward.
     """
     title = "times as fast, by length of a chain"
@@ -45,7 +45,7 @@ def speed(found: dict, look: str = "light") -> go.Figure:
     best = max(found["chains"], key=lambda row: row["speedup"][0])
     cost = f"A draft forward costs {found['cost']:.2f} of a target's, measured."
     words = f"{cost} A chain of {len(best['widths'])} would be fastest, {span(best['speedup'], 2)} times."
-    rest = "tokens a round / (1 + levels × cost of a draft forward), derived"
+    rest = "tokens per round / (1 + levels × cost of a draft forward), derived"
     made = _by_length(found, "speedup", title, rest, words, "times as fast", look)
     made.add_hline(
         1,
@@ -113,7 +113,7 @@ def row_said(row: dict, exact: bool) -> str:
     speedup = f", {span(row['speedup'], 2)} ×" if row["speedup"] else ""
     forwards = span(row["rounds"], 0 if exact else 1)
     name = shape(row["widths"])
-    return f"A {name}: {span(row['tokens'], 2)} tokens a round, {forwards} target forwards{speedup}."
+    return f"A {name}: {span(row['tokens'], 2)} tokens per round, {forwards} target forwards{speedup}."
 
 
 def span(ends: list[float], digits: int) -> str:

@@ -6,7 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   const { h, choice, labelled } = page;
 
-  const SPEEDS = [["1", "1×", "Plays two steps a second"], ["4", "4×", "Plays eight steps a second"],
+  const SPEEDS = [["1", "1×", "Plays two steps per second"], ["4", "4×", "Plays eight steps per second"],
     ["live", "live", "Shows each step as soon as it is decoded"]];
   const UNITS = [["step", "step", "Lanes are lined up by their steps"],
     ["forwards", "target forwards", "Lanes are lined up by how often the target model ran: a race at equal cost"],

@@ -3,7 +3,7 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const RATES = { 1: 2, 4: 8 }; // steps a second in playback
+  const RATES = { 1: 2, 4: 8 }; // steps per second in playback
   const KEYS = { step: (row, index) => index + 1, forwards: (row) => row.t, target_tokens: (row) => row.target_tokens,
     seconds: (row) => row.seconds };
   const WORDS = { step: "step ", forwards: "forward ", target_tokens: "token " };

@@ -56,7 +56,7 @@ def guidance(lane: Lane) -> Iterator[None]:
     3. Processors and the draw, or the argmax, work on z. The token is put behind both.
 
     Above 1 the prompt counts for more than it does to the model. What the negative prompt says is avoided.
-    Two forwards a token, and at guidance_scale 1 one. The same model needs two sets of keys and values.
+    Two forwards per token, and at guidance_scale 1 one. The same model needs two sets of keys and values.
     """
     contrast = guided(lane.parameters["guidance_scale"])
     if contrast.weights[1] and not read_instead(lane, TITLE, negative(lane)):

@@ -74,7 +74,7 @@ def context_aware(lane: Lane) -> Iterator[None]:
     3. Processors and the draw, or the argmax, work on z'. The token is put behind both.
 
     Where the context contradicts what the model has learnt, it wins sooner. There is no plausibility mask:
-    with a large alpha, tokens come up that neither view finds likely. Two forwards a token, one at alpha 0.
+    with a large alpha, tokens come up that neither view finds likely. Two forwards per token, one at alpha 0.
     """
     contrast = amplified(lane.parameters["alpha"])
     if contrast.weights[1]:

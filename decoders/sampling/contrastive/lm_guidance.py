@@ -90,7 +90,7 @@ def lm_guidance(lane: Lane) -> Iterator[None]:
        unconditional_weight. Processors and the draw, or the argmax, work on these.
 
     With a = b only what the prompt changes is taken from the target; with a > b a part of its own way of
-    writing, too. Three forwards a token, one of them the draft's.
+    writing, too. Three forwards per token, one of them the draft's.
     """
     given = lane.parameters
     contrast = styled(given["condition_weight"], given["unconditional_weight"])

@@ -149,7 +149,7 @@ def scmoe(lane: Lane) -> Iterator[None]:
     3. Only tokens with `p_s >= alpha max p_s` stay, and are scored `(1 + beta) z_s - beta z_w`.
     4. Processors and the draw, or the argmax, work on these scores. The token is put behind both views.
 
-    Nothing is trained, and no second model is needed. Two forwards a token, one at beta 0.
+    Nothing is trained, and no second model is needed. Two forwards per token, one at beta 0.
     """
     contrast, model = amplified(lane.parameters["beta"], lane.parameters["alpha"]), lane.models["target"]
     compared = contrast.weights[1] != 0.0

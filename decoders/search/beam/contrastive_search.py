@@ -34,7 +34,7 @@ def contrastive_search(lane: Lane) -> Iterator[None]:
     1. The top_k likeliest tokens are tried in one forward, which gives each its hidden state h.
     2. Each pays for its largest likeness to any earlier position; the best balance is taken:
        `x = argmax_v (1 - alpha) p(v) - alpha max_j cos(h_v, h_j)`.
-    3. The winner's row of that forward already scores the next position: one forward a token.
+    3. The winner's row of that forward already scores the next position: one forward per token.
     """
     scorer = lane.scorers["target"]
     if not hasattr(scorer, "hidden"):

@@ -40,7 +40,7 @@ def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> li
 
 
 def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> None:
-    """Writes on at all sequences at once, one draft forward a level, until each has `length` nodes or has
+    """Writes on at all sequences at once, one draft forward per level, until each has `length` nodes or has
     ended.
     """
     while short := [s for s in sequences if len(s) < length and open_ends(lane, s[-1:])]:

@@ -2,7 +2,7 @@
 
 Sequoia (Chen et al. 2024), section 3: if the chance that a node's k-th child is the one that is accepted is
 P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
-tokens a round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
+tokens per round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Forms:
     earlier: np.ndarray
 
     def expected(self, nodes: int, levels: int) -> float:
-        """F of the best tree: tokens a round."""
+        """F of the best tree: tokens per round."""
         return float(self.value[levels, nodes].max())
 
     def skeleton(self, nodes: int, levels: int) -> Skeleton:

@@ -43,7 +43,7 @@ def measured(lane: Lane) -> Costs:
 
 
 def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
-    """The form of up to budget drafted nodes that is worth most, the tokens a round expected of it, and the
+    """The form of up to budget drafted nodes that is worth most, the tokens per round expected of it, and the
     table of all forms.
     """
     found = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
@@ -126,7 +126,9 @@ def sequoia(lane: Lane) -> Iterator[None]:
     form, tokens, found = best(lane.parameters, costs)
     drafter, verifier, _ = parts(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
-    lane.note(f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens a round are expected of it.")
+    lane.note(
+        f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens per round are expected of it."
+    )
     for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level
         row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
         told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}

@@ -1,4 +1,4 @@
-"""SmartSpec: the draft length with the most accepted tokens a second, by a model of what forwards cost.
+"""SmartSpec: the draft length with the most accepted tokens per second, by a model of what forwards cost.
 
 Liu et al. (2024), Optimizing Speculative Decoding for Serving Large Language Models Using Goodput. Times come
 from a linear model. Its numbers are fixed, in arbitrary units, so that a run can be repeated, unless the lane
@@ -178,7 +178,7 @@ def smartspec(lane: Lane) -> Iterator[None]:
     """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
 
     1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
-    2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens a text and takes a time that
+    2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
        grows with the batch. The quotient is the goodput.
     3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
     4. One target forward checks the chains of all texts, and each keeps what it accepts.

@@ -15,7 +15,7 @@ LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest
 HEADERS = ["Draft", "Tokens a round", "Target forwards", "Drafted by a full round", "× faster"]
 DASH = "—"
 GAIN = (
-    "× faster: tokens a round / (1 + levels × cost of a draft forward), as if a verifying forward cost the "
+    "× faster: tokens per round / (1 + levels × cost of a draft forward), as if a verifying forward cost the "
     "same at any size"
 )
 NO_NUMBER = "Stop below takes a probability from 0 to 1."

@@ -47,7 +47,7 @@ def acceptance(
 def measure(folder: Path, corpus: Path) -> None:
     """Leaves acceptance.json beside the weights of a draft, whose target is the folder's neighbour: group ->
     `greedy` and `temperature 1`, shares of the tested tokens, and for both, with ` tokens` after the name,
-    new tokens a target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
+    new tokens per target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
     """
     pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
     found = {}

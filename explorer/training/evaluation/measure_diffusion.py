@@ -62,7 +62,7 @@ def fitting(name: str, count: int, tokenizer: PreTrainedTokenizerFast) -> list[P
 
 
 def measure(folder: Path) -> None:
-    """Leaves accuracies.json beside the weights: task -> {tokens a step: accuracy}."""
+    """Leaves accuracies.json beside the weights: task -> {tokens per step: accuracy}."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     found = {}

@@ -40,7 +40,7 @@ def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
 
 
 def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> tuple[float, float]:
-    """(share of problems that judge decoding solves, greedily, tokens a target forward)."""
+    """(share of problems that judge decoding solves, greedily, tokens per target forward)."""
     right = forwards = tokens = 0
     settings = {"delta": delta, "num_assistant_tokens": DRAFTED}
     for problem in asked:
@@ -55,7 +55,7 @@ def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> 
 
 def measure(folder: Path) -> None:
     """Leaves accuracies.json beside the head: task -> `delta D`, the share of held-out problems that are
-    solved with it; and in its facts `auc`, and tokens a target forward for each delta.
+    solved with it; and in its facts `auc`, and tokens per target forward for each delta.
     """
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
     pair["target"].judge = load_heads(str(folder), pair["target"])["judge"]

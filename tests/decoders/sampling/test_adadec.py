@@ -47,7 +47,7 @@ def test_without_pauses_or_without_looking_it_is_greedy(tiny_model):
 
 
 def naive(model, past: list[int], tau: float, count: int, length: int) -> int:
-    """The next token from the definition, one forward a token for each candidate."""
+    """The next token from the definition, one forward per token for each candidate."""
     import torch
 
     def row(text):

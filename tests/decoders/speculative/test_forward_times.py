@@ -20,7 +20,7 @@ OPTIONS = {
 
 @pytest.fixture
 def slow(monkeypatch):
-    """slow(draft=(ms, ms a token), target=...): the clock moves by this much at each forward of a model."""
+    """slow(draft=(ms, ms per token), target=...): the clock moves by this much at each forward of a model."""
     now, costs = [0.0], dict(MILLISECONDS)
     score = TableScorer.score
 
@@ -83,7 +83,7 @@ def test_a_window_of_pearl_takes_the_draft_as_long_as_the_target(slow, target, w
 def test_a_budget_of_duodecoding_has_many_divisors(slow):
     slow({"target": (30, 3)})  # eleven tokens of the draft
     found = run("duodecoding")
-    assert notes(found)[1] == "A budget of 12 tokens a round."
+    assert notes(found)[1] == "A budget of 12 tokens per round."
     assert text(found) == text(run("duodecoding", {"budget": 12}))
 
 

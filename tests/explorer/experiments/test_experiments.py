@@ -68,7 +68,7 @@ def test_the_bench_of_the_family_counts_from_traces(models):
     tokens = asked.tokens_a_round(traces)
     assert tokens >= 1.0
     assert 0 < speculative_family.building(traces) < 1e4
-    assert f"{tokens:.2f} tokens a target forward" in speculative_family.counted(traces)
+    assert f"{tokens:.2f} tokens per target forward" in speculative_family.counted(traces)
     with pytest.raises(ValueError, match="no benchmark of 'alchemy'; choose "):
         generate_speed.run(SimpleNamespace(family="alchemy", only=None, json=False))
 

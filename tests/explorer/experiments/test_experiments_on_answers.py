@@ -49,7 +49,7 @@ def test_what_an_alpha_wins_and_loses_by_hand(models):
         "k", 0.5, items, [trace(t) for t in (" blue.", " Green grass", " green<|end|>")], plain
     )
     assert row[:3] == ["k", 0.5, pytest.approx(2 / 3)] and row[5] == pytest.approx(1 / 3)
-    assert row[6] == pytest.approx((0 + 1 / 2 + 1) / 3) and row[8] == 2.0  # two forwards a token
+    assert row[6] == pytest.approx((0 + 1 / 2 + 1) / 3) and row[8] == 2.0  # two forwards per token
     assert row[-3:-1] == [2, 1]
 
 

@@ -97,7 +97,7 @@ def test_vllm_metrics_of_a_chain_with_their_formulas():
     }
     assert all(one["words"] and one["formula"] for one in found["metrics"])
     assert found["sentence"] == (
-        "3 rounds drafted 6 tokens and 3 were accepted: 2.00 tokens a round, the target's own included."
+        "3 rounds drafted 6 tokens and 3 were accepted: 2.00 tokens per round, the target's own included."
     )
 
 
@@ -119,7 +119,7 @@ def test_places_of_a_chain_and_what_became_of_its_tokens():
 
 
 def test_expected_tokens_by_hand():
-    """Five levels were tested and three accepted: alpha = .6, so 1 + .6 + .36 = 1.96 tokens a round."""
+    """Five levels were tested and three accepted: alpha = .6, so 1 + .6 + .36 = 1.96 tokens per round."""
     found = microscope(chain())["expected"]
     assert found["alpha"] == pytest.approx(0.6) and found["realised"] == 2.0
     assert found["expected"] == pytest.approx(1.96) and found["says"].startswith("as if each acceptance")

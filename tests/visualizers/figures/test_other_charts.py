@@ -27,16 +27,16 @@ def test_tokens_a_round_by_length_of_a_chain():
         asked = next(one for one in figure.data if one.meta and one.meta.get("asked"))
         assert (asked.x[0], asked.y[0]) == (2, found["own"]["tokens"][0])
         assert figure.layout.shapes[0].y0 == found["run"]["tokens"]
-        assert f"Lane 3: {found['run']['tokens']:.2f} tokens a round, measured." in caption(figure)
+        assert f"Lane 3: {found['run']['tokens']:.2f} tokens per round, measured." in caption(figure)
         assert len(read(figure)) == 16
 
 
 def test_a_shape_in_words():
     row = {"widths": [1, 1], "tokens": [2.5, 2.504], "rounds": [4, 5], "speedup": None}
-    assert what_if.row_said(row, True) == "A chain of 2: 2.50 tokens a round, 4 to 5 target forwards."
+    assert what_if.row_said(row, True) == "A chain of 2: 2.50 tokens per round, 4 to 5 target forwards."
     row |= {"widths": [3, 1], "speedup": [1.5, 2.0]}
     assert what_if.row_said(row, False) == (
-        "A tree 3 1: 2.50 tokens a round, 4.0 to 5.0 target forwards, 1.50 to 2.00 ×."
+        "A tree 3 1: 2.50 tokens per round, 4.0 to 5.0 target forwards, 1.50 to 2.00 ×."
     )
 
 

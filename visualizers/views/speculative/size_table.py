@@ -89,7 +89,7 @@ class Plan:
         return ops
 
     def _words(self, rows) -> str:
-        """`Table 1: tokens a round, by nodes`."""
+        """`Table 1: tokens per round, by nodes`."""
         return f"Table {self.tables}: {rows[0][0].name}, by {column_name(rows[0][0])}"
 
     def _heading(self, rows) -> Op:

@@ -68,7 +68,7 @@ def test_where_length_says_nothing_nothing_is_gained():
 
 
 def test_all_samples_advance_together_and_the_rest_is_cut_off():
-    """Length of the winner, n times: what was written; one forward a position."""
+    """Length of the winner, n times: what was written; one forward per position."""
     table = TableModel(race, 3, eos=frozenset({END}))
     trace = next(t for t in (run(table, [1, 1], 6, seed) for seed in range(20)) if t.output() == [A, END])
     proposed = [e for step in trace.steps for e in step.of(Propose)]

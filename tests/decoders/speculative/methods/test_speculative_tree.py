@@ -1,4 +1,4 @@
-"""Trees: one draft forward a level, one target forward a round, equal to greedy and to the chain where they
+"""Trees: one draft forward a level, one target forward per round, equal to greedy and to the chain where they
 must be.
 """
 
