@@ -162,7 +162,7 @@ def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> t
     told = (
         f"{one.name}: a token leaves {unused(active, 1):.0%} of the experts unused (TLS), 8 in a row leave "
         f"{unused(active, 8):.0%} (CLS_8), all of the held-out text {idle:.0%}; {last[1]} needs "
-        f"{last[3]:.0%} a forward where {first[1]} needs {first[3]:.0%}, and a new token costs "
+        f"{last[3]:.0%} per forward where {first[1]} needs {first[3]:.0%}, and a new token costs "
         f"{last[5]:.0f} KB of experts instead of {first[5]:.0f}."
     )
     return rows, Line(one.name, sorted(row[2:4] for row in ways)), told

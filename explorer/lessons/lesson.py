@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT, TARGET
+from decoders.strategy import shortened
 from decoders.trace.trace import Trace
 from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
 from explorer.lessons.facts import FACTS, Reading
@@ -66,7 +67,9 @@ def lessons() -> dict[str, dict]:
 def find(name: str) -> dict:
     """The lesson called `name`. ValueError with one sentence if there is none."""
     if name not in lessons():
-        raise ValueError(f"There is no lesson {name!r}; choose one of: {', '.join(lessons())}.")
+        raise ValueError(
+            f"There is no lesson {shortened(name)}; choose one of the {len(lessons())} in Lessons."
+        )
     return lessons()[name]
 
 

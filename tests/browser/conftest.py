@@ -15,6 +15,8 @@ from tests.helpers.scripted_lane import ScriptedLane
 
 WAIT = 60_000  # milliseconds: on a busy machine 40 tokens may take half of it
 expect.set_options(timeout=WAIT)
+# In a browser of someone who has seen the page before: nothing is replayed by itself.
+BEEN_HERE = "try { localStorage.setItem('explorer-welcome', 'yes'); } catch {}"
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 SCRIPT = [HOSTILE.encode(), b"<b>", b"&amp;", b"</script>", b"\n", b" end"]
 
@@ -77,11 +79,11 @@ def visit(app, chromium):
     def go(width: int = 1400, height: int = 900, first: bool = False, **options):
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         if not first:
-            context.add_init_script("try { localStorage.setItem('explorer-welcome', 'yes'); } catch {}")
+            context.add_init_script(BEEN_HERE)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT)
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("pageerror", lambda error: errors.append(str(error.stack)))
         page.on("request", lambda request: outside(request.url, app.address, errors))
         page.goto(app.address, wait_until="domcontentloaded")
         page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")

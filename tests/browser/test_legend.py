@@ -12,6 +12,7 @@ def test_on_a_phone_the_legend_stands_behind_a_button(visit):
     button, legend = lane.get_by_role("button", name="Legend"), lane.locator(".dp-legend")
     expect(legend).to_be_hidden()
     expect(button).to_have_attribute("aria-expanded", "false")
+    button.scroll_into_view_if_needed()
     box, before = button.bounding_box(), lane.bounding_box()
     assert box["width"] >= 32 and box["height"] >= 32
     button.click()

@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from decoders.models.loading import load
 from explorer.catalog import recorded_runs
+from tests.browser.conftest import BEEN_HERE
 from tests.browser.test_page import press, ready, trace
 from tests.helpers import tiny_models
 
@@ -137,6 +138,7 @@ def test_the_first_press_on_load_counts_and_the_lanes_show_that_they_are_of_othe
 @SIZES
 def test_nothing_moves_when_the_panel_takes_the_place_of_the_line(app, chromium, size):
     context = chromium.new_context(viewport={"width": size[0], "height": size[1]})
+    context.add_init_script(BEEN_HERE)
     page = context.new_page()
     page.add_init_script(
         """new PerformanceObserver((list) => (window.shifts = [...(window.shifts || []),

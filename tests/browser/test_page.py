@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
-from tests.browser.conftest import HOSTILE
+from tests.browser.conftest import BEEN_HERE, HOSTILE
 from visualizers.scene.marks import Header
 from visualizers.scene.registry import deltas
 
@@ -86,6 +86,7 @@ def test_a_page_that_falls_behind_says_how_far_it_is_and_draws_all_in_the_end(vi
 
 def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromium):
     context = chromium.new_context()
+    context.add_init_script(BEEN_HERE)
     page = context.new_page()
     page.route(
         re.compile(r"/assets/[^/]+\.js$"), lambda route: route.abort()

@@ -72,13 +72,13 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
     colours, places = theme(look), [lane["lane"] for lane in found["lanes"]]
     labels = {lane["lane"]: lane["label"] for lane in found["lanes"]}
     said = [
-        f"lane {one['lane']}: {number(one['logprob'], 3)} for {significant(one[charge])} {words} a token"
+        f"lane {one['lane']}: {number(one['logprob'], 3)} for {significant(one[charge])} {words} per token"
         for one in known
     ]
     made = chart(
         title,
         f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
-        f"Mean log-probability of a token against {words} a token, over the first "
+        f"Mean log-probability of a token against {words} per token, over the first "
         f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.",
         look,
         {"words": words + " a token", "rangemode": "tozero"},

@@ -87,8 +87,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (seen() !== "closed") app.sections.get("decode").element.prepend(about);
     let first = seen() === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     app.on("data", () => {
-      if (first && app.run.stored) setTimeout(() => welcome(app));
+      const now = first && app.run.stored;
       first = false;
+      if (now) welcome(app);
     });
   });
 })(window.ExplorerPage);

@@ -238,8 +238,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let drag = null;
     frame.tabIndex = 0;
     const spot = (event) => {
-      const box = frame.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
+      const box = frame.getBoundingClientRect(), zoom = box.width / frame.offsetWidth || 1; // a lane that is presented is larger
+      return [(event.clientX - box.left) / zoom, (event.clientY - box.top) / zoom];
     };
     const onFrame = (event) => !event.target.closest("button, .dp-card");
     const look = (event, touch) => {

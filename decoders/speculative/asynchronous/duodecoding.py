@@ -38,7 +38,7 @@ def measured_budget(lane: Lane) -> int:
     """How many tokens the draft writes in the time of one target forward, as the next number of BUDGETS."""
     tokens = tokens_per_target_forward(lane, BUDGETS[-1])
     budget = min(BUDGETS, key=lambda budget: abs(budget - tokens))
-    lane.note(f"A budget of {budget} token{'s' * (budget > 1)} a round.")
+    lane.note(f"A budget of {budget} token{'s' * (budget > 1)} per round.")
     return budget
 
 

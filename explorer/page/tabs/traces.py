@@ -168,12 +168,12 @@ def button(label: str) -> gr.DownloadButton:
 
 
 def choices() -> Choice:
-    """What can be chosen of a lane."""
+    """What can be chosen of a lane; of lanes and views nothing until it is known which there are."""
     lanes = [(f"Lane {number}", number) for number in range(1, MAX_LANES + 1)]
     views = [SHOWN, *((title, name) for name, title in titles().items())]
     return Choice(
-        gr.Dropdown(lanes, value=1, label="Lane", min_width=180),
-        gr.Dropdown(views, value=AS_SHOWN, label="View of figures", min_width=180),
+        gr.Dropdown(lanes, value=1, label="Lane", min_width=180, interactive=False),
+        gr.Dropdown(views, value=AS_SHOWN, label="View of figures", min_width=180, interactive=False),
         gr.Dropdown(GRAPHS, value=GRAPHS[0], label="Graph", min_width=120),
         gr.Dropdown(ENDINGS, value=ENDINGS[0][1], label="Format of graphs", min_width=120),
     )
@@ -284,8 +284,12 @@ def followed(runs: Runs, buttons: int) -> Callable:
         views = views_of(lanes[number].record.trace) if lanes else []
         return [
             sentence(seen),
-            gr.update(choices=named, value=number),
-            gr.update(choices=[SHOWN, *((titles()[view], view) for view in views)], value=AS_SHOWN),
+            gr.update(choices=named, value=number, interactive=bool(lanes)),
+            gr.update(
+                choices=[SHOWN, *((titles()[view], view) for view in views)],
+                value=AS_SHOWN,
+                interactive=bool(lanes),
+            ),
             *(gr.update(interactive=bool(lanes)) for _ in range(buttons)),
         ]
 

@@ -203,7 +203,7 @@ class Plans:
         scores = [e for e in step.events if type(e).__name__ == "Score"]
         if ranked := [e for e in scores if e.name == "reranker"]:
             best = min(ranked, key=lambda e: e.rank)
-            return f"plan {best.level} is output", f": its summary has {minus(best.total)} a token."
+            return f"plan {best.level} is output", f": its summary has {minus(best.total)} per token."
         if plans := [e for e in scores if e.name == "plan"]:
             whole = sum(bool(e.parts["whole"]) for e in plans)
             return f"{whole} whole plans", f", {len(plans) - whole} that go on; plan {plans[0].level} leads."

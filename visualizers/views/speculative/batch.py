@@ -118,7 +118,7 @@ class Batch:
         ends = [cells[0].position + sum(kept(cell) for cell in cells) for cells in texts.values()]
         self.tokens += sum(kept(cell) for cells in texts.values() for cell in cells)
         self.held, self.slots = self.held + sum(ends), self.slots + max(ends) * len(ends)
-        rate = f"{self.tokens / max(1, self.forwards):.1f} a forward"
+        rate = f"{self.tokens / max(1, self.forwards):.1f} per forward"
         said = f"{self.tokens} tokens of all texts in {self.forwards} target forwards: {rate}."
         if wasted := 100 * (self.slots - self.held) / self.slots:
             said += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
