@@ -7,9 +7,10 @@ import math
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.trace.events import Commit, Distribution, Propose, Step, Verdict
+from decoders.trace.events import Commit, Distribution, Propose, Verdict
 from decoders.trace.trace import Trace
 from tests.helpers import tiny_models
+from tests.helpers.hand_traces import trace_of
 from visualizers.analysis import drafted_tokens as module
 from visualizers.analysis.drafted_tokens import drafted_csv, drafted_tokens, grouped
 
@@ -17,16 +18,10 @@ WORDS = [b"Once", b" the", b" dog", b" cat", b"ing", b"=1+1"]  # token 0 is the 
 THE, DOG, CAT, ING, SUM = 1, 2, 3, 4, 5
 
 
-def trace_of(*rounds: list) -> Trace:
-    trace = Trace("any", "Any", {}, 0, {"target": "t", "draft": "d"}, [0], dict(enumerate(WORDS)))
-    for i, events in enumerate(rounds):
-        trace.append(Step(i, list(events), float(i)))
-    return trace
-
-
 def one_rejection(token: int, instead: int, best: float = 0.9, **verdict) -> Trace:
     """A draft of two: the first is rejected, the second was never reached."""
     return trace_of(
+        WORDS,
         [
             Distribution(0, "target", [[instead, math.log(best)]], 1 - best, 1.0),
             Propose(1, 0, token, math.log(0.5), "draft"),
@@ -36,7 +31,7 @@ def one_rejection(token: int, instead: int, best: float = 0.9, **verdict) -> Tra
             Propose(3, 0, instead, None, "target"),
             Verdict(3, "resampled"),
             Commit([3], [None]),
-        ]
+        ],
     )
 
 
@@ -62,6 +57,7 @@ def test_the_cause_of_a_rejection(trace, cause):
 
 def test_siblings_that_all_fail_are_not_in_the_tree():
     trace = trace_of(
+        WORDS,
         [
             Propose(1, 0, THE, math.log(0.5), "draft", 0),
             Propose(2, 0, DOG, math.log(0.3), "draft", 1),
@@ -72,7 +68,7 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
             Propose(4, 0, CAT, None, "target"),
             Verdict(4, "resampled"),
             Commit([4], [None]),
-        ]
+        ],
     )
     rows = drafted_tokens(trace)
     assert [row["cause"] for row in rows] == [module.MISSING, module.MISSING, None]

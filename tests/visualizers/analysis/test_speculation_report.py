@@ -6,26 +6,20 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
-from decoders.trace.events import Commit, Propose, Step, Verdict
+from decoders.trace.events import Commit, Propose, Verdict
 from decoders.trace.trace import Trace, from_json
 from tests.helpers import tiny_models
+from tests.helpers.hand_traces import trace_of
 from visualizers.analysis.speculation_report import microscope
 
 WORDS = [b"Once", b" the", b" dog", b" cat", b" ran", b"."]  # token 0 is the prompt
 THE, DOG, CAT, RAN, STOP = 1, 2, 3, 4, 5
 
 
-def trace_of(*rounds: list) -> Trace:
-    """A lane of these rounds: events each."""
-    trace = Trace("any", "Any", {}, 0, {"target": "t", "draft": "d"}, [0], dict(enumerate(WORDS)))
-    for i, events in enumerate(rounds):
-        trace.append(Step(i, list(events), float(i)))
-    return trace
-
-
 def chain() -> Trace:
     """Two drafts each: both accepted and a bonus; the first rejected; the second rejected."""
     return trace_of(
+        WORDS,
         [
             Propose(1, 0, THE, None, "draft"),
             Propose(2, 1, DOG, None, "draft"),
@@ -59,6 +53,7 @@ def chain() -> Trace:
 def tree() -> Trace:
     """One round, two levels of two: the second sibling and its first child pass; one more is pruned."""
     return trace_of(
+        WORDS,
         [
             Propose(1, 0, THE, None, "draft", 0),
             Propose(2, 0, DOG, None, "draft", 1),
@@ -161,7 +156,7 @@ def test_a_tree_by_depth_and_rank_and_the_two_ways_of_not_being_reached():
 
 def test_only_counted_steps_and_lanes_that_draft_nothing():
     assert values(microscope(chain(), 1))["mean_acceptance_length"] == 3.0
-    empty = microscope(trace_of([Propose(1, 0, THE, None, "target"), Commit([1], [None])]))
+    empty = microscope(trace_of(WORDS, [Propose(1, 0, THE, None, "target"), Commit([1], [None])]))
     assert empty["metrics"] == [] and empty["sentence"] == "This lane has drafted nothing so far."
     assert microscope(chain(), 0)["metrics"] == []
 
