@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 VALUES = [
     None,
     True,
@@ -221,3 +222,22 @@ def check_sentence(findings: Findings, what: str, told: object) -> None:
         findings.add("silent", f"{what}: {told!r}")
     elif len(told) > MOST or "\n" in told or "\x1b" in told or TRACES.search(told):
         findings.add("no sentence", f"{what}: {told[:200]!r}")
+
+
+def example(schema: dict, parts: dict, named: dict, name: str = "") -> object:
+    """A value that follows a JSON schema. `named`: those of some fields; fields of EITHER are left out."""
+    if "$ref" in schema:
+        return example(parts[schema["$ref"].split("/")[-1]], parts, named, name)
+    if name in named and schema.get("properties") is None:
+        return named[name]
+    if "anyOf" in schema:
+        return example(schema["anyOf"][0], parts, named, name)
+    if "properties" in schema:
+        inside = {key: part for key, part in schema["properties"].items() if key not in EITHER}
+        return {key: example(part, parts, named, key) for key, part in inside.items()}
+    if "enum" in schema:
+        return schema["enum"][0]
+    simple = {"integer": 1, "number": 1.0, "string": "a", "boolean": False, "object": {}}
+    return (
+        [example(schema["items"], parts, named)] if schema.get("type") == "array" else simple[schema["type"]]
+    )

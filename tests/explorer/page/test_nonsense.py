@@ -1,7 +1,6 @@
 """Nonsense at every address of the real app: status 4xx and one sentence, and nothing in the log but lines.
 
-Server functions, endpoints and tools are found where they are registered, so a new one is tested the day it
-is there: its valid request is made from its model.
+Server functions, endpoints and tools are found where they are registered; their models make the requests.
 """
 
 import asyncio
@@ -14,14 +13,15 @@ from urllib.parse import quote
 import gradio as gr
 import pytest
 
-from explorer.page.layout import EXAMPLE, build
+from explorer.page.layout import EXAMPLE, build, server_functions
 from explorer.page.page_requests import asked_of
 from explorer.page.save_and_open import shown
 from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.runs.lane_factory import lane_maker
+from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
 from tests.helpers.bad_files import damaged
-from tests.helpers.random_requests import BYTES, Client, Findings, by_chance, judge, mutations
+from tests.helpers.random_requests import BYTES, Client, Findings, by_chance, example, judge, mutations
 from tests.helpers.ready_loader import ready_loader
 from tests.helpers.server_log import Heard
 
@@ -57,7 +57,6 @@ NAMED = {
     "views": ["text", None],
     "wait": 0,
 }
-EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 SAYS_NO = {"explorer_lesson"}  # the run does not suit what is asked
 
 
@@ -99,27 +98,10 @@ def findings():
     assert not heard.bad(), "\n".join(heard.bad()[:3])
 
 
-def example(schema: dict, parts: dict, name: str = "") -> object:
-    """A value that follows a JSON schema."""
-    if "$ref" in schema:
-        return example(parts[schema["$ref"].split("/")[-1]], parts, name)
-    if name in NAMED and schema.get("properties") is None:
-        return NAMED[name]
-    if "anyOf" in schema:
-        return example(schema["anyOf"][0], parts, name)
-    if "properties" in schema:
-        inside = {key: part for key, part in schema["properties"].items() if key not in EITHER}
-        return {key: example(part, parts, key) for key, part in inside.items()}
-    if "enum" in schema:
-        return schema["enum"][0]
-    simple = {"integer": 1, "number": 1.0, "string": "a", "boolean": False, "object": {}}
-    return [example(schema["items"], parts)] if schema.get("type") == "array" else simple[schema["type"]]
-
-
 def valid_request(served, name: str) -> dict:
     """A request that the function takes, for a run of its own."""
     schema = asked_of(served.functions[name]).model_json_schema()
-    made = example(schema, schema.get("$defs", {}))
+    made = example(schema, schema.get("$defs", {}), NAMED)
     if name == "explorer_call":
         made["name"] = "flows-with-feedback"
     if "run" not in made:
@@ -140,9 +122,6 @@ def run_of(served) -> str:
 
 def functions() -> list[str]:
     """The names of all server functions, as the page has them."""
-    from explorer.page.layout import server_functions
-    from explorer.runs.model_pool import Loader
-
     return [function.__name__ for function in server_functions(Runs(None), Loader("tiny", None))]
 
 
