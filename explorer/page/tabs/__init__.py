@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import gradio as gr
 
-PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/app.js
+PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/mount.js
 LACKING = "This page lacks its own scripts: open it at the address that the app printed."
 
 

@@ -2,7 +2,7 @@
 scripts, and Compare.
 
 The lanes are on screen before Gradio has started and move in when it has (explorer/page/serve.py,
-assets/web/page/app.js).
+assets/web/page/mount.js).
 """
 
 from collections.abc import Callable, Sequence
