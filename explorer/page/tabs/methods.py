@@ -12,7 +12,7 @@ from pathlib import Path
 import gradio as gr
 
 from decoders.registry import FAMILIES
-from explorer.catalog import method_cards, papers, search
+from explorer.catalog import method_cards, origins, papers, search
 from explorer.page.tabs import drawn
 from explorer.page.tabs.experiments import escaped
 from explorer.runs.model_pool import Loader
@@ -122,6 +122,12 @@ def found(words: str, family: str) -> tuple[str, str, str, list[list[str]], list
         for row in search.best(known["papers"], words, search.of_paper)
         if (side != "p" or row["family"] == name) and (side != "m" or row["slug"] in own)
     ]
+    if not words.strip():  # what to try first, then families as they are
+        cards.sort(
+            key=lambda one: (
+                origins.START.index(one["name"]) if one["name"] in origins.START else len(origins.START)
+            )
+        )
     asked = words.strip() and family == EVERY
     heads = search.best(known["heads"], words, search.of_paper) if asked else []
     works = [cells(row) for row in rows if row["status"] == "works"]
