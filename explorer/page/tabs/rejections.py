@@ -26,7 +26,7 @@ COLUMNS = {
 }
 WORDS = ("context", "token", "instead", "cause")
 NOTE = (
-    "Lost: drafted tokens behind the rejected one that were never tested. Click a header to sort; type to "
+    "Lost: drafted tokens behind the rejected one that were never tested. ⋮ in a header sorts; type to "
     "filter. In Decode, N and Shift+N step from one rejection to another. Traces saves it all as CSV."
 )
 
