@@ -26,8 +26,8 @@ COLUMNS = {
 }
 WORDS = ("context", "token", "instead", "cause")
 NOTE = (
-    "Lost: drafted tokens behind the rejected one that were never tested. ⋮ in a header sorts; type to "
-    "filter. In Decode, N and Shift+N step from one rejection to another. Traces saves it all as CSV."
+    "Lost: drafted tokens behind the rejected one that were never tested. ⋮ in a header sorts. "
+    "In Decode, N and Shift+N step from one rejection to another. Traces saves it all as CSV."
 )
 
 
@@ -44,13 +44,14 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
             wrap=True,
             column_widths=["220px", "110px", "90px", "440px", "300px"],
         )
+        # Not the table's own search field: it has no name that a screen reader could say.
+        filter_words = gr.Textbox(label="Filter", placeholder="a token, its context, a cause", max_lines=1)
         table = gr.Dataframe(
             headers=list(COLUMNS),
             datatype=["str" if name in WORDS else "number" for name in COLUMNS.values()],
             label="Rejected tokens",
             interactive=False,
             wrap=True,
-            show_search="filter",
             max_height=420,
             elem_id="rejected-tokens",
             column_widths=[
@@ -67,7 +68,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         )
         gr.Markdown(NOTE, elem_classes="caption")
 
-    def show_rejections(value: str, wanted: int | None) -> dict:
+    def show_rejections(value: str, wanted: int | None, words: str | None) -> dict:
         try:
             found = screen(runs, value)
         except ValueError:  # the microscope says what is wrong
@@ -77,17 +78,17 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
             return {says: "", body: gr.Column(visible=False)}
         rows = drafted_tokens(one.record.trace, one.count)
         rejected = [row for row in rows if row["fate"] == "rejected"]
-        told = {says: sentence(len(rows), rejected), body: gr.Column(visible=bool(rejected))}
+        updates = {says: sentence(len(rows), rejected), body: gr.Column(visible=bool(rejected))}
         by_cause = [
             [g["cause"], g["rejected"], g["lost"], CAUSES[g["cause"]], g["example"]]
             for g in grouped(rows, "cause")
         ]
-        return told | {causes: by_cause, table: [cells(row) for row in rejected]}
+        return updates | {causes: by_cause, table: [cells(row) for row in filtered(rejected, words or "")]}
 
     gr.on(
-        moment.change,
+        [moment.change, filter_words.change],
         show_rejections,
-        [on_screen, lane],
+        [on_screen, lane, filter_words],
         [says, body, causes, table],
         show_progress="hidden",
         trigger_mode="always_last",
@@ -105,6 +106,17 @@ def sentence(drafted: int, rejected: list[dict]) -> str:
     return (
         f"{many} of {drafted} drafted tokens {was} rejected, and {lost} more {more} behind them never tested."
     )
+
+
+def filtered(rows: list[dict], words: str) -> list[dict]:
+    """The rows that hold every one of these words in token, context, replacement or cause."""
+    wanted = words.casefold().split()
+    return [row for row in rows if all(word in text_of(row) for word in wanted)]
+
+
+def text_of(row: dict) -> str:
+    """What a filter looks at."""
+    return " ".join(row[name] or "" for name in WORDS).casefold()
 
 
 def cells(row: dict) -> list:
