@@ -133,17 +133,19 @@ class Exhaustive:
     def _take(self, options: Iterable[tuple[int, float]], tag: Tag) -> Draw:
         """One of the options (value, probability), which share [0, 1) in their order."""
         low, high = self.parts.get(tag, (0.0, 1.0))
-        found, start = [], 0.0
+        parts_left, start = [], 0.0
         for value, probability in options:
             left, right = max(start, low), min(start + probability, high)
             if right - left > SLIVER:
-                found.append((value, left, right))
+                parts_left.append((value, left, right))
             start += probability
         at = len(self.taken)
         option = self.forced[at] if at < len(self.forced) else 0
-        self.taken.append((option, len(found)))
-        value, *self.parts[tag] = found[option]
-        self.probability *= (found[option][2] - found[option][1]) / sum(b - a for _, a, b in found)
+        self.taken.append((option, len(parts_left)))
+        value, *self.parts[tag] = parts_left[option]
+        self.probability *= (parts_left[option][2] - parts_left[option][1]) / sum(
+            b - a for _, a, b in parts_left
+        )
         return Draw(value, None)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
@@ -157,18 +159,18 @@ class Exhaustive:
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
         raise ValueError(f"The outcomes of {tag} are continuous: they cannot all be walked.")
 
-    def law(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
+    def distribution(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
         """Outcome of `run` -> its exact probability (float64). `run` must draw through this chooser alone."""
-        law: dict[Hashable, float] = {}
+        distribution: dict[Hashable, float] = {}
         self.forced = []
         while True:
             self.taken, self.parts, self.probability = [], {}, 1.0
             outcome = run(self)
-            law[outcome] = law.get(outcome, 0.0) + self.probability
+            distribution[outcome] = distribution.get(outcome, 0.0) + self.probability
             while self.taken and self.taken[-1][0] + 1 == self.taken[-1][1]:
                 self.taken.pop()
             if not self.taken:
-                return law
+                return distribution
             self.forced = [option for option, _ in self.taken[:-1]] + [self.taken[-1][0] + 1]
 
 

@@ -129,8 +129,8 @@ class Lane(Recorder):
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
             self._events += beginnings.proposals(given, forced, prompt)
-            chances = self._look_at(given, places) if places else {}
-            self._events += beginnings.decisions(given, forced, prompt, chances)
+            ratings = self._look_at(given, places) if places else {}
+            self._events += beginnings.decisions(given, forced, prompt, ratings)
             yield
         elif allowed:
             self._heal(allowed)
@@ -138,7 +138,7 @@ class Lane(Recorder):
         if self.more:
             yield from self.strategy.run(self)
 
-    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Chance]:
+    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Rating]:
         """What the target thought of the given tokens in these places; records what was on offer there. One
         lens forward, by a scorer of its own: the lane's work counts as if it were not.
         """
@@ -151,12 +151,12 @@ class Lane(Recorder):
         work, seconds = scorer.work, self._clock() - start
         counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
         self._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
-        raw = law = self.distribution(nodes, logits)
+        raw = processed_logprobs = self.distribution(nodes, logits)
         if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
             processed = self.process(logits, nodes, tell=True)
             if processed is not logits and processed.isfinite().any(-1).all():
-                law = self.distribution(nodes, processed, "processed")
-        return beginnings.chances(raw, law, given, places)
+                processed_logprobs = self.distribution(nodes, processed, "processed")
+        return beginnings.ratings(raw, processed_logprobs, given, places)
 
     def _heal(self, allowed: list[int]) -> None:
         """Writes the target's likeliest of `allowed`, the tokens that begin with the text of the first, which

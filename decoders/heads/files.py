@@ -117,7 +117,7 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
     if config["target_weights_sha256"] != weights:
         raise ValueError(
             f"The heads {name!r} were trained on other weights of {config['target']!r} than those of "
-            f"{target!r}; choose that model, or train the heads anew."
+            f"{target!r}; choose that model, or train the heads again."
         )
 
 
@@ -126,11 +126,11 @@ def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
     weights have this checksum. Heads that kept no checksum of it are asked for its name.
     """
     known = config.get("partner")
-    said = known["name"] if known else next(iter(named_partners(config)), partner)
-    if (known["weights_sha256"] != weights) if known else (said != partner):
+    trained_for = known["name"] if known else next(iter(named_partners(config)), partner)
+    if (known["weights_sha256"] != weights) if known else (trained_for != partner):
         raise ValueError(
-            f"The heads {name!r} were trained for a pair with {said!r}, whose weights are not those of "
-            f"{partner!r}; choose that pair, or train the heads anew."
+            f"The heads {name!r} were trained for a pair with {trained_for!r}, whose weights are not those "
+            f"of {partner!r}; choose that pair, or train the heads again."
         )
 
 
@@ -147,8 +147,8 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
     try:
         tensors = load_file(folder / "model.safetensors")
         modules = {}
-        for part, said in config["modules"].items():
-            module = (KINDS | SCORERS)[said["kind"]](target, **said["settings"])
+        for part, module_config in config["modules"].items():
+            module = (KINDS | SCORERS)[module_config["kind"]](target, **module_config["settings"])
             prefix = part + "."
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)

@@ -39,8 +39,8 @@ class Reward(nn.Module):
         hidden [B, A, d]: states after the last token of the prompt and each of the answer; log_p [B, A]: the
         target's log-probability of each, in nats, 0 for the last of the prompt.
         """
-        chances = torch.stack([log_p, log_p.exp()], -1)
-        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.chance(chances))
+        probabilities = torch.stack([log_p, log_p.exp()], -1)
+        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.chance(probabilities))
         memory, _ = self.memory(read)
         whole = log_p.cumsum(-1).unsqueeze(-1)  # log-probability of the answer so far
         return self.said(torch.cat([self.dropout(memory), whole], -1))

@@ -62,17 +62,17 @@ class Detector:
         """
         if not self.on:
             return []
-        found: list[Event] = []
+        events: list[Event] = []
         for node in nodes:
             green = is_green(self.processor, tree.text(node))
             if green is None:
                 continue
             self.tokens, self.green = self.tokens + 1, self.green + green
             z = z_score(self.green, self.tokens, self.ratio)
-            found.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
+            events.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
         if self.tokens and whole:
-            found.append(Note(self.sentence()))
-        return found
+            events.append(Note(self.sentence()))
+        return events
 
     def sentence(self) -> str:
         """What a reader with the key finds in the whole text."""

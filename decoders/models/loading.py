@@ -60,9 +60,9 @@ class LoadedModel:
     @property
     def eos(self) -> frozenset[int]:
         """End-of-text tokens: those of the generation config, else the tokenizer's."""
-        found = self.model.generation_config.eos_token_id
-        found = self.tokenizer.eos_token_id if found is None else found
-        return frozenset(() if found is None else [found] if isinstance(found, int) else found)
+        ids = self.model.generation_config.eos_token_id
+        ids = self.tokenizer.eos_token_id if ids is None else ids
+        return frozenset(() if ids is None else [ids] if isinstance(ids, int) else ids)
 
     @property
     def generation(self) -> dict:
@@ -193,10 +193,10 @@ class LoadedModel:
         """
         if not self.chats:
             raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
-        said = [{"role": "system", "content": system}] if system else []
-        said.append({"role": "user", "content": message})
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": message})
         try:
-            return self.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+            return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
             reason = str(error).rstrip(".")
             raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error

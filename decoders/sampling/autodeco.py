@@ -63,9 +63,9 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         token = int(logits[0].argmax())
         return lane.propose(lane.tip, token, float(target[token]))
     left = shaped(lane, logits, settings)
-    law = probabilities(left)[0]
-    node = drawn(lane, law, left[0].log_softmax(-1))
-    numbers = {"entropy": float(entropies(target)), "kept": float((law > 0).sum())}
+    probs = probabilities(left)[0]
+    node = drawn(lane, probs, left[0].log_softmax(-1))
+    numbers = {"entropy": float(entropies(target)), "kept": float((probs > 0).sum())}
     lane.record_score(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
     lane.record_score(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
     return node

@@ -69,15 +69,15 @@ class Readers:
     def sentence(self, lane: Lane) -> str:
         """What it cost: tokens that were read, times the parameters of who read them."""
         written = sum(self.wrote.values())
-        said = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
+        summary = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
         sizes = {role: size(model) for role, model in lane.models.items()}
         if None in sizes.values():
-            return f"{said}."
+            return f"{summary}."
         alone = (lane.tree.depths[lane.tip]) * sizes[LARGE]
         paid = sum(self.read[role] * sizes[role] for role in self.read)
         return (
-            f"{said}; tokens read, each times its model's parameters, come to {100 * paid / alone:.0f} % of "
-            "what the target alone would have read, prompt and catching up included."
+            f"{summary}; tokens read, each times its model's parameters, come to {100 * paid / alone:.0f} % "
+            "of what the target alone would have read, prompt and catching up included."
         )
 
 

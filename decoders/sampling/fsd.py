@@ -42,16 +42,16 @@ class NGrams:
         """Smoothed share of `token` among what followed the newest tokens, the longest run first. A run that
         it never followed is passed over and leaves its weight to the shorter ones.
         """
-        found, weight = 0.0, 1.0
+        penalty, weight = 0.0, 1.0
         for context in self._contexts():
             followed = self.after.get(context, Counter())
             if not followed[token]:
                 continue
             if not context:
-                return found + weight * followed[token] / followed.total()
-            found += weight * self.beta * followed[token] / (followed.total() + 1)
+                return penalty + weight * followed[token] / followed.total()
+            penalty += weight * self.beta * followed[token] / (followed.total() + 1)
             weight *= 1 - self.beta
-        return found
+        return penalty
 
     def _contexts(self) -> list[tuple[int, ...]]:
         """The newest tokens, the longest run first, down to none."""

@@ -33,11 +33,11 @@ def cutoff(s: float, mu: float, vocabulary: int) -> float:
     fails.
     """
     try:
-        found = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
+        k = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
     except (ZeroDivisionError, OverflowError):
         return float(vocabulary - 1)
-    usable = isinstance(found, float) and math.isfinite(found)
-    return found if usable else float(vocabulary - 1)
+    usable = isinstance(k, float) and math.isfinite(k)
+    return k if usable else float(vocabulary - 1)
 
 
 def kept(p: torch.Tensor, mu: float, version: str) -> int:

@@ -58,14 +58,14 @@ def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
     return lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
 
-def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
+def drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
     """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in
     `offered` [V]; returns its node. Where a number u was drawn, it is told as the score "draw", with the
     running sums between which it fell.
     """
-    token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
+    token, u = lane.chooser.categorical(probs, ("sample", lane.tree.depths[lane.tip] + 1))
     node = lane.propose(lane.tip, token, float(offered[token]), source)
     if u is not None:
-        low = float(law[:token].sum())
-        lane.record_score(node, "draw", u, low=low, high=low + float(law[token]))
+        low = float(probs[:token].sum())
+        lane.record_score(node, "draw", u, low=low, high=low + float(probs[token]))
     return node

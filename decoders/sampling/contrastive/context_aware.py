@@ -33,8 +33,8 @@ def without_context(lane: Lane) -> list[int] | None:
         left = [*prompt[:start], *prompt[cut:]]
         return left if cut > start else prompt[-1:]
     text = b"".join(map(target.bytes_of, prompt[start:]))
-    before, found, after = text.partition(context.encode())
-    if not found:
+    before, context_found, after = text.partition(context.encode())
+    if not context_found:
         return None
     rest = (before + after).decode("utf-8", "replace")
     return [*prompt[:start], *target.cut(rest)] or prompt[-1:]

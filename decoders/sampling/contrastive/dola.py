@@ -159,6 +159,6 @@ def dola(lane: Lane) -> Iterator[None]:
         node = take(lane, contrast, wanted, [(title, early[farthest : farthest + 1])])
         if node is None:
             return
-        said = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
-        lane.record_score(node, "divergence", float(apart[farthest]), **said)
+        divergences = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
+        lane.record_score(node, "divergence", float(apart[farthest]), **divergences)
         yield

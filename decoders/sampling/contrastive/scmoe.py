@@ -82,8 +82,8 @@ def tell_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
     """Records which experts each layer chose for the token at the lane's tip, as scores of that node."""
     for layer, one in enumerate(seen, 1):
         weights = {f"expert {e + 1}": weight for e, weight in one.weights.items()}
-        share = float(one.law[list(one.weights)].sum())
-        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.law), **weights)
+        share = float(one.probs[list(one.weights)].sum())
+        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.probs), **weights)
 
 
 def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:

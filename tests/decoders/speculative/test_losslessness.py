@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.losslessness import (
     OTHER,
@@ -26,7 +26,7 @@ PLAIN = {"temperature": 1.0}
 
 
 def test_the_chances_of_the_cells_are_sums_of_the_exact_law():
-    found, law = cells(TARGET, [0], PLAIN, 3), exact_law(TARGET, [0], 3)
+    found, law = cells(TARGET, [0], PLAIN, 3), exact_distribution(TARGET, [0], 3)
     assert sum(found.chances) == pytest.approx(1.0, abs=1e-12)
     added = [0.0] * len(found.chances)
     for text, chance in law.items():
@@ -48,7 +48,7 @@ def test_a_table_by_hand():
 def test_texts_that_end_early_have_cells():
     ending = TableModel(random_table(3, V), V, eos=frozenset({1, 2, 3}))
     found = cells(ending, [0], {"temperature": 1.0, "top_k": 3}, 3)
-    law = exact_law(ending, [0], 3, lambda rows: rows.exp())
+    law = exact_distribution(ending, [0], 3, lambda rows: rows.exp())
     assert all(0 <= found.of(list(text)) < len(found.chances) for text in law)
     assert sum(found.chances) == pytest.approx(1.0, abs=1e-12)
 

@@ -65,7 +65,7 @@ def test_one_beam_with_one_rollout_is_plain_sampling(table, model, prompt, seed)
 
 def test_one_beam_with_one_rollout_has_the_models_own_law(table):
     given = {"num_beams": 1, "num_rollouts": 1, "temperature": 1.0, "max_steps": 1, "min_steps": 1}
-    law = Exhaustive().law(
+    law = Exhaustive().distribution(
         lambda chooser: tuple(run(table, new_tokens=3, chooser=chooser, foresight_tokens=1, **given).output())
     )
     assert law[STOP, END] == pytest.approx(0.4 * 0.3, abs=1e-12)

@@ -9,7 +9,7 @@ from decoders.chooser import Exhaustive
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.shared_batch import MOST
 from decoders.trace.events import Forward, Propose, Score
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
@@ -103,8 +103,8 @@ def test_each_text_has_exactly_the_targets_law(text):
         trace = Lane("bass", [0], models, parameters, limits=Limits(length), chooser=chooser).run()
         return tuple(written(trace)[f"text {text}"])
 
-    want = exact_law(models["target"], [[0], [1, 0]][text - 1], length, shape_of(parameters))
-    assert distance(Exhaustive().law(once), want) < 1e-12
+    want = exact_distribution(models["target"], [[0], [1, 0]][text - 1], length, shape_of(parameters))
+    assert distance(Exhaustive().distribution(once), want) < 1e-12
 
 
 def test_a_text_draws_its_own_luck():

@@ -47,7 +47,7 @@ def test_kseq_of_independent_draws_has_the_target_s_law(count):
         drawn = [chooser.categorical(tensor(Q), ("draft", i)).value for i in range(count)]
         return first_token(position(P, drawn, Q, chooser, kseq.walk))
 
-    law = Exhaustive().law(run)
+    law = Exhaustive().distribution(run)
     assert all(law[token] == pytest.approx(P[token], abs=1e-12) for token in range(3))
 
 
@@ -60,7 +60,7 @@ def accepted(verify, p, q, length: int) -> float:
         chain = [path[: i + 1] for i in range(length)]
         return len(verify(inputs(chain, p, q, chooser)).path)
 
-    return sum(count * chance for count, chance in Exhaustive().law(run).items())
+    return sum(count * chance for count, chance in Exhaustive().distribution(run).items())
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,9 @@ def expected_of_trees(verify) -> float:
                     name[first] + name[y],
                     name[second] + name[z],
                 ]
-                law = Exhaustive().law(lambda c, paths=paths: len(verify(inputs(paths, P, Q, c)).path))
+                law = Exhaustive().distribution(
+                    lambda c, paths=paths: len(verify(inputs(paths, P, Q, c)).path)
+                )
                 total += below * sum(n * mass for n, mass in law.items())
     return total
 
@@ -165,7 +167,10 @@ def test_traversal_accepts_more_of_a_tree_than_going_down_does():
 def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
     for children in itertools.permutations("abc", 2):
         chances = [
-            1 - Exhaustive().law(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path)).get(0, 0.0)
+            1
+            - Exhaustive()
+            .distribution(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path))
+            .get(0, 0.0)
             for v in (traversal_verification.walk, RECURSIVE_REJECTION.walk)
         ]
         assert math.isclose(*chances, abs_tol=1e-12)
