@@ -115,19 +115,19 @@ class Beams:
         places = self._drawn(flat) if self.draws else flat.topk(min(self.looked_at, len(flat))).indices
         own = logprobs.flatten()[places].tolist()
         score = own if scores is logprobs else scores.flatten()[places].tolist()
-        found = []
+        candidates = []
         for total, index, logprob, s in zip(flat[places].tolist(), places.tolist(), own, score, strict=True):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
-                found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
+                candidates.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
         if self.draws:  # those that were drawn first may finish, likely or not
-            for candidate in found[self.width :]:
+            for candidate in candidates[self.width :]:
                 candidate.may_finish = False
-            return sorted(found, key=lambda c: (-c.total, c.token, c.row))
-        found.sort(key=lambda c: (-c.total, c.token, c.row))
-        for candidate in found[self.width :]:
+            return sorted(candidates, key=lambda c: (-c.total, c.token, c.row))
+        candidates.sort(key=lambda c: (-c.total, c.token, c.row))
+        for candidate in candidates[self.width :]:
             candidate.may_finish = False
-        return found
+        return candidates
 
     def _drawn(self, sums: torch.Tensor) -> torch.Tensor:
         """Places in sums [B * V] in the order in which they are drawn, without replacement, by exp(sum)."""

@@ -23,7 +23,7 @@ COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
     "product": "Ranked by log p + log V: V is the chance that the text will have an attribute.",
 }
-LEAST = 1e-9  # a value of 0 would end every text
+MIN_VALUE = 1e-9  # a value of 0 would end every text
 
 
 @strategy(
@@ -110,6 +110,6 @@ def value_beam(lane: Lane) -> Iterator[None]:
 def ranked(given: dict, logprob: float, value: float) -> float:
     """What a beginning is ranked by: see COMBINE."""
     if given["combine"] == "product":
-        return logprob + math.log(max(value, LEAST))
+        return logprob + math.log(max(value, MIN_VALUE))
     c = given["likelihood_weight"]
     return c * logprob + (1 - c) * value

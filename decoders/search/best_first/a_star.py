@@ -149,14 +149,14 @@ def grow(lane: Lane, writing: list[State]) -> bool:
 
 def different(lane: Lane, children: list[State]) -> list[State]:
     """Those that say something that none before says; the others are dead."""
-    said: dict[tuple[int, ...], State] = {}
+    first_with: dict[tuple[int, ...], State] = {}
     for child in children:
-        first = said.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
+        first = first_with.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
         if first is not child:
             for node in child.nodes:
                 lane.verdict(node, "pruned", reason=f"the same step as sample {first.turns[-1] + 1}")
             lane.drop(child.nodes)
-    return list(said.values())
+    return list(first_with.values())
 
 
 def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:

@@ -113,11 +113,11 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         yield from greedy(lane)
         return
     spans, passage, penalty = Spans(lane), passage_of(lane), lane.parameters["length_penalty"]
-    most, starts = min(lane.parameters["max_span"], max(1, lane.left - 1)), lane.parameters["starts"]
+    max_span, starts = min(lane.parameters["max_span"], max(1, lane.left - 1)), lane.parameters["starts"]
     for first in range(0, len(passage), starts):
         known = set(spans.sums)
         places = range(first, min(first + starts, len(passage)))
-        spans.read([passage[i : i + most] for i in places])
+        spans.read([passage[i : i + max_span] for i in places])
         for node in sorted(spans.sums.keys() - known):
             tell(lane, spans, node, penalty)
         lane.note(f"Spans that begin at places {first + 1} to {places[-1] + 1} of {len(passage)} are scored.")

@@ -143,8 +143,10 @@ class Writer:
             return False
         if len(zones.path) + needed >= self.longest or len(zones) + needed - 2 >= self.lane.left:
             return False
-        chance = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
-        return chance == 1.0 or bool(self.lane.chooser.bernoulli(chance, ("interrupt", zones.tip)).value)
+        probability = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
+        return probability == 1.0 or bool(
+            self.lane.chooser.bernoulli(probability, ("interrupt", zones.tip)).value
+        )
 
     def suffix(self, zones: Zones) -> Written:
         """The end of the text, until the stop rule or the middle sentinel. False if it does not end."""
@@ -238,15 +240,15 @@ class Writer:
 
     def copied(self, above: list[int], nodes: list[int]) -> list[int]:
         """Copies of nodes below a path; the old ones are merged into them."""
-        lane, tip, found = self.lane, above[-1] if above else self.lane.tip, []
+        lane, tip, copies = self.lane, above[-1] if above else self.lane.tip, []
         for node in nodes:
             tip = lane.propose(tip, lane.tree.tokens[node], None, "placed", fill="fixed")
-            found.append(tip)
+            copies.append(tip)
             if node in self.forced:
                 lane.verdict(tip, "forced", reason=BEGINS)
             else:
                 lane.verdict(node, "merged", into=tip, reason="it takes its place in the text")
-        return found
+        return copies
 
     def lose(self, nodes: list[int], why: str) -> None:
         """These nodes are not part of the text."""

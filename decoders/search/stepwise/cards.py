@@ -29,9 +29,9 @@ class Segment:
     reward: float = -math.inf
 
 
-def threshold(start: float, target: float, written: int, most: int) -> float:
+def threshold(start: float, target: float, written: int, max_tokens: int) -> float:
     """tau(t): from `start` with nothing written to `target` with all `most` tokens (section 4.3)."""
-    return min(target, start + written * (target - start) / most)
+    return min(target, start + written * (target - start) / max_tokens)
 
 
 def acceptance(reward: float, tau: float, temperature: float) -> float:
@@ -43,9 +43,9 @@ def acceptance(reward: float, tau: float, temperature: float) -> float:
 
 def unusable(parameters: dict) -> str | None:
     """The sentence to show if the segments' lengths or the scorer cannot be."""
-    least, most = parameters["min_segment"], parameters["max_segment"]
-    if least > most:
-        return f"min_segment is {least}, but max_segment only {most}; make it at most that."
+    shortest, longest = parameters["min_segment"], parameters["max_segment"]
+    if shortest > longest:
+        return f"min_segment is {shortest}, but max_segment only {longest}; make it at most that."
     return scorers.unusable(parameters)
 
 
@@ -118,7 +118,7 @@ def cards(lane: Lane) -> Iterator[None]:
     come out the same again: the first is taken, whatever its reward.
     """
     scorer, parameters = scorers.Scorer(lane), lane.parameters
-    wanted, most = parameters["target_reward"], lane.left
+    wanted, max_tokens = parameters["target_reward"], lane.left
     start = (1 - parameters["alpha"]) * scorer.score(lane.tip, whole=False) + parameters["alpha"] * wanted
     offers: dict[int, torch.Tensor] = {}
     while lane.more:
@@ -131,7 +131,7 @@ def cards(lane: Lane) -> Iterator[None]:
             last = segment.nodes[-1]
             ended = lane.tree.tokens[last] in lane.eos or len(segment.nodes) == lane.left
             segment.reward = scorer.score(last, whole=ended)
-            tau = threshold(start, wanted, lane.written + len(segment.nodes), most)
+            tau = threshold(start, wanted, lane.written + len(segment.nodes), max_tokens)
             if judge(lane, segment, tau, attempt):
                 taken = segment
                 break
@@ -189,11 +189,13 @@ def tag(lane: Lane, node: int, attempt: int) -> tuple:
 def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
     """Whether the segment is accepted; tells its reward, the threshold and the draw."""
     last, reward = segment.nodes[-1], segment.reward
-    chance = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
-    accepted, u = lane.chooser.bernoulli(chance, ("segment", lane.written, attempt))
+    probability = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
+    accepted, u = lane.chooser.bernoulli(probability, ("segment", lane.written, attempt))
     drawn = {} if u is None else {"u": u}
-    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=chance, **drawn)
-    why = f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {chance:.3f}"
+    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=probability, **drawn)
+    why = (
+        f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {probability:.3f}"
+    )
     for node in segment.nodes:
         lane.verdict(node, "accepted" if accepted else "rejected", u=u, reason=why)
     return bool(accepted)

@@ -101,11 +101,11 @@ def choose(lane: Lane, ended: list[Sample], racing: list[Sample]) -> Sample:
                 f"{len(ended)} samples ended in the same step; the one with the smallest number is taken."
             )
         return ended[0]
-    said = {sample.number: last_line(lane, sample) for sample in ended}
-    outcome, votes = Counter(said.values()).most_common(1)[0]
+    outcomes = {sample.number: last_line(lane, sample) for sample in ended}
+    outcome, votes = Counter(outcomes.values()).most_common(1)[0]
     words = outcome.decode("utf-8", "replace")
     lane.note(f"{votes} of the {len(ended)} samples that ended say {words!r} in their last line.")
-    return next(sample for sample in ended if said[sample.number] == outcome)
+    return next(sample for sample in ended if outcomes[sample.number] == outcome)
 
 
 def last_line(lane: Lane, sample: Sample) -> bytes:

@@ -39,14 +39,14 @@ def tf_idf(texts: list[list[int]]) -> torch.Tensor:
     return rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
 
 
-def clusters(texts: list[list[int]], most: int) -> list[int]:
+def clusters(texts: list[list[int]], max_clusters: int) -> list[int]:
     """k-means on the texts' TF-IDF vectors: the number of each text's cluster, at most `most` of them, in the
     order in which they first occur. It begins with the first text and those farthest from all before, so
     nothing is drawn; equal texts never part.
     """
     rows = tf_idf(texts)
     centres = rows[:1]
-    while len(centres) < most:
+    while len(centres) < max_clusters:
         far = torch.cdist(rows, centres).amin(1)  # [N]
         if float(far.max()) < 1e-9:
             break
@@ -76,14 +76,14 @@ def values(advantages: list[float], alike: list[float], tau_1: float, tau_2: flo
     return [a + c for a, c in pairs]
 
 
-def chances(
+def probabilities(
     advantages: list[float], alike: list[float], tau_1: float, tau_2: float, tau: float
 ) -> list[float]:
     """The paper's distribution over the candidates: exp(R / tau), normalised."""
     return softmax(values(advantages, alike, tau_1, tau_2), tau)
 
 
-def chances_of_code(advantages: list[float], alike: list[float]) -> list[float]:
+def probabilities_of_code(advantages: list[float], alike: list[float]) -> list[float]:
     """The distribution of the paper's code: half of softmax(A / 0.1), half of softmax(C)."""
     pairs = zip(softmax(advantages, SHARP), softmax(alike), strict=True)
     return [(a + c) / 2 for a, c in pairs]

@@ -21,7 +21,7 @@ from decoders.search.stepwise.step_boundaries import shared
 from decoders.strategy import Parameter, Part
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
-SAYS = {
+SUMMARIES = {
     RANKER: "A trained ranker says how well the text fits behind the prompt: a dot product.",
     LIKELIHOOD: "The mean log-probability of the text.",
 }
@@ -113,7 +113,7 @@ def scoring(lane: Lane, fit: Fit | None) -> Callable[[list[Text]], list[float]]:
     """Scores texts as the parameters say; by likelihood where a ranker is asked for and none is there."""
     if fit is not None:
         return fit.scores
-    if lane.parameters["scorer"] in SAYS:
+    if lane.parameters["scorer"] in SUMMARIES:
         return lambda texts: [text.total / text.length for text in texts]
     scorer = scorers.Scorer(lane)
     return lambda texts: [scorer.score(text.node, whole=text.ended) for text in texts]
@@ -122,7 +122,7 @@ def scoring(lane: Lane, fit: Fit | None) -> Callable[[list[Text]], list[float]]:
 def scorer_part(parameters: dict) -> Part:
     """The scorer as a part of a strategy."""
     name = parameters["scorer"]
-    return Part("value", name, SAYS[name]) if name in SAYS else scorers.part(parameters)
+    return Part("value", name, SUMMARIES[name]) if name in SUMMARIES else scorers.part(parameters)
 
 
 @strategy(
@@ -133,7 +133,7 @@ def scorer_part(parameters: dict) -> Part:
         replace(
             scorers.SCORER[0],
             default=RANKER,
-            choices=(*SAYS, *scorers.SCORER[0].choices),
+            choices=(*SUMMARIES, *scorers.SCORER[0].choices),
             help="What ranks texts: the trained ranker, the model's own likelihood, a rule, the reward head.",
         ),
         *scorers.SCORER[1:],
@@ -221,18 +221,18 @@ class Search:
         count = self.given["num_samples"] if drawn else 1
         if drawn and self.rounds == 1:
             count *= self.given["num_beams"]  # all beams are the same empty text
-        found = [
+        texts = [
             Text(slot * count + i, beam.node, beam.total, beam.length)
             for slot, beam in enumerate(self.beams)
             if not beam.ended
             for i in range(count)
         ]
-        running = found
+        running = texts
         while running:
             self._write(running)
             full = self.given["block_length"] or self.longest
             running = [text for text in running if not text.ended and len(text.block) < full]
-        return [text for text in found if text.length]
+        return [text for text in texts if text.length]
 
     def _write(self, running: list[Text]) -> None:
         """One token more for each text, all in one forward; a text that allows no token has ended."""

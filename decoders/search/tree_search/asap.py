@@ -17,7 +17,7 @@ from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
 
-MOST_TRIES = 100  # draws of one text that may end in a dead end
+MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
     "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
@@ -33,22 +33,22 @@ class Futures:
     """
 
     def __init__(self) -> None:
-        self.law: dict[int, torch.Tensor] = {}  # node -> p [V]
+        self.probs: dict[int, torch.Tensor] = {}  # node -> p [V]
         self.learned: dict[int, dict[int, float]] = {}  # node -> token -> G of the child, where below 1
         self.above: dict[int, tuple[int, int]] = {}  # node -> (its parent, its token)
 
     def of(self, node: int) -> float:
         """G of a beginning."""
-        law, learned = self.law.get(node), self.learned.get(node, {})
+        probs, learned = self.probs.get(node), self.learned.get(node, {})
         if not learned:
             return 1.0
         if not float(self.weights(node).sum()):  # or rounding would leave something
             return 0.0
-        return max(0.0, 1.0 - sum(float(law[token]) * (1.0 - g) for token, g in learned.items()))
+        return max(0.0, 1.0 - sum(float(probs[token]) * (1.0 - g) for token, g in learned.items()))
 
     def weights(self, node: int) -> torch.Tensor:
         """p(v|s) G(s v) [V]."""
-        weights = self.law[node].clone()
+        weights = self.probs[node].clone()
         for token, g in self.learned.get(node, {}).items():
             weights[token] *= g
         return weights
@@ -71,36 +71,36 @@ class Asap:
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.last: int | None = None
-        self.told = False  # whether this turn has told anything
+        self.has_news = False  # whether this turn has told anything
         self.ends = self.tries = 0  # dead ends; draws of the text that is being written
 
     def turn(self) -> bool:
         """Draws on until there is something to tell; False once all texts are drawn."""
-        self.told, goes_on = False, True
-        while goes_on and not self.told:
-            goes_on = self.token()
-        return goes_on
+        self.has_news, more = False, True
+        while more and not self.has_news:
+            more = self.token()
+        return more
 
     def token(self) -> bool:
         """Draws one token, or comes back from a dead end; what was drawn before is not told again."""
         programs, node, futures = self.programs, self.at, self.futures
         if node not in self.rows:
             self.rows[node] = programs.rows([node])[0]
-            futures.law[node] = probabilities(self.rows[node][1][None])[0].cpu()
+            futures.probs[node] = probabilities(self.rows[node][1][None])[0].cpu()
         weights = futures.weights(node)
         if not float(weights.sum()):
             return self.back()
         token = pick(programs.lane, weights.log(), programs.tag(node, self.number, self.tries))
         logprob = float(self.rows[node][0][token])
         phi = programs.gate.phi(node, token)
-        self.told = not phi or (node, token) not in self.below
+        self.has_news = not phi or (node, token) not in self.below
         if not phi:
             programs.gate.kill(node, token, logprob, self.number)
             self.ends, self.tries = self.ends + 1, self.tries + 1
             futures.learn(node, token, 0.0)
             stuck = self.start_over or len(futures.learned[node]) % TRIES == 0
             self.at = programs.root if stuck else node
-            return self.tries < MOST_TRIES
+            return self.tries < MAX_TRIES
         if (node, token) not in self.below:
             self.below[node, token] = programs.add(node, token, logprob, self.number)
             futures.above[self.below[node, token]] = (node, token)
@@ -126,7 +126,7 @@ class Asap:
     def tell(self) -> None:
         """What is known by now of the prompt."""
         allowed = self.futures.of(self.programs.root)
-        self.told = True
+        self.has_news = True
         self.programs.lane.note(
             f"Text {self.number}: {self.ends} dead ends so far; of what the model would draw, at most "
             f"{allowed:.3f} is allowed."

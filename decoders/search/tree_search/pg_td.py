@@ -126,13 +126,13 @@ class Search(TreeSearch):
 
     def child(self, node: int, token: int, logprob: float, slot: int = 0, again: bool = True) -> int:
         """The node of a token after `node`: the one that is there, if it may be used again."""
-        found = self.below.get((node, token)) if again else None
-        if found is None:
-            found = self.lane.propose(node, token, logprob, slot=slot)
-            self.logprob[found] = logprob
+        child = self.below.get((node, token)) if again else None
+        if child is None:
+            child = self.lane.propose(node, token, logprob, slot=slot)
+            self.logprob[child] = logprob
             if again:
-                self.below[node, token] = found
-        return found
+                self.below[node, token] = child
+        return child
 
     def ends(self, node: int) -> bool:
         """Whether the text is finished here, by its end token or by the limit."""
@@ -214,9 +214,9 @@ class Search(TreeSearch):
         """The end of a completion that is drawn."""
         while not self.ends(node):
             logits = self.lane.score([node])  # [1, V]
-            law = probabilities(self.lane.process(logits, [node]))[0]
+            probs = probabilities(self.lane.process(logits, [node]))[0]
             tag = ("rollout", self.lane.tree.depths[node] + 1, self.done)
-            token = self.lane.chooser.categorical(law, tag).value
+            token = self.lane.chooser.categorical(probs, tag).value
             node = self.child(node, token, float(logits[0].log_softmax(-1)[token]), again=self.given["cache"])
         return node
 

@@ -32,8 +32,8 @@ class Programs:
         unique = list(dict.fromkeys(nodes))
         logits = self.lane.score(unique)
         offers = self.lane.distribution(unique, logits), self.lane.process(logits, unique)
-        found = dict(zip(unique, zip(*offers, strict=True), strict=True))
-        return [found[node] for node in nodes]
+        by_node = dict(zip(unique, zip(*offers, strict=True), strict=True))
+        return [by_node[node] for node in nodes]
 
     def tag(self, node: int, number: int = 0, tried: int = 0) -> Tag:
         """The stream of a draw after a node: for the first text and its first try, that of plain sampling."""

@@ -261,13 +261,13 @@ DECODERS = {
     ),
     "best first": (BestFirst, "The likeliest beginnings of all that wait, population of them in a turn."),
 }
-WITHOUT_CHANCE = ("beam", "best first")
+DETERMINISTIC = ("beam", "best first")
 
 
 def badge(parameters: dict) -> str:
     """Whether anything is drawn."""
-    sure = parameters["decoder"] in WITHOUT_CHANCE or parameters["temperature"] == 0.0
-    return "deterministic" if sure else "sampled"
+    deterministic = parameters["decoder"] in DETERMINISTIC or parameters["temperature"] == 0.0
+    return "deterministic" if deterministic else "sampled"
 
 
 @strategy(

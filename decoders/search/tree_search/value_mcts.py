@@ -16,7 +16,7 @@ from decoders.search.stepwise.scorers import Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
 
-LEAST_SPAN = 1e-8  # values that are closer than this count as equal
+MIN_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
 VALUES = {
     RESCALED: "Q runs from 0 to 1 between the least and the largest of the siblings and their parent.",
@@ -140,7 +140,7 @@ class Search(TreeSearch):
         low, span = 0.0, 1.0
         if self.given["q_values"] == RESCALED:
             known = [self.value(state), *(edge.value for edge in state.edges if edge.visits)]
-            low, span = min(known), max(max(known) - min(known), LEAST_SPAN)
+            low, span = min(known), max(max(known) - min(known), MIN_SPAN)
 
         def urgency(edge: Edge) -> float:
             q = (edge.value - low) / span if edge.visits else 0.0
