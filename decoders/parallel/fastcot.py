@@ -73,8 +73,8 @@ def fastcot(lane: Lane) -> Iterator[None]:
             lane.cell(place, number - 1, token, "guess")
         guesses = [*guesses, *fresh][:size]
         visited = [lane.tip, *propose_chain(lane, guesses)]
-        path, said, outputs = corrected(lane, visited, number)
-        lane.commit(path, said)
+        path, logprobs, outputs = corrected(lane, visited, number)
+        lane.commit(path, logprobs)
         lane.drop(visited[len(path) :])
         guesses = outputs[len(path) :]
         asked = question.strip().encode() in words(lane)
@@ -106,15 +106,15 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
     logits = lane.score(visited)  # [N + 1, V]; the last row begins the answer
     lane.distribution(visited[:-1], logits[:-1])
     logprobs = log_softmax(logits)
-    said = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
+    token_logprobs = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
     for i, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
         taken = i < len(glance)
         why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
-        lane.verdict(node, "forced", p=math.exp(said[i]), reason=why)
-        lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(said[i]))
+        lane.verdict(node, "forced", p=math.exp(token_logprobs[i]), reason=why)
+        lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(token_logprobs[i]))
     behind = "none of the guesses behind them" if not glance else f"{len(glance)} guesses behind them"
     lane.note(f"The answer is asked: {exact} tokens are exact, and {behind} are taken unchecked.")
-    lane.commit(nodes, said)
+    lane.commit(nodes, token_logprobs)
 
 
 def answer(lane: Lane, iteration: int) -> None:

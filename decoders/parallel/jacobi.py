@@ -70,13 +70,13 @@ def jacobi(lane: Lane) -> Iterator[None]:
         iteration += 1
         start = lane.tree.depths[lane.tip] + 1  # position of the first open token
         visited = [lane.tip, *propose_chain(lane, guesses)]
-        path, said, outputs = corrected(lane, visited, iteration)
+        path, logprobs, outputs = corrected(lane, visited, iteration)
         if lane.parameters["dependencies"]:
             find_dependencies(lane, visited, before, outputs, waited)
         for position in range(start, start + len(path)):
             for source in waited.pop(position, []):
                 lane.depend(source, position, 1.0, "causal")
-        lane.commit(path, said)
+        lane.commit(path, logprobs)
         lane.drop(visited[len(path) :])
         before, guesses = guesses[len(path) - 1 :], outputs[len(path) : len(guesses)]
         yield

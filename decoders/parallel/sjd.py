@@ -15,7 +15,7 @@ from decoders.chooser import Known
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import drawn_again, law, rounds
+from decoders.speculative.draft_verify_loop import distributions, drawn_again, rounds
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -66,8 +66,8 @@ class Window:
             token, q = self.drawn[place]
             if self.fill == SAMPLED:
                 draft.q[node] = q
-            chance = float(q[token].log())
-            node = draft.propose(lane, node, token, chance, source="window", fill=self.fill)
+            logprob = float(q[token].log())
+            node = draft.propose(lane, node, token, logprob, source="window", fill=self.fill)
             if token in lane.eos:
                 break
         return draft
@@ -95,14 +95,14 @@ class Window:
         chain = [draft.root, *draft.nodes]
         rows = [seen_at[n] for n in chain[end - first :] if n in seen_at]
         nodes = [seen.nodes[row] for row in rows]
-        laws = law(lane, lane.process(seen.logits[rows], nodes)) if rows else []
+        probs = distributions(lane, lane.process(seen.logits[rows], nodes)) if rows else []
         self.drawn, given = [], {}
         if walk.token is not None:
             node = lane.tree.parents[lane.tip]
             given[end - 1] = self.standing(
                 walk.token, node, walk.u, self.verified_again(lane, draft, node, walk)
             )
-        for position, p, node in zip(range(end, end + len(nodes)), laws, nodes, strict=True):
+        for position, p, node in zip(range(end, end + len(nodes)), probs, nodes, strict=True):
             token, u = lane.chooser.categorical(p, ("draft", position, self.passes))
             given[position] = self.standing(token, node, u, drawn_again(lane, u))
             self.drawn.append((token, p / p.sum()))
@@ -128,7 +128,7 @@ class Window:
         place.q = {node: draft.q[node]} if node in draft.q else {}
 
         def redo(logits: torch.Tensor, after: int) -> int:
-            p = law(lane, lane.process(logits, [after]))[0]
+            p = distributions(lane, lane.process(logits, [after]))[0]
             here = VerifierInput(place, lane.tree.tokens, {node: p}, numbers, lane.tree.depths[node])
             other = self.verifier.walk(here)
             return lane.tree.tokens[other.path[0]] if other.token is None else other.token

@@ -38,8 +38,12 @@ class Draft:
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
-    laws: dict[int, list[torch.Tensor]] = field(default_factory=dict)  # node -> what each of them came from
-    chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
+    draw_probs: dict[int, list[torch.Tensor]] = field(
+        default_factory=dict
+    )  # node -> what each of them came from
+    probability: dict[int, float] = field(
+        default_factory=dict
+    )  # node -> the drafter's probability of its token
     beside: list[int] = field(default_factory=list)
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
@@ -53,7 +57,7 @@ class Draft:
         siblings.append(node)
         self.nodes.append(node)
         if logprob is not None:
-            self.chance[node] = math.exp(logprob)
+            self.probability[node] = math.exp(logprob)
         return node
 
     def below(self, lane: Lane, parent: int) -> dict[int, int]:
@@ -64,7 +68,7 @@ class Draft:
         """Takes drafted nodes, whole limbs, out again before the target sees them."""
         lost = set(nodes)
         for node in nodes:
-            lane.verdict(node, "pruned", q=self.chance.get(node), reason=reason)
+            lane.verdict(node, "pruned", q=self.probability.get(node), reason=reason)
         self.nodes = [n for n in self.nodes if n not in lost]
         self.children = {
             parent: kept
@@ -75,9 +79,9 @@ class Draft:
 
     def tell(self, lane: Lane) -> None:
         """Records what the source offered after the nodes that are left."""
-        told = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
-        if told:
-            lane.distribution(list(told), torch.stack(list(told.values())), view="draft")
+        scored = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
+        if scored:
+            lane.distribution(list(scored), torch.stack(list(scored.values())), view="draft")
 
 
 @dataclass
@@ -96,7 +100,7 @@ class TokenTest:
     reason: str | None = None
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
-    chance: float | None = None
+    probability: float | None = None
 
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
@@ -128,13 +132,13 @@ class Verification:
     note: str | None = None
 
     def end(
-        self, inputs: "VerifierInput", law: torch.Tensor, depth: int, drawn: str | None
+        self, inputs: "VerifierInput", probs: torch.Tensor, depth: int, drawn: str | None
     ) -> "Verification":
         """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {}
         where its probability goes; None if all drafted tokens were accepted.
         """
-        self.token, self.u = inputs.chooser.categorical(law, ("sample", depth))
-        self.p = float(law[self.token] / law.sum())
+        self.token, self.u = inputs.chooser.categorical(probs, ("sample", depth))
+        self.p = float(probs[self.token] / probs.sum())
         self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
         return self
 
@@ -176,7 +180,7 @@ class VerifierInput:
 
     def drawn_from(self, node: int) -> list[torch.Tensor]:
         """The distributions [V] of these draws, if they were made with replacement."""
-        return self.draft.laws.get(node, [])
+        return self.draft.draw_probs.get(node, [])
 
 
 @dataclass
@@ -276,7 +280,7 @@ class Verifier:
     name: str = ""
     says: str = ""  # what it does, in one sentence
     relaxed_for: frozenset[str] = frozenset()
-    law: Callable[[VerifierInput, int], torch.Tensor] | None = None
+    distribution: Callable[[VerifierInput, int], torch.Tensor] | None = None
     divergence_estimate: Callable[[VerifierInput, int], float] | None = None
     reads_states: bool = False
 

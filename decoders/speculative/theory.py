@@ -15,6 +15,6 @@ def speedup(alpha: float, gamma: int, cost: float) -> float:
     return expected_tokens(alpha, gamma) / (gamma * cost + 1)
 
 
-def best_length(alpha: float, cost: float, most: int = 32) -> int:
+def best_length(alpha: float, cost: float, max_length: int = 32) -> int:
     """The number of drafted tokens, up to `most`, with the largest speedup; 0 if speculation does not pay."""
-    return max(range(most + 1), key=lambda gamma: speedup(alpha, gamma, cost))
+    return max(range(max_length + 1), key=lambda gamma: speedup(alpha, gamma, cost))

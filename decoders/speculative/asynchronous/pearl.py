@@ -15,7 +15,7 @@ from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, described
 from decoders.strategy import Parameter, Part
 
-MOST = 32  # tokens of a window
+MAX_WINDOW = 32  # tokens of a window
 CONCURRENT = Parameter(
     "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
 )
@@ -43,7 +43,7 @@ def schedule(parameters: dict) -> Part:
 
 def measured_window(lane: Lane) -> int:
     """How many tokens the draft writes in the time of one target forward."""
-    count = tokens_per_target_forward(lane, MOST)
+    count = tokens_per_target_forward(lane, MAX_WINDOW)
     lane.note(f"Windows of {count} token{'s' * (count > 1)}.")
     return count
 
@@ -61,7 +61,7 @@ def measured_window(lane: Lane) -> int:
             "Tokens that the draft writes in a round; 0: as many as it "
             "writes in the time of one target forward, measured here.",
             low=0,
-            high=MOST,
+            high=MAX_WINDOW,
         ),
         Parameter(
             "pre_verify",

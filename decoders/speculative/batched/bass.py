@@ -68,10 +68,10 @@ def bass(lane: Lane) -> Iterator[None]:
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.record_score(lane.tip, "draft length", length.most(lane))
-        return draft_chains(texts, [length.most(lane)] * len(texts))
+        lane.record_score(lane.tip, "draft length", length.max_tokens(lane))
+        return draft_chains(texts, [length.max_tokens(lane)] * len(texts))
 
     def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
-        length.observe(length.most(lane), max(len(walk.path) for walk in walks))
+        length.observe(length.max_tokens(lane), max(len(walk.path) for walk in walks))
 
     yield from batch_rounds(lane, propose, verifier, observe)

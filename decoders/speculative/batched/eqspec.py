@@ -44,8 +44,8 @@ def verifier_of(mistake: str) -> Verifier:
     """Greedy match, or what a mistake makes of it."""
     if mistake != MISMATCH:
         return GREEDY_MATCH
-    says = "As greedy match, but the first guess that fails is kept, too: a mistake."
-    return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=says)
+    summary = "As greedy match, but the first guess that fails is kept, too: a mistake."
+    return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=summary)
 
 
 def fixed(parameters: dict) -> str:
@@ -70,8 +70,8 @@ def decode(
     def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
         if isinstance(target, Rectangle):
             for text, row in zip(texts, target.rows.values(), strict=True):
-                told = {"moved": row.moved, "width": target.width}
-                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **told)
+                widths = {"moved": row.moved, "width": target.width}
+                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **widths)
 
     yield from batch_rounds(lane, propose, verifier_of(mistake), observe, choose)
 

@@ -104,11 +104,14 @@ class Rectangle:
         known = {root: self._known(root, path, asked) for root, path in paths.items()}
         self.width = width = self._lay_out(known)
         new = {root: path[known[root] :] for root, path in paths.items()}
-        most = max(map(len, new.values()))
-        ids = torch.zeros((len(new), most), dtype=torch.long)
-        places, seen = torch.zeros_like(ids), torch.zeros((len(new), 1, most, width + most), dtype=torch.bool)
+        widest = max(map(len, new.values()))
+        ids = torch.zeros((len(new), widest), dtype=torch.long)
+        places, seen = (
+            torch.zeros_like(ids),
+            torch.zeros((len(new), 1, widest, width + widest), dtype=torch.bool),
+        )
         for i, (root, added) in enumerate(new.items()):
-            row, first = self.rows[root], most - len(added)  # shorter additions are padded on the left, too
+            row, first = self.rows[root], widest - len(added)  # shorter additions are padded on the left, too
             row.padding += first
             ids[i, first:] = torch.tensor([self.tree.tokens[n] for n in added])
             start = {BY_COLUMN: width + first, PADDING_KEPT: known[root] + row.counted}
@@ -119,7 +122,7 @@ class Rectangle:
             seen[i, 0, first:, width + first :] = square
             seen[i, 0, :first, width + first] = True  # what stands for padding must see something
             row.nodes += added
-            row.columns += range(width + first, width + most)
+            row.columns += range(width + first, width + widest)
         cache, device, dtype = Rows(self.stored, self.layers), self.model.device, self.model.dtype
         mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
         with torch.inference_mode():
@@ -133,9 +136,9 @@ class Rectangle:
         self.stored = cache.stored
         logits = logits if logits.dtype == torch.float64 else logits.float()
         for i, added in enumerate(new.values()):
-            self.kept.update(zip(added, logits[i, most - len(added) :], strict=True))
+            self.kept.update(zip(added, logits[i, widest - len(added) :], strict=True))
         self.work.tokens = sum(map(len, new.values()))
-        self.peak = max(self.peak, len(new) * (width + most))
+        self.peak = max(self.peak, len(new) * (width + widest))
 
     def _known(self, root: int, path: list[int], asked: set[int]) -> int:
         """How many nodes of a path need not run again: they are held, and nobody asks for lost logits."""

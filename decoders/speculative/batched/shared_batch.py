@@ -15,14 +15,14 @@ import torch
 from decoders.chooser import Chooser, Draw, Tag
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
-from decoders.speculative.draft_verify_loop import judged, law
+from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
 BATCH_VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
-MOST = 15  # texts beside the lane's own
+MAX_TEXTS = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(
     "prompts",
@@ -41,8 +41,8 @@ def too_many(parameters: dict) -> str | None:
     """A sentence if there are more texts than a batch holds."""
     count = len(lines(parameters))
     return (
-        f"prompts has {count} lines, but a batch has room for {MOST}; leave some out."
-        if count > MOST
+        f"prompts has {count} lines, but a batch has room for {MAX_TEXTS}; leave some out."
+        if count > MAX_TEXTS
         else None
     )
 
@@ -146,9 +146,9 @@ class Text:
     def report(self, turn: int) -> None:
         """Tells what became of this round's guesses, and the token that the target added."""
         for node in self.born:
-            status, chance = self.fate.get(node, ("settled", None))
+            status, probability = self.fate.get(node, ("settled", None))
             at, token = self.tree.depths[node], self.tree.tokens[node]
-            self.lane.cell(at, turn, token, status, chance, f"text {self.number}")
+            self.lane.cell(at, turn, token, status, probability, f"text {self.number}")
         self.born, self.fate = [], {}
 
 
@@ -189,7 +189,7 @@ def next_guess(text: Text, draft: Draft, end: int, scores: torch.Tensor) -> int:
     draft.scores[end] = scores[0]
     if text.parameters["temperature"] == 0.0:
         return likeliest(text, draft, [end], scores, [1])[0]
-    return sampled(text, draft, [end], law(text, scores), [1], SAMPLED)[0]
+    return sampled(text, draft, [end], distributions(text, scores), [1], SAMPLED)[0]
 
 
 def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:

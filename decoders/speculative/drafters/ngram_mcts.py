@@ -91,10 +91,10 @@ def search(
     return root
 
 
-def roll_out(table: Table, pair: tuple[int, int], most: int, chooser: Chooser, tag: tuple) -> float:
+def roll_out(table: Table, pair: tuple[int, int], max_depth: int, chooser: Chooser, tag: tuple) -> float:
     """The sum of the weights of up to `most` successors, each drawn in proportion to its weight."""
     gained = 0.0
-    for level in range(most):
+    for level in range(max_depth):
         after = table.get(pair)
         if not after:
             break

@@ -29,10 +29,12 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
         if not read:
             read.append(counted([lane.models["target"].encode(t) for t in texts(store)]))
         raised = nudge(read[0], text[-RECENT:])
-        most = min(depth, lane.left - 1)
-        if len(text) < 2 or not most:
+        max_depth = min(depth, lane.left - 1)
+        if len(text) < 2 or not max_depth:
             return draft
-        root = search(read[0], (text[-2], text[-1]), simulations, most, lane.chooser, ("search", len(text)))
+        root = search(
+            read[0], (text[-2], text[-1]), simulations, max_depth, lane.chooser, ("search", len(text))
+        )
         for path, _ in ranked(root)[:PATHS]:
             after = read[0].get((*text[-1:], *path)[-2:], {})
             longer = (*path, max(after, key=after.get)) if after else path

@@ -50,10 +50,10 @@ def copied_input(where: str, count: int) -> Drafter:
     def propose(lane: Lane) -> Draft:
         prompt, text = lane.trace.prompt, lane.tree.text(lane.tip)
         begin = source_start(lane, where)
-        found = rejoin(prompt[begin:], text[len(prompt) :])
-        if found is None:
+        rejoined = rejoin(prompt[begin:], text[len(prompt) :])
+        if rejoined is None:
             return Draft(lane.tip)
-        start, n = found
+        start, n = rejoined
         draft = copied(lane, begin + start, n, min(count, len(prompt) - begin - start))
         if draft.nodes and n:
             words = "the last token" if n == 1 else f"the last {n} tokens"

@@ -73,7 +73,7 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         )
         return TokenTest(child, accepted, float(inputs.probs[node][inputs.tokens[child]]), reason=reason)
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         p, q = inputs.p[node], inputs.draft.q[node]
         return q if far(inputs.probs[node], inputs.guessed(node)) <= limit else p
 
@@ -85,7 +85,7 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         exact if limit == 0.0 else frozenset(),
         name="fuzzy acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes where target and draft are no more than {number(limit)} ({divergence}) "
         "apart.",
     )

@@ -69,10 +69,10 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
             return test
         test.watched = (SCORE, score, delta)
         if not test.accepted:
-            told = f"finds it right with {number(score)}, limit {number(delta)}"
+            opinion = f"finds it right with {number(score)}, limit {number(delta)}"
             test.accepted = score > delta
             test.reason += (
-                f" The judge {told}: it {'passes all the same' if test.accepted else 'is refused'}."
+                f" The judge {opinion}: it {'passes all the same' if test.accepted else 'is refused'}."
             )
         return test
 

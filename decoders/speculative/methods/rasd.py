@@ -52,13 +52,13 @@ def weed(
     """The prefixes without those whose first token the draft model holds for unlikely: these tokens are
     written down and taken out again, with the reason.
     """
-    chances = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
-    best = set(chances.topk(min(plausible, len(chances))).indices.tolist())
+    probs = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
+    best = set(probs.topk(min(plausible, len(probs))).indices.tolist())
     unlikely = {prefix: count for prefix, count in prefixes.items() if prefix[0] not in best}
     for prefix, count in unlikely.items():
         if len(prefix) == 1:
             node = draft.propose(lane, draft.root, prefix[0], None, source="store", fill=FIXED)
-            q = number(float(chances[prefix[0]]))
+            q = number(float(probs[prefix[0]]))
             why = f"Found {count} of {whole} times, but it is not among the draft model's {plausible}"
             draft.prune(lane, [node], f"{why} likeliest tokens: q {q}.")
     return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}

@@ -45,9 +45,9 @@ def retriever(parameters: dict) -> Callable[[Lane], Retrieved]:
     def look(lane: Lane) -> Retrieved:
         text = lane.tree.text(lane.tip)
         store = sorted_store(joined([text]) if name == TEXT else encoded(name, lane.models["target"]))
-        n, found = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
-        found = [cut for run in found if (cut := before_end(run, lane))]
-        return n, frequent(found, budget), len(found)
+        n, runs = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
+        runs = [cut for run in runs if (cut := before_end(run, lane))]
+        return n, frequent(runs, budget), len(runs)
 
     return look
 

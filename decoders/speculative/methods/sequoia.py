@@ -31,14 +31,14 @@ def measured(lane: Lane) -> Costs:
     """What forwards take on this machine, in target forwards of one node. The target is timed at a few sizes;
     between them the line is straight.
     """
-    most = lane.parameters["budget"] + 1
-    sizes = sorted({1, most, *(n for n in (4, 16, 64) if n < most)})
+    max_nodes = lane.parameters["budget"] + 1
+    sizes = sorted({1, max_nodes, *(n for n in (4, 16, 64) if n < max_nodes)})
     draft = forward_seconds(lane, "draft", [1])[1]
-    found = forward_seconds(lane, "target", sizes)
-    by_size = ", ".join(f"{shown(found[n])} over {n}" for n in sizes)
+    seconds = forward_seconds(lane, "target", sizes)
+    by_size = ", ".join(f"{shown(seconds[n])} over {n}" for n in sizes)
     lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {by_size} tokens.")
-    one = max(found[1], 1e-9)
-    table = np.interp(range(1, most + 1), sizes, [found[n] / one for n in sizes])
+    one = max(seconds[1], 1e-9)
+    table = np.interp(range(1, max_nodes + 1), sizes, [seconds[n] / one for n in sizes])
     return dict(enumerate(table.tolist(), 1)), draft / one
 
 
@@ -46,9 +46,9 @@ def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
     """The form of up to budget drafted nodes that is worth most, the tokens per round expected of it, and the
     table of all forms.
     """
-    found = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
-    nodes, levels, _ = best_size(found, *costs)
-    return found.skeleton(nodes, levels), found.expected(nodes, levels), found
+    table = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
+    nodes, levels, _ = best_size(table, *costs)
+    return table.skeleton(nodes, levels), table.expected(nodes, levels), table
 
 
 def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
@@ -123,17 +123,17 @@ def sequoia(lane: Lane) -> Iterator[None]:
        widths.
     """
     costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
-    form, tokens, found = best(lane.parameters, costs)
+    form, tokens, table = best(lane.parameters, costs)
     drafter, verifier, _ = parts(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(
         f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens per round are expected of it."
     )
-    for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level
-        row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
-        told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
+    for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level
+        row = {n: table.expected(n + 1, depth + 1) for n in range(1, table.value.shape[1] - 1)}
+        expected = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
         chosen = {"chosen": float(nodes)} if depth == levels else {}
         lane.record_score(
-            lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told
+            lane.tip, "tokens a round", max(expected.values()), level=f"{depth} deep", **chosen, **expected
         )
     yield from rounds(lane, drafter, verifier)

@@ -20,7 +20,7 @@ from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, written
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
 from decoders.speculative.interfaces import (
@@ -53,7 +53,9 @@ class Partial:
         )
         self.view: View | None = None
         self.strict, self.inside = given["strict"], False
-        self.said: dict[int, torch.Tensor] = {}  # node -> logits [V] after it that a part of the text gave
+        self.partial_logits: dict[
+            int, torch.Tensor
+        ] = {}  # node -> logits [V] after it that a part of the text gave
         if not isinstance(self.inner, Scorer):
             lane.note(NO_PART)
 
@@ -69,23 +71,23 @@ class Partial:
 
     def pending(self) -> list[int]:
         """The newest committed tokens that only a part of the text has checked, oldest first."""
-        early, node, found = getattr(self.inner, "early", {}), self.lane.tip, []
+        early, node, path = getattr(self.inner, "early", {}), self.lane.tip, []
         while (node := self.lane.tree.parents[node]) in early:
-            found.append(node)
-        return found[::-1]
+            path.append(node)
+        return path[::-1]
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Logits [N, V] after each node; as `engine.Scorer.score` where everything is seen."""
         if self.in_part:
             logits = self.inner.score_seeing(nodes, self.view)
-            self.said.update(zip(nodes, logits, strict=True))
+            self.partial_logits.update(zip(nodes, logits, strict=True))
             return logits
         again = self.pending()
         logits = self.inner.score(list(dict.fromkeys([*again, *nodes])), hidden)
         if again:
             self.compare(again, logits[: len(again)])
         self.inner.forget(again)
-        self.said.clear()
+        self.partial_logits.clear()
         if self.lane.more:
             self.choose(nodes)
         return logits[-len(nodes) :]
@@ -101,8 +103,8 @@ class Partial:
         [N, V].
         """
         lane = self.lane
-        parts = law(lane, lane.process(torch.stack([self.said[n] for n in again]), again))
-        wholes = law(lane, lane.process(logits, again))
+        parts = distributions(lane, lane.process(torch.stack([self.partial_logits[n] for n in again]), again))
+        wholes = distributions(lane, lane.process(logits, again))
         far = ((parts - wholes).abs().sum(-1) / 2).tolist()
         for node, variation in zip(again, far, strict=True):
             lane.record_score(node, TOTAL_VARIATION, variation)
@@ -176,7 +178,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
     nodes = [end, *open_ends(lane, inner.nodes)]
     scores = lane.process(lane.score(nodes, "draft"), nodes)
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
-    p = dict(zip(nodes, law(lane, scores), strict=True))
+    p = dict(zip(nodes, distributions(lane, scores), strict=True))
     probs = dict(zip(nodes, probabilities(scores), strict=True))
     walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], probs))
     out = {test.node: test for test in walk.tests if not test.accepted}
@@ -184,7 +186,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
         if node not in walk.path:
             test = out.get(node)
             why = {"p": test.p, "u": test.u, "reason": test.reason} if test else {"reason": BEHIND}
-            lane.verdict(node, "pruned", q=inner.chance.get(node), **why)
+            lane.verdict(node, "pruned", q=inner.probability.get(node), **why)
     lane.drop([n for n in inner.nodes if n not in walk.path])
     for node in walk.path:
         keep(lane, draft, node, p[lane.tree.parents[node]], probs[lane.tree.parents[node]])
@@ -202,7 +204,7 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tens
     parent = lane.tree.parents[node]
     draft.nodes.append(node)
     draft.children[parent] = [node]
-    draft.chance[node] = float(probs[lane.tree.tokens[node]])
+    draft.probability[node] = float(probs[lane.tree.tokens[node]])
     if lane.parameters["temperature"] > 0.0:
         draft.q[parent] = q
 

@@ -46,14 +46,14 @@ def from_table(table: dict[tuple[int, ...], int]) -> Ahead:
     """Guesses the successor of the last two tokens, of the last one where the two were never seen."""
 
     def ahead(text: list[int], count: int) -> list[int]:
-        found: list[int] = []
+        guesses: list[int] = []
         for _ in range(count):
-            last = (*text[-2:], *found)[-2:]
+            last = (*text[-2:], *guesses)[-2:]
             token = table.get(last, table.get(last[-1:]))
             if token is None:
                 break
-            found.append(token)
-        return found
+            guesses.append(token)
+        return guesses
 
     return ahead
 
@@ -72,8 +72,8 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
     same token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
     """
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        depths, last = lane.tree.depths, lane.tree.depths[lane.tip] + min(levels, most) - 1
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        depths, last = lane.tree.depths, lane.tree.depths[lane.tip] + min(levels, max_levels) - 1
         read: set[int] = set()
         guessed = forwards = 0
 
@@ -92,7 +92,7 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
                 forwards += 1
             return guess(nodes)
 
-        shape.grow(lane, draft, known_before, most)
+        shape.grow(lane, draft, known_before, max_levels)
         wrong = [entry["node"] for entry in draft.ahead.values()]
         lane.drop(wrong)
         if guessed:

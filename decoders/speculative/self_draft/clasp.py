@@ -30,7 +30,7 @@ from decoders.strategy import Parameter
 
 
 def plan(
-    streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], most: int
+    streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], max_skipped: int
 ) -> tuple[list[int], float, list[dict[int, float]]]:
     """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end;
     and the table: after each layer, number of skipped layers -> cosine of the best state.
@@ -42,19 +42,19 @@ def plan(
     for layer, goal in enumerate(streams[1:]):
         ran = dict(zip(g, run(layer, torch.stack(list(g.values()))), strict=True))
         kept, skipped = {}, {}
-        for j in range(min(layer + 1, most) + 1):
+        for j in range(min(layer + 1, max_skipped) + 1):
             a, b = ran.get(j), g.get(j - 1)
             skipped[j] = a is None or (b is not None and bool(cosine(b, goal) > cosine(a, goal)))
             kept[j] = b if skipped[j] else a
         choices.append(skipped)
         table.append({j: float(cosine(state, goal)) for j, state in kept.items()})
         g = kept
-    found, j = [], most
+    skipped_layers, j = [], max_skipped
     for layer in range(len(choices) - 1, -1, -1):
         if choices[layer][j]:
-            found.append(layer)
+            skipped_layers.append(layer)
             j -= 1
-    return found[::-1], table[-1][most], table
+    return skipped_layers[::-1], table[-1][max_skipped], table
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -89,17 +89,17 @@ def planning(parameters: dict) -> Drafter:
         if not lane.more or not due or node < lane.tree.trunk:
             return
         streams, total = lane.scorers["target"].streams(node), depth_of(lane.models["target"])
-        most = min(parameters["skip_layers"], total - 1)
+        max_skipped = min(parameters["skip_layers"], total - 1)
         parent, token = lane.tree.parents[node], lane.tree.tokens[node]
-        copies = [lane.tree.add(parent, token) for _ in range(most + 1)]
+        copies = [lane.tree.add(parent, token) for _ in range(max_skipped + 1)]
         run = lambda i, states: lane.through(copies[: len(states)], i, states)  # noqa: E731
-        skipped, close, table = plan(streams, run, most)
+        skipped, close, table = plan(streams, run, max_skipped)
         lane.drop(copies)
         planned_at = lane.written
         for layer, row in enumerate(table):
             taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
-            told = {f"skipped {j}": value for j, value in row.items()}
-            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
+            cosines = {f"skipped {j}": value for j, value in row.items()}
+            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **cosines)
         lane.record_score(node, "cosine", close, level="adopted")
         lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
 

@@ -28,13 +28,13 @@ from decoders.strategy import Parameter
 
 def searching(parameters: dict) -> Drafter:
     """A drafter with the layers of its search; once the text is long enough, one set is tried each round."""
-    found: list[Search] = []
+    searches: list[Search] = []
     copies: list[int] = []  # the beginning of the text once more, for the thin model to read
 
     def search(lane: Lane) -> Search:
-        if not found:
-            found.append(Search(depth_of(lane.models["target"]), parameters["skip_ratio"]))
-        return found[0]
+        if not searches:
+            searches.append(Search(depth_of(lane.models["target"]), parameters["skip_ratio"]))
+        return searches[0]
 
     def layers(lane: Lane) -> Layers:
         return layers_of(search(lane).best, search(lane).total)
@@ -46,9 +46,9 @@ def searching(parameters: dict) -> Drafter:
             for token in tokens[:-1]:
                 copies.append(lane.tree.add(copies[-1] if copies else lane.tree.trunk - 1, token))
         part = layers_of(skipped, search(lane).total)
-        said = lane.score(copies, "plan", layers=part).argmax(-1).tolist()
+        predicted = lane.score(copies, "plan", layers=part).argmax(-1).tolist()
         lane.drop(copies)
-        return sum(a == b for a, b in zip(said, tokens[1:], strict=True))
+        return sum(a == b for a, b in zip(predicted, tokens[1:], strict=True))
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         now, context = search(lane), parameters["context"]

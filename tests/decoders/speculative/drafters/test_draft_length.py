@@ -28,10 +28,10 @@ def tables(first: int = 1, sharpness: float = 1.5) -> dict[str, TableModel]:
 
 def followed(length: draft_length.Length, rounds: list[tuple[int, int]]) -> list[int]:
     """How many guesses a policy allows at first and after each (drafted, accepted)."""
-    found = [length.most(None)]
+    found = [length.max_tokens(None)]
     for drafted, accepted in rounds:
         length.observe(drafted, accepted)
-        found.append(length.most(None))
+        found.append(length.max_tokens(None))
     return found
 
 

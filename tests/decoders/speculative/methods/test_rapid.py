@@ -52,7 +52,7 @@ def test_the_worked_example(eta, near, acceptance, emission):
 
     found = Exhaustive().distribution(run)
     assert [found[t] for t in range(3)] == pytest.approx(emission, abs=1e-4)
-    told = verifier.law(inputs(Random(0))[0], 0)
+    told = verifier.distribution(inputs(Random(0))[0], 0)
     assert told.tolist() == pytest.approx([found[t] for t in range(3)], abs=1e-12)
 
 

@@ -109,7 +109,7 @@ def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q
     traversal at the leaf.
     """
     walk = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
-    assert [test.chance for test in walk.tests] == pytest.approx(chances)
+    assert [test.probability for test in walk.tests] == pytest.approx(chances)
 
 
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
@@ -123,13 +123,15 @@ def test_traversal_s_chances_on_the_dossier_s_tree():
     asked = inputs(["a", "c", "ab", "ac", "ca"], P, Q, Script([]))
     standing = traversal_verification.Standing(asked)
     a, c, ab, ac, ca = asked.draft.nodes
-    assert standing.leaf() == ab and standing.chance[ab] == pytest.approx(2 / 3)
+    assert standing.leaf() == ab and standing.probability[ab] == pytest.approx(2 / 3)
     standing.take_off(ab)
-    assert standing.chance[a] == pytest.approx(1 / 11) and standing.chance[ac] == pytest.approx(7 / 11)
+    assert standing.probability[a] == pytest.approx(1 / 11) and standing.probability[ac] == pytest.approx(
+        7 / 11
+    )
     assert standing.left[a].tolist() == pytest.approx([0, 0, 1])
     assert standing.drafted[a].tolist() == pytest.approx([6 / 7, 0, 1 / 7])
     standing.take_off(ac)
-    assert standing.chance[a] == 0.0 and standing.leaf() == a
+    assert standing.probability[a] == 0.0 and standing.leaf() == a
     standing.take_off(a)
     assert standing.leaf() == ca
 
