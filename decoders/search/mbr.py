@@ -85,7 +85,7 @@ def too_many_returned(parameters: dict) -> str | None:
     ],
 )
 def mbr(lane: Lane) -> Iterator[None]:
-    """Draws several texts and takes the one that the others agree with most.
+    """Samples several texts and takes the one that agrees most with the others.
 
     1. num_samples texts are drawn side by side from the model, a token of each in one forward.
     2. Each is compared with all, which stand for what the model might say: its expected utility is

@@ -83,7 +83,7 @@ class Beams:
         # one beam is greedy decoding in transformers: the first end of text ends it
         alone = width == 1 and bound is None
         self.early_stopping: str = "true" if alone else parameters.get("early_stopping", "false")
-        self.looked_at = max(2, 1 + len(lane.eos)) * width  # so many that `width` always live on
+        self.looked_at = max(2, 1 + len(lane.eos)) * width  # enough that `width` always live on
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
         self.totals: list[float] = [0.0]  # of each live one, best first
@@ -141,7 +141,7 @@ class Beams:
     def advance(
         self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
     ) -> list[int]:
-        """One position: picks the best continuations and tells what became of each candidate.
+        """One position: picks the best continuations and records what became of each candidate.
 
         scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> the node of
         children that were proposed before. Returns the tokens that were chosen, those that end a text

@@ -35,7 +35,7 @@ from decoders.strategy import Parameter, Part
     ],
 )
 def stochastic_beam(lane: Lane) -> Iterator[None]:
-    """A beam search that draws: its texts are samples, none of them twice, and the first is a plain sample.
+    """Beam search with Gumbel noise: its texts are samples without replacement; the first is a plain sample.
 
     phi is the log-probability of a beginning under the processed model, G its perturbed value; phi = G = 0
     for the prompt.

@@ -1,4 +1,4 @@
-"""Superposed decoding: several drafts out of one forward a token, which reads a mixture of their last tokens.
+"""Superposed decoding: several drafts from one forward per token, which reads a mixture of their last tokens.
 
 Shen et al. (2024), Superposed Decoding. The row that all drafts share is made each draft's own by an n-gram
 model of other texts. Which drafts live is beam search's bookkeeping (`beam_state.py`).
@@ -213,7 +213,7 @@ def suits(parameters: dict, target) -> str | None:
     suits=suits,
 )
 def superposed(lane: Lane) -> Iterator[None]:
-    """Several drafts at the cost of one: each forward reads a mixture of their last tokens.
+    """Several texts for the cost of one: each forward reads a mixture of their last tokens.
 
     1. The num_beams best first tokens begin a draft each, scored by steps 3 and 4 as in the released code; or
        with "model alone", as the paper says it, by their log-probability. The score of a draft is `D`.
@@ -222,7 +222,7 @@ def superposed(lane: Lane) -> Iterator[None]:
     3. Its row, at a low temperature, keeps its top_k tokens: `p`.
     4. For each draft i the n-grams of its own last tokens give `ng_i`. A token scores
        `(1 - alpha) ln p + alpha ln ng_i`, and is out where ng_i is 0.
-    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may go on from one.
+    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may continue one.
     6. Finished and living drafts are ranked by D over length; the best is the output.
 
     The cache holds a mixture, so the row is no draft's own, and D is no model's log-probability. The output's

@@ -26,7 +26,7 @@ class BestFirst:
         self.heap: list[tuple[float, int, State]] = []
 
     def push(self, states: list[State]) -> None:
-        """Puts states into the queue; of equals the one that was proposed earlier comes first."""
+        """Puts states into the queue; ties go to the one that was proposed earlier."""
         for state in states:
             heapq.heappush(self.heap, (-self.space.priority(state), state.node, state))
 
@@ -133,7 +133,7 @@ FRONTIER_SUMMARIES = {
     ],
 )
 def best_first(lane: Lane) -> Iterator[None]:
-    """Opens the most promising beginning of all until no other text can be likelier than the one it has.
+    """Expands the most promising prefix until no other text can be likelier than the best one found.
 
     1. All beginnings wait in a queue. A log-probability never adds to a sum, so what a beginning can reach
        at most is known: `bound = sum log p / max_new_tokens ** length_penalty`.

@@ -98,7 +98,7 @@ def passage_of(lane: Lane) -> list[int]:
     ],
 )
 def exact_extract(lane: Lane) -> Iterator[None]:
-    """Answers with the span of the passage that is likeliest of all its spans, and says what greedy would do.
+    """Answers with the likeliest of all spans of the passage, and compares it with greedy's.
 
     1. The passage is the first line of the prompt. Each of its places begins spans; the model reads each
        suffix once, which scores all spans that begin there. Equal beginnings are read once.

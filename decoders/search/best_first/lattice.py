@@ -105,7 +105,7 @@ class Graph:
 
 
 def one_longer(before: list[Counter]) -> Counter:
-    """Length -> how many, of paths that all go on by one."""
+    """Length -> how many paths have it once each of these is one longer."""
     lengths_after: Counter = Counter()
     for lengths in before:
         lengths_after.update({length + 1: count for length, count in lengths.items()})
@@ -211,7 +211,7 @@ class Search:
         return False
 
     def join(self, node: int, into: int) -> None:
-        """`node` becomes `into`; zipping goes on backwards as long as both have the same tokens before."""
+        """`node` becomes `into`; zipping continues backwards as long as both have the same tokens before."""
         lane, graph, depth = self.lane, self.graph, self.n
         pairs = [(node, into)]
         while self.zip and len(pairs) < depth:
@@ -237,8 +237,8 @@ class Search:
 
 FRONTIERS = {
     TO_THE_END: "The best node that waits is completed greedily.",
-    ONE_STEP: "The best node that waits goes on by one token, and all it might become waits.",
-    THEN_ENDS: "The best node that waits goes on by one token; the last forwards complete those that wait.",
+    ONE_STEP: "The best waiting node is continued by one token, and all its continuations wait.",
+    THEN_ENDS: "The best waiting node is continued by one token; the last forwards complete those that wait.",
 }
 
 
@@ -270,15 +270,15 @@ FRONTIERS = {
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),
-        Part("merge", parameters["merge"], "Texts with the same last ngram tokens go on as one."),
+        Part("merge", parameters["merge"], "Texts with the same last ngram tokens continue as one."),
     ],
 )
 def lattice(lane: Lane) -> Iterator[None]:
-    """One graph of many texts: every beginning runs to its end, and alike endings are merged.
+    """One graph of many texts: each prefix is completed, and texts with the same ending are merged.
 
     1. Beginnings wait by `sum log p / length ** length_penalty`. The best is completed: the likeliest token
-       each time, while the k_best - 1 others wait. As plain best-first search it goes on by one token only,
-       perhaps with a share of the forwards reserved for completing what waits.
+       each time, while the k_best - 1 others wait. As plain best-first search it is continued by one token
+       only, perhaps with a share of the forwards reserved for completing what waits.
     2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
        there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
        What is compared is the way on which each was found first: a text that comes in on a later way meets

@@ -79,7 +79,7 @@ class Space:
         return self.score(state) if self.order == "score" else self.bound(state)
 
     def open(self, states: list[State]) -> list[State]:
-        """One forward over these states; their likeliest children, proposed and told."""
+        """One forward over these states; their likeliest children, proposed and recorded."""
         nodes = [state.node for state in states]
         own, logprobs = self.read(nodes)  # [N, V]
         self.opened += nodes

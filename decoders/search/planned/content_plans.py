@@ -41,7 +41,7 @@ def uniform(count: int) -> NextUnit:
 
 
 def plan_beams(next_unit: NextUnit, width: int) -> Iterator[tuple[list[Plan], list[Plan]]]:
-    """(plans that go on, whole plans so far), both best first, after each unit; at most `width` of each. A
+    """(unfinished plans, finished plans so far), both best first, after each unit; at most `width` of each. A
     plan is a set written in one order, so no two are the same.
     """
     live, whole = [Plan((), 0.0)], []

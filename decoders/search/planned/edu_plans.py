@@ -100,7 +100,7 @@ class Summaries:
             yield
 
     def choose(self) -> None:
-        """The best summary is output: by its mean log-probability behind the prompt as it is, or, without
+        """The best summary is output: by its mean log-probability behind the unchanged prompt, or, without
         the reranker, that of the likeliest plan.
         """
         lane = self.lane
@@ -130,7 +130,7 @@ class Summaries:
         return [float(rows[parents[node]][tokens[node]]) for node in path]
 
     def adherence(self, plan: Plan, path: list[int]) -> float:
-        """How far the summary tells the units of its plan and no others."""
+        """How far the summary covers the units of its plan and no others."""
         words = (
             self.target.bytes_of(t) for n in path if (t := self.lane.tree.tokens[n]) not in self.lane.eos
         )
@@ -169,7 +169,7 @@ def suits(parameters: dict, target) -> str | None:
     ],
 )
 def edu_plans(lane: Lane) -> Iterator[None]:
-    """Several plans of what to tell, a text under each of them, and the best of these texts.
+    """Makes several content plans, writes a text for each, and keeps the best text.
 
     1. The prompt is cut into units: sentences, and their clauses at marks and in front of `and`.
     2. A plan model reads the prompt with tags around all units, and points to unit after unit, or to stop. A

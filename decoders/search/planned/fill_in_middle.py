@@ -57,7 +57,7 @@ def suffix_prompt(typed: str, prompt: str) -> str:
 
 
 def is_degenerate(text: str, suffix_prompt: str) -> bool:
-    """Whether a text is not worth going on with: empty or nearly so, repeating itself, or without the suffix
+    """Whether a text is not worth continuing: empty or nearly so, repeating itself, or without the suffix
     prompt.
     """
     bare, raw = text.strip(), text.encode()

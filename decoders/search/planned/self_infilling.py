@@ -257,7 +257,7 @@ class Writer:
                 self.lane.verdict(node, "pruned", reason=why)
 
     def finish(self, nodes: list[int], whole: bool) -> Iterator[None]:
-        """Ends a text that its suffix completes, lets any other go on, and makes it the output."""
+        """Ends a text that its suffix completes, lets any other continue, and makes it the output."""
         lane = self.lane
         if whole and lane.eos and len(nodes) < lane.left and not self.ended(nodes):
             end = lane.propose(nodes[-1] if nodes else lane.tip, min(lane.eos), None, "placed", fill="fixed")
@@ -298,7 +298,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             1.0,
         ),
         Parameter(
-            "iterations", "int", 1, "Loops: the end anew from left to right, then the middle anew.", 0, 8
+            "iterations", "int", 1, "Loops: the end again from left to right, then the middle again.", 0, 8
         ),
         Parameter(
             "suffix_prompt",
@@ -311,7 +311,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             "choice",
             "vanilla",
             "What of the new end is kept when the middle is written "
-            "anew: up to its last suffix prompt; the same of the latter half of all lines; that half.",
+            "again: up to its last suffix prompt; the same of the latter half of all lines; that half.",
             choices=MODES,
         ),
         Parameter(
@@ -332,7 +332,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     ],
 )
 def self_infilling(lane: Lane) -> Iterator[None]:
-    """Where the model becomes unsure, it writes the end of the text first, and then what lies between.
+    """Where the model becomes unsure, it writes the end of the text first and then fills in the middle.
 
     1. The model reads `PRE prompt` and writes from left to right, all sentinels forbidden. `m` is the largest
        probability of a row.
@@ -340,9 +340,9 @@ def self_infilling(lane: Lane) -> Iterator[None]:
        suffix is decoded freely behind it.
     3. When the suffix is complete (end of text, the stop text, or the model's own MID), MID is forced, and
        the middle is written up to the token that says it is complete (EOT).
-    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and goes on from left
-       to right.
-    5. Each iteration writes the suffix anew from left to right behind prefix + middle. A degenerate text
+    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and continues from
+       left to right.
+    5. Each iteration writes the suffix again from left to right behind prefix + middle. A degenerate text
        (empty, `pass`, `return`, zlib ratio below .1, without the suffix prompt) falls back to the infilled
        one. The new suffix, cut as `context` says, is the start of the next infill; the last text is the
        answer.
@@ -365,7 +365,7 @@ def self_infilling(lane: Lane) -> Iterator[None]:
             lane.note(f"Iteration {number}: the new text is degenerate, the infilled one stays.")
             text = body + writer.copied(body, zones.suffix)
         else:
-            writer.lose(zones.suffix, f"iteration {number}: written anew from left to right")
+            writer.lose(zones.suffix, f"iteration {number}: written again from left to right")
         whole = fallen
         if number == iterations:
             break
@@ -373,7 +373,7 @@ def self_infilling(lane: Lane) -> Iterator[None]:
         given = fill_in_middle.suffix_context(
             lane.parameters["context"], writer.text(text), suffix, writer.begin
         )
-        writer.lose(text, f"iteration {number}: written anew with a suffix from this text")
+        writer.lose(text, f"iteration {number}: written again with a suffix from this text")
         zones = yield from writer.infill(*given)
         text = writer.body(zones)
     yield from writer.finish(text, whole)

@@ -16,7 +16,7 @@ from decoders.search.planned.topic_tokens import TopicTokens, named, sentences, 
 from decoders.strategy import Parameter, Part
 
 NAMED_TOPICS = 3  # topics that are named at a seam
-GRAM = 3  # no so many tokens of a sentence in a row stand in it, or in the sentence before, already
+GRAM = 3  # tokens in a row that a sentence may not repeat from itself or from the sentence before
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Planner:
         self.logprobs: dict[int, float] = {}
 
     def begin(self) -> list[Draft]:
-        """The draft behind the prompt, whose last sentence goes on; it begins at the last topic or line."""
+        """The draft behind the prompt, whose last sentence continues; it begins at the last topic or line."""
         prompt, bytes_of = self.lane.tree.tokens[: self.lane.tree.trunk], self.lane.models["target"].bytes_of
         seams = [at for at, token in enumerate(prompt) if token in self.seams]
         lines = [at for at, token in enumerate(prompt[:-1]) if b"\n" in bytes_of(token)]
@@ -134,7 +134,7 @@ class Planner:
         return replace(draft, node=node)
 
     def bury(self, drafts: Iterable[Draft], kept: list[Draft], why: str) -> None:
-        """Says of drafts on no path to the kept ones that they are not gone on with."""
+        """Prunes drafts that lie on no path to the kept ones."""
         lane = self.lane
         needed = {lane.tip, *(n for draft in kept for n in lane.tree.path(draft.node, above=lane.tip))}
         for node in dict.fromkeys(draft.node for draft in drafts):
@@ -217,7 +217,7 @@ def suits(parameters: dict, target) -> str | None:
         Parameter("plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: its own."),
         Parameter("forbid", "text", "", "Topics that are never taken, such as t2, end."),
         Parameter("num_beams", "int", 1, "Texts that are kept side by side, sentence by sentence.", 1, 16),
-        Parameter("max_sentences", "int", 15, "After so many topics the text ends.", 1, 64),
+        Parameter("max_sentences", "int", 15, "After this many topics the text ends.", 1, 64),
         Parameter(
             "no_repeats",
             "bool",
@@ -230,16 +230,16 @@ def suits(parameters: dict, target) -> str | None:
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
-        Part("frontier", "beams", "The beams of a sentence go on from those of the sentence before."),
+        Part("frontier", "beams", "The beams of a sentence continue those of the sentence before."),
     ],
 )
 def topic_plan(lane: Lane) -> Iterator[None]:
-    """A text sentence by sentence, each under a topic that the model foretells or that a person sets.
+    """Writes sentence by sentence, each under a topic that the model predicts or a person sets.
 
     1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
-       is over is one continuation among its words, with the chances of all topics together; the prompt's
-       sentence, which has no topic, is over with its first full stop, or where it ends with a colon. No
-       three tokens in a row stand twice in the sentence and the one before.
+       is over is one continuation among its words, with the probabilities of all topics together; the
+       prompt's sentence, which has no topic, is over with its first full stop, or where it ends with a colon.
+       No three tokens in a row stand twice in the sentence and the one before.
     2. The next topic is the likeliest behind the best text, among those not forbidden; or that of the plan.
        It is put behind all texts and counts in no sum.
     3. The topic END, max_sentences, or a plan that is used up ends the text.

@@ -82,7 +82,7 @@ def unusable(parameters: dict) -> str | None:
         ),
         Parameter("min_segment", "int", 4, "Tokens of a segment at least.", low=1, high=512),
         Parameter("max_segment", "int", 64, "Tokens of a segment at most.", low=1, high=512),
-        Parameter("max_rejections", "int", 20, "After so many the best of the rejected is taken.", 0, 1000),
+        Parameter("max_rejections", "int", 20, "After this many the best rejected one is taken.", 0, 1000),
         *SHAPING,
     ),
     together=unusable,
@@ -102,7 +102,7 @@ def unusable(parameters: dict) -> str | None:
     ],
 )
 def cards(lane: Lane) -> Iterator[None]:
-    """A text in pieces: each is drawn, then accepted by its reward or drawn again.
+    """Samples a text segment by segment; a reward accepts each segment or has it drawn again.
 
     r0 = (1 - alpha) r(prompt) + alpha r*, r* the target_reward, n the tokens that may be written.
 
@@ -150,7 +150,7 @@ def cards(lane: Lane) -> Iterator[None]:
 
 
 def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator[None]:
-    """Draws one segment below the lane's tip, a step for each token but the last; returns it. Without nodes
+    """Draws one segment below the lane's tip, one step per token but the last; returns it. Without nodes
     if the processors leave no token.
 
     offers: node -> the target's log-probabilities [V] after it, for what was scored since the last commit.
@@ -187,7 +187,7 @@ def tag(lane: Lane, node: int, attempt: int) -> tuple:
 
 
 def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
-    """Whether the segment is accepted; tells its reward, the threshold and the draw."""
+    """Whether the segment is accepted; records its reward, the threshold and the draw."""
     last, reward = segment.nodes[-1], segment.reward
     probability = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
     accepted, u = lane.chooser.bernoulli(probability, ("segment", lane.written, attempt))
@@ -202,7 +202,7 @@ def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
 
 
 def better(lane: Lane, best: Segment | None, segment: Segment) -> Segment:
-    """The one with the higher reward, the earlier of equals; the other's slots go back."""
+    """The one with the higher reward, on a tie the earlier; the other's slots are freed."""
     if best is not None and segment.reward <= best.reward:
         lane.drop(segment.nodes)
         return best

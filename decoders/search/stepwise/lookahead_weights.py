@@ -1,4 +1,4 @@
-"""What phi-Decoding reckons with: means, clusters of texts that say alike, and the chances of each candidate.
+"""The arithmetic of phi-Decoding: means, clusters of similar texts, and the probability of each candidate.
 
 Numbers and token lists only; knows no lane.
 """
@@ -22,7 +22,7 @@ def softmax(values: list[float], temperature: float = 1.0) -> list[float]:
 
 
 def lowest_kept(scores: list[float], deviations: float) -> float:
-    """Width pruning: the least score that stays, so many standard deviations below the mean."""
+    """Width pruning: the lowest score that stays, this many standard deviations below the mean."""
     middle = mean(scores)
     deviation = math.sqrt(mean([(s - middle) ** 2 for s in scores]))
     return middle - deviations * deviation - 1e-9  # equal scores all stay, however the mean is rounded

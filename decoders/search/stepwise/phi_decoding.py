@@ -21,7 +21,7 @@ from decoders.strategy import Parameter, Part
 
 @dataclass(eq=False)
 class Beam:
-    """A text that goes on: its newest node, whether it has ended, and what was last seen ahead of it, a mean
+    """A live text: its newest node, whether it has ended, and what was last seen ahead of it, a mean
     log-probability (0 before anything was).
     """
 
@@ -65,7 +65,7 @@ class Candidate:
     title="phi-Decoding",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Texts that go on after each step.", low=1, high=16),
+        Parameter("num_beams", "int", 4, "Texts that continue after each step.", low=1, high=16),
         Parameter("num_rollouts", "int", 4, "Next steps sampled for each of them.", low=1, high=16),
         Parameter("step", "choice", "sentence", "What ends a step (the paper: a line).", choices=tuple(ENDS)),
         Parameter("max_steps", "int", 8, "Steps with foresight at most.", low=1, high=64),
@@ -107,15 +107,15 @@ class Candidate:
         Part(
             "expansion",
             "sampled steps",
-            f"Each beam goes on in several ways, to the end of a {parameters['step']}.",
+            f"Each beam is continued in several ways, to the end of a {parameters['step']}.",
         ),
         Part("value", "foresight", "How much likelier the text ahead became, and how many say the same."),
-        Part("frontier", "drawn beams", "Those that go on are drawn without replacement."),
+        Part("frontier", "drawn beams", "Those that continue are drawn without replacement."),
         Part("stopper", "agreement", "Once most foresights say alike, nobody looks ahead any more."),
     ],
 )
 def phi_decoding(lane: Lane) -> Iterator[None]:
-    """Looks ahead before it takes a step: what makes the rest likelier, and where most ways lead, goes on.
+    """Looks ahead before each step: continues with steps whose rollouts are most probable and most alike.
 
     1. From each of num_beams texts num_rollouts next steps are sampled. The score of a step is its mean
        log-probability; what lies more than sigma deviations below the mean of all is pruned, but never so
@@ -152,7 +152,7 @@ class Search:
         self.longest = lane.tree.depths[lane.tip] + lane.left
         self.alive: dict[int, float] = {}  # node neither committed nor dead -> the target's log-probability
         self.steps = self.step_tokens = self.foresight_tokens = 0
-        self.looks = True  # whether steps are still weighed by foresight
+        self.looks = True  # whether steps are still scored by lookahead
 
     def advance(self) -> None:
         """One step of all beams."""
@@ -236,7 +236,7 @@ class Search:
         return sorted(kept, key=lambda c: c.number)
 
     def _weigh(self, kept: list[Candidate], advantages: list[float]) -> tuple[list[int | None], list[float]]:
-        """(cluster of each candidate, None where it was not clustered; chance of each to be drawn)."""
+        """(cluster of each candidate, None where it was not clustered; probability that each is drawn)."""
         among = list(range(len(kept)))
         if self.given["form"] == "code":
             among = [i for i in among if advantages[i] > 0 and kept[i].ahead]
@@ -262,7 +262,7 @@ class Search:
         """Indices of `count` candidates, drawn one after another without replacement."""
         left, drawn = torch.tensor(probs, dtype=torch.float64), []
         for place in range(count):
-            if not left.any():  # all others have no chance: the first of them
+            if not left.any():  # all others have probability 0: the first of them
                 drawn += [i for i in range(len(probs)) if i not in drawn][: count - place]
                 break
             drawn.append(self.lane.chooser.categorical(left, (purpose, self.steps, place)).value)
@@ -270,7 +270,7 @@ class Search:
         return drawn
 
     def _tell(self, kept, advantages, labels, probs, drawn: list[int]) -> None:
-        """The numbers of each candidate; those drawn are ranked by their chance."""
+        """The numbers of each candidate; those drawn are ranked by their probability."""
         clustered = [label for label in labels if label is not None]
         order = sorted(drawn, key=lambda i: (-probs[i], i))
         for i, c in enumerate(kept):
@@ -284,7 +284,7 @@ class Search:
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:
-        """The drawn go on as beams, all else is dead; what the beams share is output."""
+        """The drawn candidates continue as beams, all others are dead; what the beams share is output."""
         lane, needed = self.lane, set()
         for c in drawn:
             needed.update(lane.tree.path(c.node, above=lane.tip))

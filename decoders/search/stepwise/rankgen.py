@@ -1,4 +1,4 @@
-"""RankGen: of several sampled blocks those go on with which the text so far fits best behind the prompt.
+"""RankGen: of several sampled blocks, those that make the text so far fit the prompt best continue.
 
 Krishna et al. (2022), RankGen: Improving Text Generation with Large Ranking Models, section 3; the ranker is
 heads/ranker.py. Knows one lane and what scores its texts.
@@ -138,7 +138,7 @@ def scorer_part(parameters: dict) -> Part:
         ),
         *scorers.SCORER[1:],
         Parameter("num_samples", "int", 10, "Blocks sampled behind each beam.", 1, 64),
-        Parameter("num_beams", "int", 2, "Texts that go on after each round.", 1, 16),
+        Parameter("num_beams", "int", 2, "Texts that continue after each round.", 1, 16),
         Parameter("block_length", "int", 20, "Tokens of a block; 0: to the end, which is best of n.", 0, 512),
         *(replace(p, default=0.9) if p.name == "top_p" else p for p in SHAPING),
     ),
@@ -149,19 +149,19 @@ def scorer_part(parameters: dict) -> Part:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "sampled blocks", "Each beam goes on in several ways, block_length tokens long."),
+        Part("expansion", "sampled blocks", "Several continuations of each beam, block_length tokens long."),
         scorer_part(parameters),
         Part("frontier", "beams", "The num_beams best texts, of those that have ended too."),
     ],
 )
 def rankgen(lane: Lane) -> Iterator[None]:
-    """Samples several blocks behind each beam, and goes on with those that make the text fit the prompt best.
+    """Samples several blocks behind each beam and continues those that make the text fit the prompt best.
 
     1. Behind each of num_beams texts num_samples blocks of block_length tokens are sampled; in the first
-       round all of them behind the prompt. A text that has ended takes part as it is.
+       round all of them behind the prompt. A text that has ended takes part unchanged.
     2. Each text with its new block is scored as one continuation of the prompt: `p(prompt) · s(text)`, the
        dot product of two vectors that are not normalised.
-    3. The num_beams best go on, the others are pruned. What all of them share is output.
+    3. The num_beams best continue, the others are pruned. What all of them share is output.
 
     The paper's ranker is an encoder of its own; llama-tiny-ranker, which comes with the project, is two small
     networks that read the frozen target's states of prompt and text, each read for itself. It learned to tell
@@ -216,7 +216,7 @@ class Search:
 
     # ---- sampling ----------------------------------------------------------------------------
     def _sample(self) -> list[Text]:
-        """Texts with a new block each, written side by side; without those that could not be gone on with."""
+        """Texts with a new block each, written side by side; without those that could not be continued."""
         drawn = self.given["temperature"] > 0.0
         count = self.given["num_samples"] if drawn else 1
         if drawn and self.rounds == 1:

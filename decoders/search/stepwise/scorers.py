@@ -134,9 +134,7 @@ RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
     "json": (is_json, "1 for JSON, or the beginning of it, else 0."),
     "tests": (passed, "The share of the prompt's examples that the written program passes."),
 }
-REWARD_SUMMARY = (
-    "What the target's reward head says: the chance that the text is, or may still become, right."
-)
+REWARD_SUMMARY = "The target's reward head: the probability that the text is, or may still become, right."
 SCORER = (
     Parameter(
         "scorer",

@@ -23,7 +23,7 @@ DIRECT, INDIRECT, CD, ARGS, CODE = "direct", "indirect", "cd", "args", "code"
 CODE_TOKENS, CODE_SHARPNESS = 5, 0.5  # of the public code's rollouts and weights
 FARTHEST = 4.0  # nats: end of the scale of the distance to the target
 NO_MODEL = (
-    "No aligned model comes with the project for the target {!r}: its own continuations are weighed, which "
+    "No aligned model comes with the project for the target {!r}: its own continuations are scored, which "
     "is controlled decoding (cd)."
 )
 
@@ -39,8 +39,8 @@ class Rollout:
 
 
 def value(rewards: list[float], baselines: list[float], beta: float, probabilities: list[float]) -> float:
-    """Q by texts of an aligned model with these chances: E[w r] / E[w], w = exp((r - r_bl) / beta). A model
-    that was aligned to the reward itself has r_bl = r, so that Q is the mean.
+    """Q by texts of an aligned model with these probabilities: E[w r] / E[w], w = exp((r - r_bl) / beta). A
+    model that was aligned to the reward itself has r_bl = r, so that Q is the mean.
     """
     pairs = zip(rewards, baselines, probabilities, strict=True)
     weights = [probability * math.exp((r - b) / beta) for r, b, probability in pairs]
@@ -90,16 +90,16 @@ def unusable(parameters: dict) -> str | None:
             "variant",
             "choice",
             DIRECT,
-            "Whose texts are weighed: the aligned model's (direct; indirect corrects for its other reward; "
+            "Whose texts are scored: the aligned model's (direct; indirect corrects for its other reward; "
             "code as released), the target's own (cd), none (args).",
             choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
         ),
-        Parameter("candidates", "int", 10, "Likeliest tokens that are weighed.", 1, 64),
+        Parameter("candidates", "int", 10, "Likeliest tokens that are scored.", 1, 64),
         Parameter("guidance", "float", 4.0, "1 / alpha: how much the value counts; 0 is greedy.", 0.0, 1e3),
         Parameter("rollout_tokens", "int", 16, "Tokens of a continuation; 0: to the end.", 0, 512),
         Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
         Parameter("rollout_temperature", "float", 1.0, "Of the continuations; 0 is greedy.", 0.0, 100.0),
-        Parameter("beta", "float", 1.0, "For indirect: how gently texts are weighed anew.", 0.01, 100.0),
+        Parameter("beta", "float", 1.0, "For indirect: how gently texts are reweighted.", 0.01, 100.0),
         Parameter(
             "temperature",
             "float",
@@ -126,7 +126,7 @@ def unusable(parameters: dict) -> str | None:
     ],
 )
 def transfer_q(lane: Lane) -> Iterator[None]:
-    """Chooses each token by how good the text becomes if an aligned model goes on behind it.
+    """Scores each candidate token by the reward of texts that an aligned model continues it with.
 
     1. The target's likeliest tokens z are candidates.
     2. Behind each the aligned model writes rollout_tokens, but no longer a text than may be written. With the
@@ -136,9 +136,9 @@ def transfer_q(lane: Lane) -> Iterator[None]:
     4. The token with the largest `log p(z) + guidance Q(z)` is taken; or one is drawn from the softmax of
        these totals.
 
-    For comparison: cd lets the target itself go on (controlled decoding), args scores the bare beginning with
-    z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`; there
-    the aligned model also names the candidates, here the target does. Even exact values do not give the
+    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare beginning
+    with z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`;
+    there the aligned model also names the candidates, here the target does. Even exact values do not give the
     aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
 
     The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
@@ -263,7 +263,7 @@ class Search:
         probs = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)
         return self.lane.chooser.categorical(probs, ("select", self.lane.written)).value
 
-    # ---- telling -----------------------------------------------------------------------------
+    # ---- recording ---------------------------------------------------------------------------
     def _tell(self, candidates: list[Candidate], values: list[float], totals: list[float]) -> None:
         """Every candidate's total, and what it is made of."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])

@@ -23,12 +23,12 @@ DEAD_ENDS = {
     "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
 }
 DEAD_END = Parameter(
-    "dead_end", "choice", "go back", "Where a draw goes on after a dead end.", choices=tuple(DEAD_ENDS)
+    "dead_end", "choice", "go back", "Where a draw continues after a dead end.", choices=tuple(DEAD_ENDS)
 )
 
 
 class Futures:
-    """G: for each beginning an upper bound of the probability that a draw goes on to an allowed text. It is
+    """G: for each beginning an upper bound of the probability that a draw reaches an allowed text. It is
     1 until something is learned, and `G(s) = sum_v p(v|s) G(s v)`.
     """
 
@@ -71,18 +71,18 @@ class Asap:
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.last: int | None = None
-        self.has_news = False  # whether this turn has told anything
+        self.has_news = False  # whether this turn has recorded anything new
         self.ends = self.tries = 0  # dead ends; draws of the text that is being written
 
     def turn(self) -> bool:
-        """Draws on until there is something to tell; False once all texts are drawn."""
+        """Draws until there is something to record; False once all texts are drawn."""
         self.has_news, more = False, True
         while more and not self.has_news:
             more = self.token()
         return more
 
     def token(self) -> bool:
-        """Draws one token, or comes back from a dead end; what was drawn before is not told again."""
+        """Draws one token, or comes back from a dead end; what was drawn before is not recorded again."""
         programs, node, futures = self.programs, self.at, self.futures
         if node not in self.rows:
             self.rows[node] = programs.rows([node])[0]
@@ -156,17 +156,17 @@ class Asap:
     ],
 )
 def asap(lane: Lane) -> Iterator[None]:
-    """Draws texts that keep constraints without bending the model's distribution towards easy beginnings.
+    """Samples texts that satisfy constraints without favouring beginnings that merely look easy.
 
     1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
        leads nearly always to a dead end is taken too often.
-    2. So G of a beginning bounds how much of what the model would go on with is allowed. It begins at 1.
+    2. So G of a beginning bounds the allowed share of the model's continuations. It begins at 1.
     3. A token is drawn from `p(v|s) G(s v) / G(s)`. Where a constraint ends the text, its G becomes 0, and
-       `G(s) = sum_v p(v|s) G(s v)` is taken anew for all beginnings above.
+       `G(s) = sum_v p(v|s) G(s v)` is computed again for all beginnings above.
     4. After several texts the bounds are near the truth, and draws near the model's distribution on allowed
        texts.
 
-    Where sixteen tokens after one beginning are dead ends, the text is drawn anew. With "start over"
+    Where sixteen tokens after one beginning are dead ends, the text is drawn again. With "start over"
     every dead end discards the whole text instead of one token; that takes longer, and each text has
     exactly the model's distribution among allowed ones. A constraint is checked on tokens that were drawn, so
     dead ends are found by running into them.

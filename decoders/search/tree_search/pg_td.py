@@ -64,11 +64,11 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     parts=lambda parameters: [
         scorers.part(parameters),
         Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
-        Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
+        Part("expansion", "likeliest tokens", "A beginning grows by its width likeliest next tokens."),
     ],
 )
 def pg_td(lane: Lane) -> Iterator[None]:
-    """Completes many texts, tests each, and goes on where tests went well: a search for what passes.
+    """Monte Carlo tree search: completes many texts, tests each, and searches on where tests passed.
 
     1. A beginning's children are its width likeliest next tokens; their priors P are a softmax over these
        alone. From the prompt on, the child with the largest
@@ -76,8 +76,8 @@ def pg_td(lane: Lane) -> Iterator[None]:
        through it, n how many came back, N the visits of the parent.
     2. The first child on the way that is new gets children of its own.
     3. The text behind it is completed by beam search (one beam: greedily), and the scorer judges it.
-    4. The result goes back to all edges on the way. After so many rollouts the best of all texts that were
-       ever completed is output; of equals the earliest.
+    4. The result goes back to all edges on the way. After `rollouts` rollouts the best of all texts that were
+       ever completed is output; on a tie the earliest.
 
     Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which is
     `Q + c sqrt(ln N) / (1 + n)` with the authors; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
@@ -162,7 +162,7 @@ class Search(TreeSearch):
         edge.value = max(edge.value, value)
 
     def choose(self, state: State) -> Edge:
-        """The edge to follow; of equals the likeliest token."""
+        """The edge to follow; on a tie that of the likeliest token."""
         given = self.given
 
         def urgency(edge: Edge) -> float:
@@ -224,7 +224,7 @@ class Search(TreeSearch):
     def conclude(self) -> None:
         """Outputs the best text; says what became of all others."""
         lane = self.lane
-        winner = max(self.texts, key=self.texts.__getitem__)  # of equals the earliest
+        winner = max(self.texts, key=self.texts.__getitem__)  # on a tie the earliest
         path = lane.tree.path(winner, above=lane.tip)
         inner = {lane.tree.parents[n] for n in self.logprob}
         for node in self.logprob:
