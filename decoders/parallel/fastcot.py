@@ -1,7 +1,7 @@
 """FastCoT: exact reasoning with a glance of what comes next, then the question, then the answer.
 
 Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
-after some passes, and the guesses that stand behind it then are read as they are. Lossy by design.
+after some passes, and the guesses that then stand behind it are taken unchecked. Lossy by design.
 """
 
 import math
@@ -50,12 +50,12 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
     ],
 )
 def fastcot(lane: Lane) -> Iterator[None]:
-    """Stops reasoning early: what is exact so far, a glance of the guesses behind it, then the answer.
+    """Cuts the reasoning short: its exact tokens, a glance of unverified guesses, then the answer.
 
     1. A window of block_size guesses stands behind the text. One forward corrects all of them: the guesses
        from the left that equal the model's own tokens are exact, and so is one token more.
     2. The window moves on to the first place that is not exact, and the other answers are its guesses.
-    3. After so many passes the guesses are taken as they stand and the question is put behind them. The
+    3. After `passes` passes the guesses are taken unchecked and the question is put behind them. The
        answer is decoded greedily, token by token.
 
     Up to the glance the text is that of greedy decoding. If the text itself comes to the question, or to its

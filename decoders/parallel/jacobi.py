@@ -43,7 +43,7 @@ from decoders.waits import DEPENDENCIES, LENS
     ],
 )
 def jacobi(lane: Lane) -> Iterator[None]:
-    """Guesses a block of positions and corrects all of them in each forward, until nothing changes any more.
+    """Guesses a block of positions and corrects all of them in each forward until nothing changes.
 
     1. A block of block_size positions starts from any guess.
     2. One forward gives the model's likeliest token at every position of the block, each under the guesses

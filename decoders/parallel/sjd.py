@@ -1,4 +1,4 @@
-"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its
+"""Speculative Jacobi decoding: Jacobi iteration for sampled text, without changing its
 distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
@@ -84,7 +84,7 @@ class Window:
         return text[-1]
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Draws all places behind the new text anew, from what the forward said of them; tells the cells."""
+        """Draws all places behind the new text again, from this forward's distributions; records cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
         first = lane.tree.depths[draft.root] + 1  # position of the first place of this round
@@ -186,13 +186,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:
-    """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
+    """Samples a window of positions at once, repeatedly; draws that pass the next forward's test stay.
 
     1. Each place of the window holds a token and the distribution `q` that it was drawn from.
     2. One forward gives the distribution `p` of every place, each under the tokens before it.
     3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
        what `p` has more than `q`; all up to there is final.
-    4. The places behind it are all drawn anew, from the distributions that the forward gave them. These were
+    4. The places behind it are all drawn again, from the distributions that the forward gave them. These were
        found under a token that is gone, so they are only the next guesses.
 
     The text has exactly the model's distribution. A draw is often right where the model is sure without

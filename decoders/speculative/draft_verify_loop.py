@@ -31,7 +31,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
 
     Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
     path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
-    drops the rest. Of a relaxed verifier it tells how far from the target's distribution it drew.
+    drops the rest. For a relaxed verifier it records how far from the target's distribution it drew.
     """
     divergence = Divergence(verifier)
     while lane.more:
@@ -58,8 +58,8 @@ def judged(
     logits: torch.Tensor,
     divergence: Divergence | None = None,
 ) -> Verification:
-    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, tells it all and
-    commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
+    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, records all of it
+    and commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
     """
     scores = lane.process(logits, nodes)
     p = dict(zip(nodes, distributions(lane, scores), strict=True))

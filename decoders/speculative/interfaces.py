@@ -17,7 +17,7 @@ from decoders.strategy import Part
 from decoders.trace.number_format import number
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
-# earlier ones left, or all from the same distribution; or with no chance at all.
+# earlier ones left, or all from the same distribution; or with nothing drawn at all.
 SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
 WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 
@@ -49,7 +49,7 @@ class Draft:
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
-        """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
+        """Hangs `token` into the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
         if self.ahead:
             how |= self.ahead.pop((parent, token), {})
@@ -87,9 +87,9 @@ class Draft:
 @dataclass
 class TokenTest:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
-    there is none, `chance` that with which the test passes where it is not min(1, p / q). `left` [V] is what
-    the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit of
-    another number that decided with.
+    there is none, `probability` that with which the test passes where it is not min(1, p / q). `left` [V] is
+    what the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit
+    of another number that decided with.
     """
 
     node: int
@@ -134,7 +134,7 @@ class Verification:
     def end(
         self, inputs: "VerifierInput", probs: torch.Tensor, depth: int, drawn: str | None
     ) -> "Verification":
-        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {}
+        """Draws the own token from `probs` [V] and returns the walk. `drawn` says from what, with {}
         where its probability goes; None if all drafted tokens were accepted.
         """
         self.token, self.u = inputs.chooser.categorical(probs, ("sample", depth))
@@ -267,10 +267,10 @@ class Verifier:
     distribution.
 
     A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
-    that it makes sense for, and `law(inputs, node)` gives the distribution [V] (float64) of the
-    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be told.
-    Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the distance
-    that is right on average. `reads_states`: it wants the target's states.
+    that it makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the
+    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be
+    measured. Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the
+    distance that is right on average. `reads_states`: it wants the target's states.
     """
 
     walk: Callable[[VerifierInput], Verification]
@@ -297,8 +297,8 @@ def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[
 def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
     """What this pair promises about its output, by the non-anticipation rule.
 
-    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them,
-    no slot was opened or dropped after a look at its own token. At temperature 0 nothing is left to chance,
+    Exact if the verifier is exact for the way in which the slots were filled and, where they were filled at
+    random, no slot was opened or dropped after a look at its own token. At temperature 0 nothing is random,
     so an exact verifier accepts the target's likeliest tokens and no others.
     """
     exact = drafter.fill in verifier.exact_for

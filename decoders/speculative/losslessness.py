@@ -1,9 +1,9 @@
 """Proof live: does a strategy write with exactly the target's distribution? Many seeds, one short
 continuation each.
 
-Continuations are counted in cells whose chances are computed exactly from the target; a strategy that keeps
-the distribution keeps the chance of every cell. Knows lanes and models, nothing of pages. The verifier that
-is wrong on purpose exists here alone: no strategy can be made of it.
+Continuations are counted in cells whose probabilities are computed exactly from the target; a strategy that
+keeps the distribution keeps the probability of every cell. Knows lanes and models, nothing of pages. The
+verifier that is wrong on purpose exists here alone: no strategy can be made of it.
 """
 
 import time
@@ -36,7 +36,7 @@ BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 @dataclass
 class Cells:
     """A partition of all continuations: `index` maps a beginning, perhaps ending in OTHER, to its cell, and
-    `chances` has the exact chance of each. `inner`: beginnings that are told apart further.
+    `probabilities` has the exact one of each. `inner`: beginnings that are divided further.
     """
 
     index: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Cells:
 def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
     """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest beginnings."""
     tree, cells_so_far = Tree(list(prompt)), Cells()
-    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and chance
+    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and probability
     scorer = target.engine.attach(tree)
     try:
         for depth in range(1, length + 1):
@@ -101,13 +101,15 @@ def distributions(logits: torch.Tensor, texts: list[list[int]], parameters: dict
 
 
 def distance(counts: torch.Tensor, probabilities: torch.Tensor) -> torch.Tensor:
-    """Total variation distance [...] of counts [..., C] to chances [C]: half the sum of |share - chance|."""
+    """Total variation distance [...] of counts [..., C] to probabilities [C]: half the sum of |share -
+    probability|.
+    """
     return (counts / counts.sum(-1, keepdim=True) - probabilities).abs().sum(-1) / 2
 
 
 def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) -> torch.Tensor:
-    """Distances [S, checkpoints] of S samplers that draw from the exact distribution, after so many draws
-    each.
+    """Distances [S, checkpoints] of S samplers that draw from the exact distribution, after each number of
+    draws each.
     """
     exact = torch.tensor(probabilities, dtype=torch.float64)
     luck = torch.Generator().manual_seed(seed)

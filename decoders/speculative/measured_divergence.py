@@ -11,7 +11,7 @@ from decoders.trace.number_format import number
 
 
 class Divergence:
-    """Of one run: tells the distance at each place, and the mean so far after each round."""
+    """For one run: records the distance at each place, and the mean so far after each round."""
 
     def __init__(self, verifier: Verifier):
         self.distribution = None if verifier.exact_for else verifier.distribution
@@ -38,7 +38,7 @@ class Divergence:
             )
         else:
             lane.note(
-                f"Lossy: at the {self.places} places tested so far, the law of the token is "
+                f"Lossy: at the {self.places} places tested so far, the distribution of the token is "
                 f"{number(self.sum / self.places)} of total variation away from the target's, on average"
                 f"{'; an estimate from the drafted tokens' if self.divergence_estimate else ''}."
             )

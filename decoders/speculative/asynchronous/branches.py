@@ -52,7 +52,9 @@ def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> N
 
 
 def endless_forks(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Sequences without chance that go on and on; greedy match at temperature 0, else node sampling."""
+    """Deterministic sequences that are continued without end; greedy match at temperature 0, else node
+    sampling.
+    """
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
         fill=FIXED,

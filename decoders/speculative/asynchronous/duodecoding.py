@@ -22,7 +22,7 @@ BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; each has many divis
 
 
 def sequence_count(probs: list[float], second: float, budget: int) -> int:
-    """How many sequences share the budget. chances: of first tokens, best first; second: of the best token
+    """How many sequences share the budget. probs: of first tokens, best first; second: of the best token
     after the best first one.
 
     One, and one more for each next first token that is likelier than the best two in a row together; rounded
@@ -85,7 +85,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )
 def duodecoding(lane: Lane) -> Iterator[None]:
-    """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
+    """The draft writes ahead while the target verifies, in several sequences where its first token is unsure.
 
     1. As in PEARL, the target reads the window that waits, while the draft writes below its end.
     2. The draft looks at its best first token and the best token behind it. Every other first token that is

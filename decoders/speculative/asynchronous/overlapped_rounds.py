@@ -37,7 +37,7 @@ def overlapped(
     post_verify: bool = True,
 ) -> Iterator[None]:
     """Rounds in which the target reads the newest token and the sure part of the window, in a thread of its
-    own if the lane asks for that, while `write` goes on behind it.
+    own if the lane asks for that, while `write` continues behind it.
 
     What is tested are the sure part and the first tokens of what was written; a round whose tests all pass
     draws no token of its own. Without `pre_verify` the target waits while the first window is written, and

@@ -1,6 +1,6 @@
 """PEARL (Liu et al. 2024): target and draft never wait for each other.
 
-The draft goes on while the target reads what it wrote before. Knows the two models by their roles; how the
+The draft continues while the target reads what it wrote before. Knows the two models by their roles; how the
 forwards come to run at the same time is `beside`'s business.
 """
 
@@ -22,7 +22,7 @@ CONCURRENT = Parameter(
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain that goes on and on; greedy match at temperature 0, else token rejection."""
+    """A chain that is continued without end; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
@@ -85,7 +85,7 @@ def measured_window(lane: Lane) -> int:
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
 )
 def pearl(lane: Lane) -> Iterator[None]:
-    """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
+    """The draft writes ahead while the target verifies its previous tokens: neither waits for the other.
 
     1. Pre-verify: nothing is pending. The draft writes a window of num_assistant_tokens; meanwhile the target
        reads the last token of the text, which is enough to test the first of them.

@@ -1,4 +1,4 @@
-"""SpecBranch: the draft stops being followed where it is in doubt, and goes on there in several branches.
+"""SpecBranch: where the draft is in doubt it is followed no further, and continues in several branches.
 
 Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
 fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
@@ -97,7 +97,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )
 def specbranch(lane: Lane) -> Iterator[None]:
-    """While the target reads the sure part of a window, the draft branches where it is in doubt.
+    """While the target verifies the confident part of a window, the draft branches where it is in doubt.
 
     1. A small trained network reads what the target's last layers left behind at the newest token, and
        foretells the fate of the window that waits: none of it passes, a part, or all. If a part, the window
@@ -108,7 +108,7 @@ def specbranch(lane: Lane) -> Iterator[None]:
     3. The sure part is tested, then the first tokens of the branches. The branch whose first token passes is
        the next window; the others are thrown away.
     4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
-       starts anew: a rollback.
+       starts again: a rollback.
 
     One branch, and windows that are never cut, make it PEARL. Where no predictor was trained for
     the two models, the draft's confidence alone says where to cut. Where that is, is known before the target

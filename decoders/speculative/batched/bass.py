@@ -53,7 +53,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=BATCH_VIEWS,
 )
 def bass(lane: Lane) -> Iterator[None]:
-    """Several texts share every forward, and each keeps as many guesses as it accepts.
+    """Batched speculation: texts share every forward, and each keeps the drafted tokens it accepts.
 
     1. The draft writes l guesses for every text, one forward for the next guess of all of them.
     2. One target forward checks the guesses of all texts. A mask lets every token see its own text alone.

@@ -2,8 +2,8 @@
 
 The lane's prompt is the first text; the others stand beside it in the same token tree, each with a root of
 its own, so the tree mask keeps them apart and one forward serves all. The first text is the lane's own and is
-told as any lane's; of every text, round by round, `Cell` events tell what became of each guess. Knows drafts
-and verifiers by their interface alone.
+recorded as any lane's; for every text, round by round, `Cell` events record what became of each guess. Knows
+drafts and verifiers by their interface alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,7 +78,7 @@ class Apart:
 class Text:
     """One text of a batch. It stands where drafters, verifiers and the loop expect a lane.
 
-    What it tells goes into the lane's story if it is the first text, else into its cells alone.
+    The first text's events are the lane's own; the others are recorded in its cells alone.
     """
 
     def __init__(self, lane: Lane, number: int, tip: int, left: int):
@@ -90,7 +90,7 @@ class Text:
         self.tip, self.left, self.ended = tip, left, False
         self.started = False  # whether a round has read it
         self.born: list[int] = []  # nodes of the running round ...
-        self.fate: dict[int, tuple[str, float | None]] = {}  # ... and their statuses and chances
+        self.fate: dict[int, tuple[str, float | None]] = {}  # ... and their statuses and probabilities
 
     @property
     def more(self) -> bool:
@@ -199,7 +199,7 @@ def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
         return draft_chains([text], [text.left])[0]
 
     fill = FIXED if temperature == 0.0 else SAMPLED
-    how = "the likeliest token of each place" if fill == FIXED else "a token drawn by chance at each place"
+    how = "the likeliest token of each place" if fill == FIXED else "a token drawn at random at each place"
     says = f"One forward of a second, smaller model guesses the next token of every text: {how}. {says}"
     return Drafter(propose, fill, "draft", sees_token, name="a chain for every text", says=says)
 
@@ -239,5 +239,5 @@ def batch_rounds(
 
 
 def opened(text: Text, draft: Draft) -> list[int]:
-    """The nodes that the target scores: the newest committed one and the guesses that may go on."""
+    """The nodes that the target scores: the newest committed one and the guesses that may continue."""
     return [n for n in (draft.root, *draft.nodes) if n == draft.root or text.tree.tokens[n] not in text.eos]

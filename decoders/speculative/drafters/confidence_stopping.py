@@ -1,4 +1,4 @@
-"""A shape that goes on while its source is sure: a chain, if wanted with runners-up. Knows no model."""
+"""A shape that grows while its source is sure: a chain, optionally with runners-up. Knows no model."""
 
 from decoders.lane import Lane
 from decoders.speculative.draft_verify_loop import distributions
@@ -34,7 +34,7 @@ def sure_chain(count: int, threshold: float, temperature: float, runners_up: boo
             if sure < threshold or not level:
                 return
 
-    says = f"A chain goes on until a place whose likeliest token has less than {threshold:g}."
+    says = f"A chain grows until a place whose likeliest token has less than {threshold:g}."
     if runners_up:
         return Shape(
             grow, fill, "sure chain with runners-up", says + " Beside it stand the next best tokens."

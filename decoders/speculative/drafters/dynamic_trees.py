@@ -18,14 +18,14 @@ from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, S
 from decoders.speculative.verifiers.recursive_rejection import without
 
 FIRST = 8  # tokens of a place that are looked for at once
-Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+Offer = tuple[int, float, float]  # token, its probability among those that are left, its log-probability
 
 
 def best_slots(budget: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
     filled next, until `budget` nodes are drafted.
 
-    A slot is worth the chance that the verifier comes to it, if a drafted token is accepted with its own
+    A slot is worth the probability that the verifier reaches it, if a drafted token is accepted with its own
     probability. It is chosen before its token is drawn, so the draft does not bend the target's distribution.
     At temperature 0 a slot takes the likeliest token that is left.
     """
@@ -82,8 +82,8 @@ def slots_above(threshold: float, max_nodes: int, temperature: float) -> Shape:
         grow,
         fill,
         "tree of all good slots",
-        f"Every open place that is tested with a chance of {threshold:.3g} or more gets a token, one forward "
-        "for each level.",
+        f"Every open place that is reached with probability {threshold:.3g} or more gets a token, "
+        "one forward per level.",
     )
 
 
@@ -143,7 +143,7 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
     """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
 
     Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
-    levels grows by no more than `delta`; the others are pruned. No chance is involved. What `count` others
+    levels grows by no more than `delta`; the others are pruned. Nothing is random. What `count` others
     are worth more than is not written down: it would be pruned.
     """
 
@@ -205,7 +205,7 @@ def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:
 
 def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
     """EAGLE-2's dynamic tree (Li et al. 2024, section 4): on each level the `top` best nodes are expanded by
-    `top` children each; then the `count` best candidates of all levels are the draft. No chance is involved.
+    `top` children each; then the `count` best candidates of all levels are the draft. Nothing is random.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:

@@ -1,6 +1,6 @@
 """Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
 
-Where chance fills the slots, children are drawn one after the other from what is left of q (Gumbel top-k
+Where slots are filled at random, children are drawn one after the other from what is left of q (Gumbel top-k
 draws the same distribution), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun
 et al. 2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the
 likeliest tokens.
@@ -94,7 +94,7 @@ def shape_name(children: list[int], fill: str) -> str:
 
 SAYS = {
     FIXED: "the likeliest tokens of each place",
-    SAMPLED: "a token drawn by chance at each place",
+    SAMPLED: "a token drawn at random at each place",
     WITHOUT_REPLACEMENT: "several tokens of each place, drawn without putting any back",
     WITH_REPLACEMENT: "several tokens of each place, each drawn from the whole distribution",
 }
@@ -148,7 +148,7 @@ def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tenso
 def sampled(
     lane: Lane, draft: Draft, level: list[int], probs: torch.Tensor, counts: list[int], fill: str
 ) -> list[int]:
-    """For each distribution q of `laws` [level, V] up to as many children drawn from it as `counts`
+    """For each distribution q of `probs` [level, V] up to as many children drawn from it as `counts`
     says; returns the new nodes.
 
     The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
@@ -172,7 +172,7 @@ def sampled(
 def repeated(
     lane: Lane, draft: Draft, level: list[int], probs: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> Counter:
-    """For each distribution q of `laws` [level, V] as many draws from it as `counts` says; equal
+    """For each distribution q of `probs` [level, V] as many draws from it as `counts` says; equal
     tokens share a node, also with those of another draft model (`source`). Returns how often each node was
     drawn.
     """

@@ -65,7 +65,7 @@ class TrigramSearch(TreeSearch):
         return State(node, [Edge((*node, token), weight) for token, weight in after.items()])
 
     def choose(self, state: State) -> Edge:
-        """What was never tried first, then the edge that deserves a visit most; of equals the first."""
+        """What was never tried first, then the edge that most deserves a visit; on a tie the first."""
         for edge in state.edges:
             if not edge.visits:
                 return edge
@@ -105,7 +105,7 @@ def roll_out(table: Table, pair: tuple[int, int], max_depth: int, chooser: Choos
 
 
 def ranked(root: State) -> list[tuple[tuple[int, ...], int]]:
-    """All visited paths and their visits, most visited first; of equals the shorter, then the smaller."""
+    """All visited paths and their visits, most visited first; ties go to the shorter, then to the smaller."""
     paths, open_states = [], [root]
     while open_states:
         for edge in open_states.pop().edges:

@@ -1,7 +1,7 @@
 """The best fixed form of a drafted tree, by dynamic programming. Knows numbers only.
 
-Sequoia (Chen et al. 2024), section 3: if the chance that a node's k-th child is the one that is accepted is
-P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
+Sequoia (Chen et al. 2024), section 3: if the probability that a node's k-th child is the one that is accepted
+is P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
 tokens per round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
 """
 
@@ -47,7 +47,7 @@ class Forms:
 
 @cache
 def forms(rates: tuple[float, ...], max_nodes: int, depth: int) -> Forms:
-    """The table of all trees of up to `most` nodes on up to `depth` levels, for the chances P_1, P_2, ..."""
+    """The table of all trees of up to `max_nodes` nodes on up to `depth` levels, for rates P_1, P_2, ..."""
     value = np.full((depth + 1, max_nodes + 1, len(rates) + 1), -np.inf)
     earlier = np.zeros(value.shape, dtype=int)
     for levels in range(1, depth + 1):

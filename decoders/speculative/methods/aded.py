@@ -71,7 +71,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TREE_VIEWS,
 )
 def aded(lane: Lane) -> Iterator[None]:
-    """Counts of three tokens in a row stand in for a draft model, and a tree search picks the paths to check.
+    """Trigram counts replace the draft model; a tree search over them picks the paths to verify.
 
     1. A table holds how often each token followed two others in a store of texts. Trigrams of the newest 16
        tokens gain 0.04 before each draft.

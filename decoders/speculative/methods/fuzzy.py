@@ -118,7 +118,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def fuzzy(lane: Lane) -> Iterator[None]:
-    """Where draft and target nearly agree the draft writes, whatever the token; elsewhere the target does.
+    """Accepts any drafted token where the two distributions are close; elsewhere the target writes.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. At each place the divergence of the two distributions is computed; a guess passes while it is at most

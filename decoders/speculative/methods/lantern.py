@@ -122,7 +122,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         ids = near(tokens)  # [n, k]
         inside = support(p, ids, delta)
         lifted = p[tokens] + (p[ids] * inside).sum(1)
-        refused = over.clone()  # of each token the chance to be drafted and refused
+        refused = over.clone()  # of each token the probability that it is drafted and refused
         refused[tokens] = (q[tokens] - lifted).clamp(min=0.0)
         taken = wanted[ids] * inside  # [n, k]: what the residual after each token lacks
         mass = wanted.sum() - taken.sum(1)
@@ -181,7 +181,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     views=RELAXED_VIEWS,
 )
 def lantern(lane: Lane) -> Iterator[None]:
-    """A guess is backed by its neighbours: what the target gives to similar tokens counts for it.
+    """A drafted token is credited with the target's probability of similar tokens, its neighbours.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. The neighbours of a guess x, nearest first in the target's output embedding, lend it their

@@ -113,7 +113,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def lenient(lane: Lane) -> Iterator[None]:
-    """The draft's probability counts for less than it is, so that more of the draft passes.
+    """Scales the draft's probability down in the test, so that more drafted tokens are accepted.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. A guess x passes if the draw u is below `p / (lenience q)`; no token becomes more than 1/lenience

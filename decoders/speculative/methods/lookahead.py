@@ -214,7 +214,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
 )
 def lookahead(lane: Lane) -> Iterator[None]:
-    """The model drafts for itself: a window of guesses about later places leaves runs of tokens to check.
+    """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.
 
     1. A window of guesses stands behind the newest token. Each forward gives the model's likeliest token
        after every guess; these are its next row.

@@ -80,7 +80,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("depth", "int", 3, "Levels of the draft model's tree at most.", low=1, high=16),
         Parameter("width", "int", 2, "Nodes that are expanded on a level, and their children.", 1, 16),
         Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
-        Parameter("plausible", "int", 10, "A continuation must begin with one of so many tokens.", 1, 1000),
+        Parameter("plausible", "int", 10, "A continuation must begin with one of this many tokens.", 1, 1000),
         *STORE,
         *GREEDY,
     ),
@@ -88,7 +88,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def rasd(lane: Lane) -> Iterator[None]:
-    """Two sources, one tree: a draft model guesses, a store of texts remembers, and the target checks both.
+    """One draft tree from two sources: a draft model and continuations retrieved from a store of texts.
 
     1. The draft model writes down its tree of the best paths.
     2. The newest tokens are looked up in the store; the most frequent continuations are a second tree.

@@ -96,7 +96,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def rsd_s(lane: Lane) -> Iterator[None]:
-    """The drafted tree is a beam of whole paths, drawn by chance and none of them twice.
+    """The draft tree is a stochastic beam: paths sampled without replacement.
 
     1. Each path has the log-probability that the draft gives it, plus noise of its own (Gumbel): the paths
        with the largest sums are a draw without replacement.

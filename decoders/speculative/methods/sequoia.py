@@ -110,14 +110,14 @@ def fits(parameters: dict) -> str | None:
     together=fits,
 )
 def sequoia(lane: Lane) -> Iterator[None]:
-    """The drafted tree has the form that is best for how good the draft's first, second, ... guesses are.
+    """Drafts the tree shape that is optimal for the acceptance rates of first, second, ... guesses.
 
     1. How often the k-th child of a node is the one that is accepted has been measured before; it is much
        the same wherever the node stands.
-    2. With these chances the expected number of tokens a round is the sum, over the nodes, of the product of
-       the chances on their paths. Dynamic programming finds the form with the largest sum, and the size that
-       is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when the
-       lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
+    2. With these probabilities the expected tokens per round are the sum, over the nodes, of the product of
+       the probabilities on their paths. Dynamic programming finds the form with the largest sum, and the size
+       that is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when
+       the lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
     3. The form is filled level by level with tokens drawn without putting any back.
     4. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.

@@ -115,12 +115,12 @@ class Goodput:
     k: int = 0
 
     def decide(self, texts: int, length: int, note: Callable[[str], None]) -> int:
-        """Guesses for each of so many texts, which have about `length` tokens, in the coming round."""
+        """Guesses for each of this many texts, which have about `length` tokens, in the coming round."""
         if self.rounds % EVERY == 0:
             self.k = best_goodput(self.alpha, texts, length, self.costs, self.max_drafted, self.capacity)
             many = "1 text" if texts == 1 else f"{texts} texts"
             note(
-                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses a round "
+                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses per round "
                 "promise the most tokens for the time."
             )
         self.rounds += 1
@@ -175,10 +175,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=BATCH_VIEWS,
 )
 def smartspec(lane: Lane) -> Iterator[None]:
-    """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
+    """Chooses the draft length with the best goodput: long when idle, short under load.
 
     1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
-    2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
+    2. With k guesses, a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
        grows with the batch. The quotient is the goodput.
     3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
     4. One target forward checks the chains of all texts, and each keeps what it accepts.

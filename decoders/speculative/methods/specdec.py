@@ -144,7 +144,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=("shortlist", *TIMED_VIEWS),
 )
 def specdec(lane: Lane) -> Iterator[None]:
-    """A masked-diffusion model drafts a block in one forward; the target takes what is nearly its best.
+    """A masked-diffusion model drafts a block in one forward; the target accepts near-best tokens.
 
     1. Behind the text so far stand num_assistant_tokens masks. A model that looks in both directions reads
        all of it once and puts its likeliest token in the place of each mask. No guess has seen the others.

@@ -23,7 +23,7 @@ HEAD, OWN = "acceptance head", "draft's own probability"
 SCORE = "all accepted so far"
 PREDICTORS = {
     HEAD: "A small network reads the draft's state after a token and says whether it will be accepted.",
-    OWN: "The draft's own probability of a token stands for the chance that it is accepted.",
+    OWN: "The draft's own probability of a token stands for the probability that it is accepted.",
 }
 MISSING = (
     "No acceptance head comes with the project for the draft {!r} before the target {!r}: the draft's own "
@@ -71,7 +71,9 @@ def head_of(lane: Lane) -> Acceptance | None:
 def until_doubtful(
     stop: float, min_tokens: int, max_tokens: int, predict: Predict = own_probability
 ) -> Length:
-    """The length policy. It tells S, and what it must not fall below, at each token that it has judged."""
+    """The length policy. It records S, and the limit it must not fall below, at each token that it has
+    judged.
+    """
     judged: list[float] = []
     ends = doubtful(stop, min_tokens, max_tokens)
 
@@ -125,7 +127,7 @@ def predictor(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
-    """The draft goes on while a small trained head foresees that all of it will be accepted.
+    """The draft continues while a small trained head predicts that all of it will be accepted.
 
     1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
        the last: from it the head says how likely that token is to be accepted.

@@ -155,7 +155,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_VIEWS,
 )
 def specmemo(lane: Lane) -> Iterator[None]:
-    """Guesses take memory, most of it for nothing: the draft is as long as a budget of bytes allows.
+    """Drafts as many tokens as a memory budget allows, and none where that would not pay.
 
     1. Before each round its memory is summed up for a draft of n tokens: keys and values of the text and of
        the guesses in both caches, logits, mask, states. The weights are not counted.

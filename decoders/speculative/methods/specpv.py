@@ -42,7 +42,7 @@ NAMED = 4  # blocks that a note names
 
 class Partial:
     """The target's scorer, which sees a part of the text where `in_part()` allows it and a part was chosen.
-    Whatever sees all of it reads again what only a part has checked, and chooses the part anew.
+    Whatever sees all of it reads again what only a part has checked, and chooses the part again.
     """
 
     def __init__(self, lane: Lane):
@@ -93,7 +93,7 @@ class Partial:
         return logits[-len(nodes) :]
 
     def look_back(self) -> None:
-        """How far the end of a finished text strays, which no full round will tell."""
+        """How far the end of a finished text diverges, which no full round will measure."""
         self.view = None
         if again := self.pending():
             self.lane.score(again[-1:], "lens")
@@ -112,7 +112,8 @@ class Partial:
             agree = sum(x < 0.5 for x in far)
             says = f"at {agree} of {len(far)} of them all keys would have chosen the same token"
         else:
-            says = f"the laws there are {number(sum(far) / len(far))} of total variation apart, on average"
+            mean = number(sum(far) / len(far))
+            says = f"the mean total variation between the two distributions is {mean}"
         lane.note(f"Tokens that a part of the keys has checked are read again, with all of them: {says}.")
 
     def choose(self, nodes: list[int]) -> None:
@@ -255,14 +256,14 @@ def refreshing(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
 )
 def specpv(lane: Lane) -> Iterator[None]:
-    """Most rounds check the draft with a part of a long text's keys; now and then one sees all of them.
+    """Most rounds verify with part of a long text's keys; now and then a round sees all of them.
 
     1. The keys of the text stand in blocks of block_size places. While the text is short, all are seen.
     2. A full round sees everything. Its queries then choose a part, each head of each layer its own: the
        first blocks, the last ones, and retrieved_blocks between with the best score, which is the larger of
        `q kmax` and `q kmin`, kmax and kmin being the extremes of a block's keys; "bound" is Quest's.
     3. Partial rounds check the draft with that part, and with all that was written since.
-    4. Once more than refresh tokens were committed so, a full round computes their keys anew and chooses the
+    4. Once more than refresh tokens were committed so, a full round computes their keys again and chooses the
        part again. What they say stays: the method is lossy, and the lane says how much.
 
     With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own

@@ -69,7 +69,7 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
     about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
 
     What is written down, and its distribution, is the source's own: a guess is kept if the source chooses the
-    same token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
+    same token, which is the exact rule for deterministic guesses. `levels`: of the draft at most.
     """
 
     def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
@@ -163,14 +163,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def staged_decoding(lane: Lane) -> Iterator[None]:
-    """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.
+    """Speeds up the draft, too: n-grams draft for the draft model, which drafts for the target.
 
     1. A table of what mostly follows two tokens (or one, or the text so far) guesses up to guesses_ahead
        tokens. It costs no forward.
     2. One draft forward reads them all. Where the draft chooses the guessed token itself, it knows what comes
        next without another forward.
-    3. So it writes down a tree that is wide near the root: the first child of each node goes on, the others
-       are leaves, which no draft forward reads.
+    3. So it writes down a tree that is wide near the root: the first child of each node is continued, the
+       others are leaves, which no draft forward reads.
     4. One target forward checks the tree, as in any tree of guesses.
 
     The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes

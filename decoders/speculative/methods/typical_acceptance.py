@@ -121,7 +121,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def typical_acceptance(lane: Lane) -> Iterator[None]:
-    """A guess is kept if the target finds it likely enough, and it asks for less where it is unsure itself.
+    """Accepts a drafted token if the target finds it likely enough; the bar is lower at high entropy.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. A guess x passes if `p(x) > min(epsilon, delta exp(-H))`, where H is the entropy of p.

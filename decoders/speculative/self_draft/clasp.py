@@ -63,7 +63,7 @@ def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def planning(parameters: dict) -> Drafter:
-    """A drafter that leaves out the planned layers, and plans anew every `replan_every` tokens."""
+    """A drafter that leaves out the planned layers, and plans again every `replan_every` tokens."""
     skipped: list[int] | None = None
     planned_at = 0
 
@@ -127,14 +127,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=parts_problem,
 )
 def clasp(lane: Lane) -> Iterator[None]:
-    """Which layers a draft leaves out follows the text: planned from the states of the last accepted token.
+    """Drafts with some layers skipped; which ones follows from the last accepted token's states.
 
     1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
     2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is
-       `g(i-1, j)` run through layer i or `g(i-1, j-1)` as it is, whichever has the larger cosine to `x_i`.
-    3. The way back from `g(L, skip_layers)` tells the layers that drafts leave out.
+       `g(i-1, j)` run through layer i or `g(i-1, j-1)` unchanged, whichever has the larger cosine to `x_i`.
+    3. The way back from `g(L, skip_layers)` names the layers that drafts leave out.
     4. They draft until less sure than threshold; all layers check, so the text is exactly the target's.
-    5. Every replan_every tokens the plan is made anew. It runs each layer once, on a few states.
+    5. Every replan_every tokens the plan is made again. It runs each layer once, on a few states.
 
     The first two tokens are written without a draft, since there is no plan yet.
     """

@@ -17,7 +17,7 @@ from decoders.engine.partial_forward import Layers
 PLANNED_EVERY = 25
 POINTS = 1000  # at which the bound is looked at, beside the neighbours of the best set
 KAPPA, NOISE = 2.5, 1e-2
-ENOUGH = 0.95  # a score above which there is no need to go on
+ENOUGH = 0.95  # a score above which there is no need to search on
 MAX_FRUITLESS, MAX_TRIES = 300, 1000
 
 

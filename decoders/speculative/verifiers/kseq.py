@@ -20,7 +20,7 @@ HALVINGS = 60  # of the interval in which rho lies: to the last digit of a doubl
 
 def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float]:
     """(rho, beta): the smallest rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where beta is the
-    sum of min(q, p / rho) over [V], the chance that one draw is accepted.
+    sum of min(q, p / rho) over [V], the probability that one draw is accepted.
     """
 
     def beta(rho: float) -> float:
@@ -53,7 +53,7 @@ def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
 
 def walk(inputs: VerifierInput) -> Verification:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
-    the own token comes from p less what the draws took of it, in proportion to their chances.
+    the own token comes from p less what the draws took of it, in proportion to their probabilities.
     """
     verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
@@ -105,5 +105,5 @@ KSEQ = Verifier(
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="K-SEQ",
     says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
-    "smallest rho that leaves the target's distribution as it is.",
+    "smallest rho that leaves the target's distribution unchanged.",
 )

@@ -1,4 +1,4 @@
-"""Verifier for drafts without chance (lookup, top-k): the target draws its own token, and follows the draft
+"""Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft
 if it is there.
 
 One draw a node, used in either case, hence exactly the target's distribution; accepts with the target's mass

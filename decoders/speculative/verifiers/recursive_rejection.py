@@ -1,4 +1,5 @@
-"""Verifiers for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
+"""Verifiers for drawn drafts: accept with min(1, p/q), continue with what the target wanted more than the
+draft.
 
 With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
 several children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia
@@ -62,7 +63,7 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
 
 
 def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
-    """The draws below a node and their distributions [V], in the order in which they are tested: by chance,
+    """The draws below a node and their distributions [V], in the order in which they are tested: random,
     if they came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
     """
     offers, draw_probs = list(inputs.offers(node)), list(inputs.drawn_from(node))

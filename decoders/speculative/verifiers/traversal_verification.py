@@ -17,7 +17,7 @@ from decoders.trace.number_format import number
 
 
 class Standing:
-    """What is left of a drafted tree: R and D [V] of each node, its chance a, and its children."""
+    """What is left of a drafted tree: R and D [V] of each node, its probability a, and its children."""
 
     def __init__(self, inputs: VerifierInput):
         self.root, self.tokens = inputs.draft.root, inputs.tokens
@@ -48,7 +48,7 @@ class Standing:
         return node
 
     def take_off(self, leaf: int) -> None:
-        """Removes a leaf that failed: its parent goes on with what the target wants more than the draft."""
+        """Removes a leaf that failed: its parent continues with what the target wants more than the draft."""
         node = self.parent[leaf]
         delta = (self.probability[node] * self.left[node] - self.drafted[node]).clamp(min=0.0)
         mass = float(delta.sum())
@@ -72,7 +72,7 @@ class Standing:
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """From the leaves up: a leaf passes with its chance a, and with it the whole path; one that fails is
+    """From the leaves up: a leaf passes with its probability a, and with it the whole path; one that fails is
     taken off. The own token comes from what is left at the end of the accepted path.
     """
     standing, tests = Standing(inputs), []
@@ -80,7 +80,7 @@ def walk(inputs: VerifierInput) -> Verification:
         p, q = standing.compared(leaf)
         probability, parent = standing.probability[leaf], standing.parent[leaf]
         passed, u = inputs.chooser.bernoulli(probability, ("accept", inputs.position, len(tests)))
-        watched = ("chance of the path", probability, 1.0)
+        watched = ("probability of the path", probability, 1.0)
         reason = sentence(probability, bool(passed))
         tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, probability))
         if passed:
