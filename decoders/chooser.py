@@ -1,4 +1,4 @@
-"""The one door for chance: every random decision of a strategy goes through a chooser.
+"""The one source of randomness: every random decision of a strategy goes through a chooser.
 
 `Random` draws from separate streams keyed by seed, purpose and position, so lanes with one seed share their
 luck and a token is never correlated with the draw that tests it. `Script` forces outcomes. `Exhaustive` walks
@@ -23,7 +23,7 @@ class Draw(NamedTuple):
 
 
 class Chooser(Protocol):
-    """What a strategy may ask of chance."""
+    """The random decisions that a strategy may ask for."""
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
         """True with `probability`: accept iff u < probability."""
@@ -117,7 +117,7 @@ SLIVER = 1e-13  # a part of [0, 1) that is smaller than this is a rounding error
 
 
 class Exhaustive:
-    """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the
+    """Walks every outcome: `distribution(run)` calls `run(chooser)` once per possible history and adds up the
     probabilities.
 
     As in `Random`, a tag stands for one uniform number: each outcome says in which part of [0, 1) it lies.

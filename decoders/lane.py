@@ -1,7 +1,7 @@
 """A lane: one strategy decoding one prompt, step by step, leaving a trace.
 
-It gives a strategy its tree, its scorers, its chooser and the verbs with which it tells its story (`propose`,
-`verdict`, `commit` ...), and ends it politely at a limit. It knows no strategy by name and nothing of
+It gives a strategy its tree, its scorers, its chooser and the verbs that record what happens (`propose`,
+`verdict`, `commit` ...), and ends it cleanly at a limit. It knows no strategy by name and nothing of
 pictures.
 """
 
@@ -125,7 +125,7 @@ class Lane(Recorder):
         self._turns = self._take_turns(given, forced, allowed)
 
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
-        """The strategy's own turns, after one that tells what the lane begins with."""
+        """The strategy's own turns, after one that records what the lane begins with."""
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
             self._events += beginnings.proposals(given, forced, prompt)
@@ -160,7 +160,7 @@ class Lane(Recorder):
 
     def _heal(self, allowed: list[int]) -> None:
         """Writes the target's likeliest of `allowed`, the tokens that begin with the text of the first, which
-        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it anew.
+        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it again.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]
@@ -188,7 +188,7 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or self._reason()
-        except (OutOfSlots, AtLimit) as error:  # what the step has told so far is kept
+        except (OutOfSlots, AtLimit) as error:  # what the step has recorded so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None
@@ -202,7 +202,7 @@ class Lane(Recorder):
         return step
 
     def _reason(self) -> str:
-        """Why the lane is over although its strategy could have gone on: one sentence."""
+        """Why the lane is over although its strategy could have continued: one sentence."""
         if self.text_ended and not self.written:
             return "The text was ended by hand."
         if self.text_ended:
@@ -344,7 +344,7 @@ class Lane(Recorder):
         return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
 
     def _stack(self, vocabulary: int) -> Any:
-        """The processors for logits of so many tokens, None for none."""
+        """The processors for logits over this many tokens, None for none."""
         if vocabulary not in self._processors:
             cut = getattr(self.models["target"], "cut", None)
             keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam
@@ -354,7 +354,7 @@ class Lane(Recorder):
             self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
         return self._processors[vocabulary]
 
-    # ---- what a strategy tells; see also recorder.py -------------------------------------------------------
+    # ---- what a strategy records; see also recorder.py -----------------------------------------------------
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the

@@ -26,7 +26,7 @@ class Layers:
 
     @classmethod
     def grouped(cls, group: int, total: int) -> "Layers":
-        """All layers, but those between the first and the last one in groups of so many."""
+        """All layers, but those between the first and the last one in groups of this size."""
         every = frozenset(range(total))
         return cls(total, every, every, group)
 
@@ -53,7 +53,7 @@ class Layers:
 
     @classmethod
     def read(cls, scope: str) -> "Layers | None":
-        """The part that `str` has told of, perhaps behind words; None if a scope tells of no layers."""
+        """The part that `str` has written, perhaps behind words; None if a scope names no layers."""
         if match := re.search(r"(\d+) layers in groups of (\d+)$", scope):
             return cls.grouped(int(match[2]), int(match[1]))
         if match := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
@@ -236,8 +236,8 @@ def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
 def trial(engine) -> str | None:
     """Why parts of this engine's model cannot be run, as a sentence; None if they can.
 
-    Found out by trying: a draft through the first layer from which the rest then goes on must give the whole
-    model's numbers.
+    Found out by trying: a draft through the first layer from which the rest then continues must give the
+    whole model's numbers.
     """
     no = (
         f"{type(engine.model).__name__} does not let a part of its layers be run; "

@@ -30,7 +30,7 @@ class Budget:
     window: int
 
     def between(self, places: int) -> range:
-        """The blocks that can be looked up in a text of so many places; empty if all of it is seen anyway."""
+        """The blocks that can be looked up in a text of this length; empty if all of it is seen anyway."""
         middle = range(self.sink, -(-places // self.size) - self.window)
         return middle if len(middle) > self.retrieved else range(0)
 

@@ -48,7 +48,7 @@ class Eagle(DraftModule):
     def loss(self, taps: Taps) -> torch.Tensor:
         """Smooth L1 to the target's states plus 0.1 times the cross-entropy under its distributions."""
         hidden = taps.hidden[:, :-1]
-        if self.training:  # seeded by the batch, so that training can be cut off and go on
+        if self.training:  # seeded by the batch, so that training can be interrupted and resumed
             random = torch.Generator(hidden.device).manual_seed(int(taps.tokens.sum()))
             noise = torch.rand(hidden.shape, generator=random, device=hidden.device) * 2 - 1
             hidden = hidden + NOISE * hidden.std() * noise

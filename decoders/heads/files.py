@@ -89,7 +89,7 @@ def find(name: str) -> Path:
         raise ValueError(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
     for file in ("config.json", "model.safetensors"):
         if not (folder / file).exists():
-            raise ValueError(f"The heads {name!r} lack {file}; train or copy them anew.")
+            raise ValueError(f"The heads {name!r} lack {file}; train or copy them again.")
     return folder
 
 
@@ -102,7 +102,7 @@ def read_config(name: str, folder: Path) -> dict:
     wanted = {"format": FORMAT, "version": VERSION}
     if not isinstance(config, dict) or not wanted.items() <= config.items() or not config.keys() >= KEYS:
         raise ValueError(
-            f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them anew."
+            f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them again."
         )
     return config
 
@@ -155,5 +155,5 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
             modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
-        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them anew.") from error
+        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them again.") from error
     return modules

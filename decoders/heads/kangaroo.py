@@ -1,7 +1,7 @@
 """The adapter of Kangaroo (Liu et al., 2024): an early exit that learns to say what the last layer says.
 
 It reads the target's states after a few layers. A node of a draft must have run through those layers before
-it can be expanded; verification goes on from there.
+it can be expanded; verification continues from there.
 """
 
 import torch

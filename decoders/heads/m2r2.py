@@ -41,7 +41,7 @@ class M2R2(DraftModule):
         self, tokens: torch.Tensor, positions: torch.Tensor, past: Cache, fast: bool = True
     ) -> list[torch.Tensor]:
         """The states [B, N, d] after 0 to `exit` layers of tokens [B, N] at positions [B, N]: of the fast
-        stream, which looks at `past` as it is, or of the usual one, which adds its keys and values to it.
+        stream, which reads `past` unchanged, or of the usual one, which adds its keys and values to it.
         """
         base = self.target.model.base_model
         residuals = [self.target.read(tokens)]

@@ -1,4 +1,4 @@
-"""The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will tell.
+"""The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will cover.
 
 It reads one vector a unit, the mean of the frozen target's states there, and copies unit by unit, until it
 says stop. Our narrower form of the paper's: units are copied in the order of the text, so that a set of units
@@ -67,7 +67,7 @@ class Planner(nn.Module):
 
     @staticmethod
     def barred(plans: torch.Tensor, counts: torch.Tensor, units: int) -> torch.Tensor:
-        """Where a plan may not go on [B, P + 1, U + 1]."""
+        """Units that a plan may not continue with [B, P + 1, U + 1]."""
         at = torch.arange(units, device=plans.device)
         last = F.pad(plans, (1, 0), value=-1)[..., None]  # [B, P + 1, 1]
         closed = (at <= last) | (at >= counts[:, None, None])

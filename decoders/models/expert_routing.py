@@ -24,7 +24,7 @@ class Routing:
     mass: float = 0.0
 
     def choose(self, probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(weights, experts), both [N, K], out of a router's probabilities `law` [N, E]; likeliest
+        """(weights, experts), both [N, K], from a router's probabilities `probs` [N, E]; likeliest
         first. An expert of weight 0 adds nothing.
         """
         shares, order = probs.sort(dim=-1, descending=True, stable=True)

@@ -114,7 +114,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
 
 
 def check_disk(identifier: str, missing: int) -> None:
-    """Raises ValueError with one sentence unless so many bytes can still be stored."""
+    """Raises ValueError with one sentence unless this many bytes can still be stored."""
     from huggingface_hub import constants
 
     place = Path(constants.HF_HUB_CACHE)

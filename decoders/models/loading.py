@@ -95,7 +95,7 @@ class LoadedModel:
     def encode_after(self, before: list[int], text: str) -> list[int]:
         """Token ids of `text` as it stands behind the tokens `before`, without what a text begins with.
 
-        As the tokenizer cuts the whole text, if `before` stays as it is; else as it cuts `text` behind a
+        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` behind a
         letter or a line break, or alone: whichever gives these very bytes.
         """
         own = [t for t in before if t not in self.bytes_of.special]
@@ -110,7 +110,7 @@ class LoadedModel:
 
     @property
     def bytes(self) -> int:
-        """Memory that its weights take, laid out anew or not, and its KV cache as far as it has grown."""
+        """Memory that its weights take, laid out again or not, and its KV cache as far as it has grown."""
         own = sum(p.numel() * p.element_size() for p in self.model.parameters())
         copies = 3 if getattr(self.engine, "lean", None) is not None else 1
         kept = getattr(getattr(self.engine, "cache", None), "storage", [])
@@ -152,7 +152,7 @@ class LoadedModel:
 
     @cached_property
     def planner(self) -> Planner | None:
-        """The head that says which units of a text a summary will tell, as `reward`."""
+        """The head that says which units of a text a summary will cover, as `reward`."""
         return next(iter(self._shipped("planner").values()), None)
 
     @cached_property

@@ -99,7 +99,7 @@ def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
 def decisions(
     tokens: list[int], forced: list[int], prompt: int, ratings: Mapping[int, Rating]
 ) -> list[Event]:
-    """How that step ends, after what was on offer: the forced tokens with their chances, all committed."""
+    """How that step ends: the forced tokens with their probabilities, and the commit of all."""
     nodes, events = list(range(prompt, prompt + len(tokens))), []
     for place in forced:
         rating = ratings.get(place)
@@ -126,7 +126,7 @@ def sentence(count: int, forced: int) -> str:
 
 
 def of(trace: Trace) -> dict[str, list[int]] | None:
-    """The begin that a trace's first step tells of, in the form that `Lane` takes; None if it has none."""
+    """The begin that a trace's first step records, in the form that `Lane` takes; None if it has none."""
     given = [e for e in trace.steps[0].of(Propose) if e.given] if trace.steps else []
     if not given:
         return None

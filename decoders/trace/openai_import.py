@@ -2,7 +2,7 @@
 
 Reads chat completions with log-probabilities in OpenAI's shape (`choices[0].logprobs.content`) and, if they
 are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Which tokens
-were drafted and rejected is not told by such files: they stand as UNKNOWN.
+were drafted and rejected is not in such files: they stand as UNKNOWN.
 """
 
 import math
@@ -19,12 +19,12 @@ ABOUT = (
     "entropies are lower bounds, as mass that is not named counts as one token. The file has no prompt."
 )
 ROUNDS = (
-    "Imported: the file tells how many tokens each round drafted and accepted, not which were rejected (□)."
+    "Imported: the file says how many tokens each round drafted and accepted, not which were rejected (□)."
 )
 NO_ROUNDS = (
     "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
 )
-LEAD = "{} tokens were written outside of the rounds that the file tells; they stand at the front."
+LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
 
 
 def is_response(record: object) -> bool:

@@ -249,5 +249,5 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
             if len(event.logprobs) != len(event.nodes):
                 return "a commit has not one log-probability for each node."
         elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
-            return f"what was on offer after node {event.node} is not told in pairs of a token and a number."
+            return f"what was on offer after node {event.node} is not given as pairs of a token and a number."
     return None

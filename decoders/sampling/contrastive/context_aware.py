@@ -49,7 +49,7 @@ def without_context(lane: Lane) -> list[int] | None:
             "alpha",
             "float",
             0.5,
-            "How much more the context counts than it does to the model; 0: as it is.",
+            "How much more the context counts than for the model alone; 0: no more.",
             low=0.0,
             high=10.0,
         ),
@@ -67,7 +67,7 @@ def without_context(lane: Lane) -> list[int] | None:
     parts=lambda parameters: [MIX],
 )
 def context_aware(lane: Lane) -> Iterator[None]:
-    """Sharpens what the context adds: the prompt with it against the same prompt without it.
+    """Amplifies what the context adds: logits with the context against logits without it.
 
     1. The model reads the whole prompt, `z`, and the prompt with the context left out, `z_0`.
     2. What the context changes is stretched: `z' = (1 + alpha) z - alpha z_0`.

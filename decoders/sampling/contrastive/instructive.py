@@ -99,7 +99,7 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     parts=lambda parameters: [MIX],
 )
 def instructive(lane: Lane) -> Iterator[None]:
-    """Takes away what the model says under a noisy instruction; what remains follows the real one.
+    """Subtracts the model's logits under a noisy instruction; what remains follows the real one.
 
     1. The model reads the prompt, `z`, and the prompt with a noisy instruction in place of its own, `z~`: the
        opposite, none, a few of its words shuffled, random words, or one of your own.

@@ -28,11 +28,11 @@ from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.strategy import Parameter, Part
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SHOWN = 6  # likeliest tokens whose columns of a coupling are told
+SHOWN = 6  # likeliest tokens whose columns of a coupling are recorded
 ENCODER_SUMMARIES = {
     "greedy": "Merges the two rarest or the two most frequent letters until the budget is kept.",
     "exact": "The best of all ways to merge letters.",
-    "between": "Spends the budget to the last bit: a letter may be sent in one of two ways, by chance.",
+    "between": "Spends the budget to the last bit: a letter is sent in one of two ways, at random.",
 }
 
 
@@ -114,7 +114,7 @@ def badge(parameters: dict) -> str:
             "bits",
             "float",
             8.0,
-            "Budget for a letter: the signs that are sent have at most so many.",
+            "Budget per letter: the entropy of the signs that are sent is at most this.",
             low=0.0,
             high=8.0,
         ),
@@ -140,7 +140,7 @@ def badge(parameters: dict) -> str:
     ],
 )
 def coupling(lane: Lane) -> Iterator[None]:
-    """Hides letters in ordinary samples: who runs the same model reads them, others see nothing unusual.
+    """Hides letters in ordinary samples: a reader with the same model decodes them, others see nothing.
 
     1. A letter X becomes a sign T with `H(T) <= bits`: letters are merged until the budget is kept, so that
        I(X; T) stays large. With bits to spare every letter is a sign of its own.
@@ -153,8 +153,8 @@ def coupling(lane: Lane) -> Iterator[None]:
        letter begins.
 
     Averaged over letters that are as frequent as the weights say, every token has exactly the distribution q;
-    for one given message it has not. After a given message the text goes on as plain samples. At temperature
-    0 a row has one token, and nothing can be hidden.
+    for one given message it has not. After a given message the text continues as plain samples. At
+    temperature 0 a row has one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())

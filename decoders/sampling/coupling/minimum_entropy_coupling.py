@@ -59,7 +59,7 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
     """(the best map within the budget that a greedy search meets, the last one above it).
 
     From the identity on: merging the two smallest groups gives S, the two largest B. If S is within the
-    budget the search ends; else it goes on from B if that is still above it, and from S if not.
+    budget the search ends; else it continues from B if that is still above it, and from S if not.
     """
     now: Groups = [(x,) for x in range(len(p))]
     if size(p, now) <= bits + ROUNDING:
@@ -108,7 +108,7 @@ def exact(p: torch.Tensor, bits: float) -> Groups:
 
 
 def between(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """An encoder that spends the budget to the last bit by chance: the map below it with some mass let out,
+    """A randomized encoder that spends the budget to the last bit: the map below it with some mass let out,
     or the map above it with some mass put together, whichever has more I(X; T).
     """
     below, above = greedy(p, bits)
