@@ -30,10 +30,9 @@ from decoders.heads import (
     Ranker,
     Reward,
     Target,
-    files,
 )
 from decoders.model_defaults import listed, settings_of
-from decoders.models import hub, lora
+from decoders.models import head_files, hub, lora
 from decoders.models.catalog import is_hub_id, kind, locate
 from decoders.models.masked_diffusion import Masked, shipped_for
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype
@@ -176,8 +175,8 @@ class LoadedModel:
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
-        for name in files.shipped_heads(wanted):
-            if files.read_config(name, files.find(name))["target"] == self.name:
+        for name in head_files.shipped_heads(wanted):
+            if head_files.read_config(name, head_files.find(name))["target"] == self.name:
                 return load_heads(name, self)
         return {}
 
@@ -298,17 +297,17 @@ def load_heads(name: str, target: LoadedModel) -> dict[str, DraftModule]:
 
     Raises ValueError with one sentence if a file is missing or they were trained on another target.
     """
-    folder = files.find(name)
-    return fitting_heads(name, folder, files.read_config(name, folder), target)
+    folder = head_files.find(name)
+    return fitting_heads(name, folder, head_files.read_config(name, folder), target)
 
 
 def fitting_heads(name: str, folder: Path, config: dict, target: LoadedModel) -> dict[str, DraftModule]:
     """The modules of a folder with this config. Raises ValueError with one sentence unless they are for just
     this target.
     """
-    weights = files.weights_sha256(folder_of(target.name))
-    files.check(name, config, target.name, weights, files.tokenizer_sha256(target.tokenizer))
-    return files.build(name, config, folder, Target.of(target.model))
+    weights = head_files.weights_sha256(folder_of(target.name))
+    head_files.check(name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer))
+    return head_files.build(name, config, folder, Target.of(target.model))
 
 
 def add_heads(models: dict[str, LoadedModel], names: Sequence[str]) -> None:
@@ -317,18 +316,18 @@ def add_heads(models: dict[str, LoadedModel], names: Sequence[str]) -> None:
     Raises ValueError with one sentence for heads that were not trained for just these models.
     """
     for name in names:
-        folder = files.find(name)
-        config = files.read_config(name, folder)
+        folder = head_files.find(name)
+        config = head_files.read_config(name, folder)
         what = kind(config)
         role, other = ("draft", "target") if what == "acceptance" else ("target", "draft")
-        for needed in (role, other) if what in files.PARTNER_SETTINGS else (role,):
+        for needed in (role, other) if what in head_files.PARTNER_SETTINGS else (role,):
             if needed not in models:
                 raise ValueError(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
-        if what in files.PARTNER_SETTINGS:
+        if what in head_files.PARTNER_SETTINGS:
             partner = models[other].name
-            files.check_partner(name, config, partner, files.weights_sha256(folder_of(partner)))
+            head_files.check_partner(name, config, partner, head_files.weights_sha256(folder_of(partner)))
             for module in config["modules"].values():  # it may have been called by another name in training
-                module["settings"][files.PARTNER_SETTINGS[what]] = partner
+                module["settings"][head_files.PARTNER_SETTINGS[what]] = partner
         model = models[role]
         modules = fitting_heads(name, folder, config, model)
         if what == "heads":
