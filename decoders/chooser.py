@@ -1,4 +1,4 @@
-"""The one door for chance: every random decision of a strategy goes through a chooser.
+"""The one source of randomness: every random decision of a strategy goes through a chooser.
 
 `Random` draws from separate streams keyed by seed, purpose and position, so lanes with one seed share their
 luck and a token is never correlated with the draw that tests it. `Script` forces outcomes. `Exhaustive` walks
@@ -23,7 +23,7 @@ class Draw(NamedTuple):
 
 
 class Chooser(Protocol):
-    """What a strategy may ask of chance."""
+    """The random decisions that a strategy may ask for."""
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
         """True with `probability`: accept iff u < probability."""
@@ -117,7 +117,7 @@ SLIVER = 1e-13  # a part of [0, 1) that is smaller than this is a rounding error
 
 
 class Exhaustive:
-    """Walks every outcome: `law(run)` calls `run(chooser)` once per possible history and adds up the
+    """Walks every outcome: `distribution(run)` calls `run(chooser)` once per possible history and adds up the
     probabilities.
 
     As in `Random`, a tag stands for one uniform number: each outcome says in which part of [0, 1) it lies.
@@ -133,17 +133,19 @@ class Exhaustive:
     def _take(self, options: Iterable[tuple[int, float]], tag: Tag) -> Draw:
         """One of the options (value, probability), which share [0, 1) in their order."""
         low, high = self.parts.get(tag, (0.0, 1.0))
-        found, start = [], 0.0
+        parts_left, start = [], 0.0
         for value, probability in options:
             left, right = max(start, low), min(start + probability, high)
             if right - left > SLIVER:
-                found.append((value, left, right))
+                parts_left.append((value, left, right))
             start += probability
         at = len(self.taken)
         option = self.forced[at] if at < len(self.forced) else 0
-        self.taken.append((option, len(found)))
-        value, *self.parts[tag] = found[option]
-        self.probability *= (found[option][2] - found[option][1]) / sum(b - a for _, a, b in found)
+        self.taken.append((option, len(parts_left)))
+        value, *self.parts[tag] = parts_left[option]
+        self.probability *= (parts_left[option][2] - parts_left[option][1]) / sum(
+            b - a for _, a, b in parts_left
+        )
         return Draw(value, None)
 
     def bernoulli(self, probability: float, tag: Tag) -> Draw:
@@ -157,18 +159,18 @@ class Exhaustive:
     def uniforms(self, count: int, tag: Tag) -> torch.Tensor:
         raise ValueError(f"The outcomes of {tag} are continuous: they cannot all be walked.")
 
-    def law(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
+    def distribution(self, run: Callable[["Exhaustive"], Hashable]) -> dict[Hashable, float]:
         """Outcome of `run` -> its exact probability (float64). `run` must draw through this chooser alone."""
-        law: dict[Hashable, float] = {}
+        distribution: dict[Hashable, float] = {}
         self.forced = []
         while True:
             self.taken, self.parts, self.probability = [], {}, 1.0
             outcome = run(self)
-            law[outcome] = law.get(outcome, 0.0) + self.probability
+            distribution[outcome] = distribution.get(outcome, 0.0) + self.probability
             while self.taken and self.taken[-1][0] + 1 == self.taken[-1][1]:
                 self.taken.pop()
             if not self.taken:
-                return law
+                return distribution
             self.forced = [option for option, _ in self.taken[:-1]] + [self.taken[-1][0] + 1]
 
 

@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "assets" / "stores"
 OWN = "EXPLORER_STORES"  # the environment variable with stores of one's own
 BETWEEN = "<|endoftext|>\n"  # between two texts of a file
 END = -1  # between two texts of a store; no token of any model
-LONGEST, MOST = 16, 5000  # tokens that are looked for, and places that are looked at, at most
+MAX_SUFFIX, MAX_PLACES = 16, 5000  # tokens that are looked for, and places that are looked at, at most
 Prefix = tuple[int, ...]
 _ENCODED: WeakKeyDictionary[Any, dict[str, Prefix]] = WeakKeyDictionary()  # tokenizer -> store -> tokens
 
@@ -28,17 +28,17 @@ def files() -> dict[str, Path]:
     which holds text files or folders of such, separated as in PATH. Raises ValueError with one sentence if
     one of these is not there, or is called as another store is.
     """
-    found = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
+    files_by_name = {path.stem: path for path in sorted(FOLDER.glob("*.txt"))}
     for given in filter(None, os.environ.get(OWN, "").split(os.pathsep)):
         place = Path(given).expanduser()
         own = sorted(place.glob("*.txt")) if place.is_dir() else [place]
         if not own or not own[0].is_file():
             raise ValueError(f"{OWN} names {given}, which is neither a text file nor a folder of .txt files.")
         for path in own:
-            if path.stem in found:
+            if path.stem in files_by_name:
                 raise ValueError(f"{OWN}: there is a store called {path.stem} already; rename {path.name}.")
-            found[path.stem] = path
-    return found
+            files_by_name[path.stem] = path
+    return files_by_name
 
 
 def names() -> tuple[str, ...]:
@@ -48,8 +48,8 @@ def names() -> tuple[str, ...]:
 
 def texts(name: str) -> list[str]:
     """The texts of a store."""
-    said = files()[name].read_text(encoding="utf-8", errors="replace")
-    return [text.strip() for text in said.split(BETWEEN)]
+    content = files()[name].read_text(encoding="utf-8", errors="replace")
+    return [text.strip() for text in content.split(BETWEEN)]
 
 
 def encoded(name: str, model: Any) -> Prefix:
@@ -78,20 +78,20 @@ class Store:
 
     def after(self, tail: list[int], count: int) -> list[Prefix]:
         """What follows `tail` at its places, up to `count` tokens of the same text each."""
-        found = []
-        for entry in self.places(tail)[:MOST]:
+        runs = []
+        for entry in self.places(tail)[:MAX_PLACES]:
             start = self.order[entry] + len(tail)
             run = self.tokens[start : start + count]
             run = run[: run.index(END)] if END in run else run
             if run:
-                found.append(run)
-        return found
+                runs.append(run)
+        return runs
 
 
 @lru_cache(maxsize=8)
 def sorted_store(tokens: Prefix) -> Store:
     """The store of these tokens. Sorting compares LONGEST tokens, as no more are ever looked for."""
-    order = sorted(range(len(tokens)), key=lambda place: tokens[place : place + LONGEST])
+    order = sorted(range(len(tokens)), key=lambda place: tokens[place : place + MAX_SUFFIX])
     return Store(tokens, tuple(order))
 
 
@@ -105,8 +105,8 @@ def retrieve(
 ) -> tuple[int, list[Prefix]]:
     """(n, continuations): what follows the last n tokens of `text` in the store, for the largest such n."""
     for n in range(min(longest, len(text)), shortest - 1, -1):
-        if found := store.after(text[-n:], count):
-            return n, found
+        if runs := store.after(text[-n:], count):
+            return n, runs
     return 0, []
 
 

@@ -1,7 +1,7 @@
 """A lane: one strategy decoding one prompt, step by step, leaving a trace.
 
-It gives a strategy its tree, its scorers, its chooser and the verbs with which it tells its story (`propose`,
-`verdict`, `commit` ...), and ends it politely at a limit. It knows no strategy by name and nothing of
+It gives a strategy its tree, its scorers, its chooser and the verbs that record what happens (`propose`,
+`verdict`, `commit` ...), and ends it cleanly at a limit. It knows no strategy by name and nothing of
 pictures.
 """
 
@@ -125,12 +125,12 @@ class Lane(Recorder):
         self._turns = self._take_turns(given, forced, allowed)
 
     def _take_turns(self, given: list[int], forced: list[int], allowed: list[int]) -> Iterator[None]:
-        """The strategy's own turns, after one that tells what the lane begins with."""
+        """The strategy's own turns, after one that records what the lane begins with."""
         if given:
             prompt, places = len(self.trace.prompt), forced[: beginnings.LOOKED_AT]
             self._events += beginnings.proposals(given, forced, prompt)
-            chances = self._look_at(given, places) if places else {}
-            self._events += beginnings.decisions(given, forced, prompt, chances)
+            ratings = self._look_at(given, places) if places else {}
+            self._events += beginnings.decisions(given, forced, prompt, ratings)
             yield
         elif allowed:
             self._heal(allowed)
@@ -138,7 +138,7 @@ class Lane(Recorder):
         if self.more:
             yield from self.strategy.run(self)
 
-    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Chance]:
+    def _look_at(self, given: list[int], places: list[int]) -> dict[int, beginnings.Rating]:
         """What the target thought of the given tokens in these places; records what was on offer there. One
         lens forward, by a scorer of its own: the lane's work counts as if it were not.
         """
@@ -151,16 +151,16 @@ class Lane(Recorder):
         work, seconds = scorer.work, self._clock() - start
         counts = {"tokens": work.tokens + work.shared, "rows": work.rows, "shared": work.shared}
         self._events.append(Forward("target", "lens", start=start, seconds=seconds, **counts))
-        raw = law = self.distribution(nodes, logits)
+        raw = processed_logprobs = self.distribution(nodes, logits)
         if any(part.kind == "processors" for part in self.strategy.parts(self.parameters)):
             processed = self.process(logits, nodes, tell=True)
             if processed is not logits and processed.isfinite().any(-1).all():
-                law = self.distribution(nodes, processed, "processed")
-        return beginnings.chances(raw, law, given, places)
+                processed_logprobs = self.distribution(nodes, processed, "processed")
+        return beginnings.ratings(raw, processed_logprobs, given, places)
 
     def _heal(self, allowed: list[int]) -> None:
         """Writes the target's likeliest of `allowed`, the tokens that begin with the text of the first, which
-        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it anew.
+        the prompt lost. To the strategy it is like what a lane begins with; its models read all of it again.
         """
         target, tree, node = self.models["target"], self.tree, self.tip
         logits = self.score([node])  # [1, V]
@@ -188,7 +188,7 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or self._reason()
-        except (OutOfSlots, AtLimit) as error:  # what the step has told so far is kept
+        except (OutOfSlots, AtLimit) as error:  # what the step has recorded so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None
@@ -202,7 +202,7 @@ class Lane(Recorder):
         return step
 
     def _reason(self) -> str:
-        """Why the lane is over although its strategy could have gone on: one sentence."""
+        """Why the lane is over although its strategy could have continued: one sentence."""
         if self.text_ended and not self.written:
             return "The text was ended by hand."
         if self.text_ended:
@@ -344,7 +344,7 @@ class Lane(Recorder):
         return stack(logits, (self.tree.text(n) for n in nodes), hear if tell else None)
 
     def _stack(self, vocabulary: int) -> Any:
-        """The processors for logits of so many tokens, None for none."""
+        """The processors for logits over this many tokens, None for none."""
         if vocabulary not in self._processors:
             cut = getattr(self.models["target"], "cut", None)
             keep = 1 + len(self.eos) if self.parameters.get("do_sample") else 1  # of each beam
@@ -354,7 +354,7 @@ class Lane(Recorder):
             self._processors[vocabulary] = processors(self.shaping, vocabulary, around)
         return self._processors[vocabulary]
 
-    # ---- what a strategy tells; see also recorder.py -------------------------------------------------------
+    # ---- what a strategy records; see also recorder.py -----------------------------------------------------
 
     def commit(self, nodes: list[int], logprobs: list[float | None]) -> None:
         """These nodes, a path below the newest committed one, are output now. Cut at end of text and at the

@@ -1,4 +1,4 @@
-"""What ends a lane politely. Knows numbers, no lane."""
+"""Limits that end a lane cleanly. Knows numbers, no lane."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ class AtLimit(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends a lane politely: tokens written, nodes in its tree, seconds of its own computing."""
+    """Limits that end a lane cleanly: tokens written, nodes in its tree, seconds of its own computing."""
 
     max_new_tokens: int = 64
     max_nodes: int = 50_000
     max_seconds: float = 600.0
 
     def reached(self, nodes: int, seconds: float) -> str | None:
-        """The sentence to end with if a lane has so many nodes and has computed for so long."""
+        """The sentence that ends a lane with this many nodes after this long; None if it may continue."""
         if nodes > self.max_nodes:
             return f"Stopped at the limit of {self.max_nodes:,} nodes; ask for fewer tokens."
         if seconds > self.max_seconds:

@@ -16,10 +16,10 @@ def looked_at(tree: Tree, scorer: Any, nodes: list[int]) -> list[Depend]:
     `scorer` has none.
     """
     child = {tree.parents[n]: n for n in nodes}
-    found = scorer.attention(list(child))
-    if found is None:
+    attention = scorer.attention(list(child))
+    if attention is None:
         return []
-    seen, path, weights = found
+    seen, path, weights = attention
     top = weights.topk(min(SHOWN, len(path)))
     return [
         Depend(path[index], child[parent], weight, "attention")

@@ -22,12 +22,12 @@ NOT_TAKEN = {
 
 def settings_of(config: Any) -> dict[str, Any]:
     """The processors that a `GenerationConfig` switches on: name -> value, in plain data."""
-    found = {}
+    settings = {}
     for name, neutral in {**NEUTRAL, **NOT_TAKEN}.items():
         value = plain(getattr(config, name, None))
         if value is not None and value != neutral and value != []:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def plain(value: Any) -> Any:
@@ -75,20 +75,20 @@ def sentences(parameters: dict[str, Any], settings: dict[str, Any]) -> list[str]
     """What a lane says of the model's settings; nothing if there are none that matter to it."""
     matter, taken = within(parameters, settings), used(parameters, settings)
     left = {name: value for name, value in matter.items() if name not in taken}
-    said = []
+    lines = []
     if taken:
-        said.append(
+        lines.append(
             f"The model's own generation settings apply, as in generate: {listed(taken)}. "
             "Switch model_defaults off for the raw model."
         )
     if left and parameters.get("model_defaults"):
-        said.append(f"generate would also use the model's {listed(left)}, which this lane does not.")
+        lines.append(f"generate would also use the model's {listed(left)}, which this lane does not.")
     elif left:
-        said.append(
+        lines.append(
             f"The model's own generation settings are not used: {listed(left)}. "
             "This lane reads the raw model, and generate would write another text unless they are reset."
         )
-    return said
+    return lines
 
 
 def badge(strategy: "Strategy", parameters: dict[str, Any], settings: dict[str, Any]) -> str:

@@ -1,4 +1,5 @@
-"""The verbs with which a strategy tells its story: `propose`, `verdict`, `rank` ... each records an event.
+"""The verbs with which a strategy records what it does: `propose`, `verdict`, `rank` ... each records an
+event.
 
 Knows events, and the tokens that occur in them; nothing of models, strategies or limits.
 """
@@ -16,7 +17,7 @@ from decoders.trace.trace import Trace
 
 
 class Recorder:
-    """What a lane is to tell with: its tree, its trace and the events of the step under way."""
+    """What a lane records with: its tree, its trace and the events of the step under way."""
 
     tree: Tree
     trace: Trace

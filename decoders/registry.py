@@ -27,11 +27,11 @@ BADGES = {
     "equal to generate": "Token for token what transformers' generate gives",
     "deterministic": "The same tokens for any seed",
     "sampled": "Draws from the model's processed distribution",
-    "contrasted": "Draws from several views weighed against each other, not from the model alone",
+    "contrasted": "Draws from several contrasted views, not from the model alone",
     "lossless: equal to greedy": "The same tokens as greedy decoding, in fewer target forwards",
     "exact over messages": "Averaged over all messages the model's processed distribution, exactly",
     "exact in distribution": "Draws from exactly the target's processed distribution",
-    "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn by chance",
+    "exact because drafts are deterministic": "Exact, since the drafted tokens are not drawn at random",
     "relaxed": "May differ from the target's own distribution: this choice of parts is not exact",
 }
 

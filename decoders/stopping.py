@@ -23,15 +23,15 @@ def stop_strings_of(parameters: dict[str, Any]) -> tuple[bytes, ...]:
     wanted = parameters.get("stop_strings", "")
     if not wanted:
         return ()
-    found = []
+    strings = []
     for piece in token_constraints.pieces("stop_strings", wanted):
         exact = len(piece) > 2 and piece[0] == piece[-1] == '"'
-        found.append((piece[1:-1] if exact else piece).replace("\\n", "\n").encode())
-    return tuple(found)
+        strings.append((piece[1:-1] if exact else piece).replace("\\n", "\n").encode())
+    return tuple(strings)
 
 
 def room_of(parameters: dict[str, Any], prompt: int, room: int) -> int:
-    """How many tokens fit behind a prompt of so many: at most `room`, and by the parameter max_length.
+    """How many tokens fit behind a prompt of this many: at most `room`, and by the parameter max_length.
 
     Raises ValueError with one sentence if that leaves none.
     """
@@ -56,12 +56,12 @@ def stopped(tree: Any, bytes_of: Any, stops: tuple[bytes, ...], node: int) -> bo
     return any(text.find(stop, max(0, before - len(stop) + 1)) >= 0 for stop in stops)
 
 
-def reason_of_length(parameters: dict[str, Any], new: int, most: int, whole: int) -> str:
+def reason_of_length(parameters: dict[str, Any], new: int, max_new: int, whole: int) -> str:
     """Why a text of `new` tokens grows no longer: one sentence. `most`: new tokens that were asked for;
     `whole`: tokens of prompt and text together.
     """
-    if new == most:
-        return f"Reached max_new_tokens = {most}."
+    if new == max_new:
+        return f"Reached max_new_tokens = {max_new}."
     if whole == parameters.get("max_length"):
         return f"Reached max_length = {whole}, prompt and text together."
     return f"The model's context of {whole:,} tokens is full."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-MOST_CHARACTERS = 4000  # of a parameter that is a text
+MAX_CHARACTERS = 4000  # of a parameter that is a text
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Parameter:
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
         if self.kind == "text":
-            return f"a text of at most {MOST_CHARACTERS:,} characters"
+            return f"a text of at most {MAX_CHARACTERS:,} characters"
         noun = {
             "int": "a whole number",
             "float": "a number",
@@ -64,8 +64,8 @@ class Parameter:
 
 def shortened(value: Any) -> str:
     """A value as it is quoted in a sentence."""
-    said = repr(value)
-    return said if len(said) <= 80 else said[:60] + " …"
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:60] + " …"
 
 
 def _bool(value: Any) -> bool:
@@ -87,7 +87,7 @@ def _float(value: Any) -> float:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MOST_CHARACTERS:
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
         raise ValueError(value)
     return value
 

@@ -1,8 +1,8 @@
 """Token healing: the prompt's last token is taken back, and the model writes one that begins with its text.
 
 A tokenizer cuts the prompt where it ends, so that its last token may be one that never stands there inside a
-text: what goes on with "://" is no token ":". transformers' `generate` has it as `token_healing`; the idea is
-from Guidance (Lundberg 2023).
+text: what continues with "://" is not the token ":". transformers' `generate` has it as `token_healing`; the
+idea is from Guidance (Lundberg 2023).
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-FAVOUR = 1.0  # what the token itself is given more than those that go on from it, as in `generate`
+FAVOUR = 1.0  # what the token itself is given more than those that continue it, as in `generate`
 LEVEL = "token_healing"  # of the distribution after the mask
 
 

@@ -45,7 +45,7 @@ class Tap:
         here.seen = []
 
     def collect(self, layers: int) -> torch.Tensor | None:
-        """Stops keeping them: queries [L, H, N, D] since `open`, or None if they are not those of so many
+        """Stops keeping them: queries [L, H, N, D] since `open`, or None if they are not those of this many
         layers or differ in shape.
         """
         seen, here.seen = getattr(here, "seen", None) or [], None

@@ -1,6 +1,6 @@
 """Scores nodes of token trees on a causal LM: one KV slot per node, ancestor mask, one forward per call.
 
-The engine knows token ids and tensors, nothing of text, strategies or chance. One `Engine` belongs to one
+The engine knows token ids and tensors, nothing of text, strategies or randomness. One `Engine` belongs to one
 model; each lane attaches its tree and gets a `Scorer`. Lanes with the same prompt share the prompt's slots.
 Single-threaded: one thread at a time may score on one engine.
 """
@@ -196,7 +196,7 @@ class Scorer:
         """Logits [N, V] after each node if only `part` of the model runs there, and at ancestors that nothing
         has read yet; always computed. Whatever the whole model has read keeps its keys and values.
 
-        Keys of the first layers are exact, and `score` goes on behind them; all others it computes anew.
+        Keys of the first layers are exact, and `score` continues behind them; all others it computes again.
         Raises OutOfSlots with nothing changed, ValueError for a node that the whole model has read.
         """
         if not self.trunk.evaluated or any(self._is_whole(n) for n in nodes):
@@ -214,7 +214,7 @@ class Scorer:
 
     def score_seeing(self, nodes: list[int], view: View) -> torch.Tensor:
         """Logits [N, V] after each node, all below the text of `view`, if no more than it is seen; `score`
-        reads these nodes anew. Raises OutOfSlots with nothing changed.
+        reads these nodes again. Raises OutOfSlots with nothing changed.
         """
         order = sorted(self._with_unread(nodes, self.slots.__contains__))
         self.sight.view = view

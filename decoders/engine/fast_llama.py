@@ -152,6 +152,6 @@ def lean_forward(model: torch.nn.Module) -> LeanLlama | None:
 
 
 def fits(config, parameters: int) -> bool:
-    """Whether a model with this config and so many parameters gets the lean forward, if its class does."""
+    """Whether a model with this config and this many parameters gets the lean forward, if its class does."""
     plain = config.model_type == "llama" and config.hidden_act == "silu"
     return plain and not config.attention_bias and not config.mlp_bias and parameters <= LARGEST

@@ -18,7 +18,7 @@ class Batch:
 
 @dataclass
 class Early:
-    """Where the whole model goes on at a node that only the first layers have read."""
+    """Where the whole model continues, at a node that only the first layers have read."""
 
     exit: int
     stream: torch.Tensor  # [d] after `exit` layers

@@ -26,7 +26,7 @@ class Layers:
 
     @classmethod
     def grouped(cls, group: int, total: int) -> "Layers":
-        """All layers, but those between the first and the last one in groups of so many."""
+        """All layers, but those between the first and the last one in groups of this size."""
         every = frozenset(range(total))
         return cls(total, every, every, group)
 
@@ -53,13 +53,13 @@ class Layers:
 
     @classmethod
     def read(cls, scope: str) -> "Layers | None":
-        """The part that `str` has told of, perhaps behind words; None if a scope tells of no layers."""
-        if found := re.search(r"(\d+) layers in groups of (\d+)$", scope):
-            return cls.grouped(int(found[2]), int(found[1]))
-        if found := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
-            return cls.only(unspanned(found[1]), int(found[2]))
-        if found := re.search(r"attention (.*) and MLP (.*) of (\d+) layers$", scope):
-            return cls(int(found[3]), unspanned(found[1]), unspanned(found[2]))
+        """The part that `str` has written, perhaps behind words; None if a scope names no layers."""
+        if match := re.search(r"(\d+) layers in groups of (\d+)$", scope):
+            return cls.grouped(int(match[2]), int(match[1]))
+        if match := re.search(r"layers ([-, 0-9]+|none) of (\d+)$", scope):
+            return cls.only(unspanned(match[1]), int(match[2]))
+        if match := re.search(r"attention (.*) and MLP (.*) of (\d+) layers$", scope):
+            return cls(int(match[3]), unspanned(match[1]), unspanned(match[2]))
         return None
 
     @property
@@ -93,18 +93,18 @@ class Layers:
 
 def spans(layers: Collection[int]) -> str:
     """{0, 1, 2, 5} as `1-3, 6`."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for layer in sorted(layers):
-        if found and found[-1][1] == layer:
-            found[-1][1] = layer + 1
+        if runs and runs[-1][1] == layer:
+            runs[-1][1] = layer + 1
         else:
-            found.append([layer + 1, layer + 1])
-    return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in found) or "none"
+            runs.append([layer + 1, layer + 1])
+    return ", ".join(f"{a}-{b}" if a < b else f"{a}" for a, b in runs) or "none"
 
 
-def unspanned(told: str) -> frozenset[int]:
+def unspanned(spans: str) -> frozenset[int]:
     """`1-3, 6` as {0, 1, 2, 5}."""
-    ends = [[int(n) for n in one.split("-")] for one in told.split(", ") if one != "none"]
+    ends = [[int(n) for n in one.split("-")] for one in spans.split(", ") if one != "none"]
     return frozenset(layer for first, *last in ends for layer in range(first - 1, (last or [first])[0]))
 
 
@@ -129,8 +129,8 @@ class Blocks:
 
     def norm_of(self, layer: int) -> torch.nn.Module:
         """The norm in front of a layer's attention."""
-        found = self.layers[layer]
-        return found.input_layernorm if hasattr(found, "input_layernorm") else found.ln_1
+        layer_module = self.layers[layer]
+        return layer_module.input_layernorm if hasattr(layer_module, "input_layernorm") else layer_module.ln_1
 
     @contextmanager
     def running(
@@ -196,10 +196,10 @@ def silent_from(starts: list[int]) -> Callable:
     """A hook that zeroes a block's output [B, T, d] from its row's start on."""
 
     def hook(module, inputs, output):
-        found = (output[0] if isinstance(output, tuple) else output).clone()
+        hidden = (output[0] if isinstance(output, tuple) else output).clone()
         for row, start in enumerate(starts):
-            found[row, start:] = 0.0
-        return (found, *output[1:]) if isinstance(output, tuple) else found
+            hidden[row, start:] = 0.0
+        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
     return hook
 
@@ -236,8 +236,8 @@ def given(states: torch.Tensor, starts: list[int] | None) -> Callable:
 def trial(engine) -> str | None:
     """Why parts of this engine's model cannot be run, as a sentence; None if they can.
 
-    Found out by trying: a draft through the first layer from which the rest then goes on must give the whole
-    model's numbers.
+    Found out by trying: a draft through the first layer from which the rest then continues must give the
+    whole model's numbers.
     """
     no = (
         f"{type(engine.model).__name__} does not let a part of its layers be run; "

@@ -24,10 +24,10 @@ def in_pieces(
     logits = scorer.score(nodes[:ROWS], hidden)
     if len(nodes) <= ROWS:
         return logits, scorer.work
-    found, works = [logits], [scorer.work]
+    logits_of_pieces, works = [logits], [scorer.work]
     for first in range(ROWS, len(nodes), ROWS):
         between()
-        found.append(scorer.score(nodes[first : first + ROWS], hidden))
+        logits_of_pieces.append(scorer.score(nodes[first : first + ROWS], hidden))
         works.append(scorer.work)
     counts = {name: sum(getattr(work, name) for work in works) for name in ("tokens", "shared", "rows")}
-    return torch.cat(found), replace(works[-1], **counts)
+    return torch.cat(logits_of_pieces), replace(works[-1], **counts)

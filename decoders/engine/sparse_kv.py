@@ -30,7 +30,7 @@ class Budget:
     window: int
 
     def between(self, places: int) -> range:
-        """The blocks that can be looked up in a text of so many places; empty if all of it is seen anyway."""
+        """The blocks that can be looked up in a text of this length; empty if all of it is seen anyway."""
         middle = range(self.sink, -(-places // self.size) - self.window)
         return middle if len(middle) > self.retrieved else range(0)
 
@@ -67,10 +67,10 @@ def view(
     )  # [L, Hkv, B, size, D]
     grouped = queries.reshape(layers, heads, -1, width)  # [L, Hkv, G N, D]: heads of a group stand together
     scores = SELECTORS[selector](grouped, blocks.amax(3), blocks.amin(3)).mean(2)  # [L, Hkv, B]
-    found = scores.topk(budget.retrieved).indices.sort(-1).values + middle.start
-    places = (found[..., None] * size + torch.arange(size, device=found.device)).flatten(2)
+    blocks_chosen = scores.topk(budget.retrieved).indices.sort(-1).values + middle.start
+    places = (blocks_chosen[..., None] * size + torch.arange(size, device=blocks_chosen.device)).flatten(2)
     ends = torch.tensor(
-        [*range(middle.start * size), *range(middle.stop * size, len(slots))], device=found.device
+        [*range(middle.start * size), *range(middle.stop * size, len(slots))], device=blocks_chosen.device
     )
     seen = torch.cat([places, ends.expand(layers, heads, -1)], dim=-1)
-    return View(len(slots), slots[seen], found)
+    return View(len(slots), slots[seen], blocks_chosen)

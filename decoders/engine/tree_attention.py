@@ -13,7 +13,7 @@ from decoders.engine.kv_cache import SlotCache
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 
-STRETCH = 1.5  # so many times as many slots may be read as are seen before it is cheaper to gather those
+STRETCH = 1.5  # how many times the slots that are seen may be read before it is cheaper to gather those
 
 
 class Reader(Protocol):

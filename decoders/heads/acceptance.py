@@ -41,7 +41,7 @@ class Acceptance(nn.Module):
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The chance [...] that the token is accepted which each state [..., d] follows.
+        """The probability [...] that the token is accepted which each state [..., d] follows.
 
         The loss counts a refusal REFUSED_WEIGHT times, so the logits are too gloomy by its logarithm; that is
         put right here, or what comes out would be no probability.

@@ -42,8 +42,8 @@ class Aligned(nn.Module):
     @torch.no_grad()
     def along(self, taps: Taps) -> torch.Tensor:
         """The probabilities [B, T - 1] that it gives the tokens of known texts, from the second on."""
-        law = self(taps.hidden[:, :-1]).float().softmax(-1)
-        return law.gather(-1, taps.tokens[:, 1:, None])[..., 0]
+        probs = self(taps.hidden[:, :-1]).float().softmax(-1)
+        return probs.gather(-1, taps.tokens[:, 1:, None])[..., 0]
 
     def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
         """Direct preference optimisation, in nats a pair: -ln sigmoid of STRENGTH times by how much likelier

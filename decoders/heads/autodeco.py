@@ -15,7 +15,7 @@ HIGHEST = 2.0  # temperatures lie between 0 and this
 COLDEST = 0.01  # nothing is divided by less
 STEEP = 30.0  # how fast a token behind P fades while learning
 DROPPED = 0.6  # share of the places that teach the temperature nothing: the likeliest token was right there
-TOP = 5  # the mass of so many likeliest tokens is read
+TOP = 5  # the mass of this many likeliest tokens is read
 READ = 5  # numbers that the second head reads besides the state: T, max p, entropy, variance, top mass
 
 
@@ -82,12 +82,12 @@ def statistics(p: torch.Tensor) -> torch.Tensor:
     return torch.stack([top[:, 0], entropy, variance, top.sum(-1)], -1)
 
 
-def taught(logits: torch.Tensor, tokens: torch.Tensor, by_chance: bool) -> torch.Tensor:
+def taught(logits: torch.Tensor, tokens: torch.Tensor, at_random: bool) -> torch.Tensor:
     """How much each place [N] counts for the temperature: 1, but where the likeliest token is right, by
-    chance or on average, only what is not DROPPED.
+    random or on average, only what is not DROPPED.
     """
     right = logits.argmax(-1) == tokens
-    kept = torch.rand(len(tokens), device=logits.device) >= DROPPED if by_chance else 1.0 - DROPPED
+    kept = torch.rand(len(tokens), device=logits.device) >= DROPPED if at_random else 1.0 - DROPPED
     return torch.where(right, torch.as_tensor(kept, dtype=torch.float32), 1.0)
 
 
@@ -107,7 +107,7 @@ def temperature_loss(
     return (counted * lost).sum() / counted.sum().clamp(min=1e-9)
 
 
-def soft_top_p(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
+def smooth_top_p(q: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """Rows q [N, V] after a top-p that can be learned, p [N]: with the tokens in order, c the running sum
     up to and with a token, each is multiplied by exp(-30 max(0, c - p)). The token that crosses p fades too,
     which the hard top-p keeps.
@@ -122,6 +122,6 @@ def top_p_loss(logits: torch.Tensor, t: torch.Tensor, p: torch.Tensor, tokens: t
     """-log of what the soft top-p leaves for tokens [N], in nats, weighted by the model's own probabilities.
     The gradient reaches p [N] and t [N].
     """
-    left = soft_top_p(at_temperature(logits, t), p).gather(-1, tokens[:, None])[:, 0]
+    left = smooth_top_p(at_temperature(logits, t), p).gather(-1, tokens[:, None])[:, 0]
     counted = weights(logits, tokens)
     return (counted * -(left + 1e-9).log()).sum() / counted.sum()

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from decoders.heads.layers import Attention, Entries, FeedForward, Past
-from decoders.heads.module import DraftModule, soft_ce
+from decoders.heads.module import DraftModule, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 TOKEN_WEIGHT = 0.1  # of the cross-entropy, beside 1 for the state
@@ -48,30 +48,30 @@ class Eagle(DraftModule):
     def loss(self, taps: Taps) -> torch.Tensor:
         """Smooth L1 to the target's states plus 0.1 times the cross-entropy under its distributions."""
         hidden = taps.hidden[:, :-1]
-        if self.training:  # seeded by the batch, so that training can be cut off and go on
+        if self.training:  # seeded by the batch, so that training can be interrupted and resumed
             random = torch.Generator(hidden.device).manual_seed(int(taps.tokens.sum()))
             noise = torch.rand(hidden.shape, generator=random, device=hidden.device) * 2 - 1
             hidden = hidden + NOISE * hidden.std() * noise
         positions = torch.arange(hidden.shape[1], device=hidden.device)
-        said, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden), positions)
-        regression = F.smooth_l1_loss(said.float(), taps.hidden[:, 1:])
-        return regression + TOKEN_WEIGHT * soft_ce(taps.p[:, 1:], self.target.logits(said))
+        predicted, _ = self.layer(self.joined(taps.tokens[:, 1:], hidden), positions)
+        regression = F.smooth_l1_loss(predicted.float(), taps.hidden[:, 1:])
+        return regression + TOKEN_WEIGHT * cross_entropy(taps.p[:, 1:], self.target.logits(predicted))
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         """Depth k reads the states that depth k - 1 said: its entry at row n sees the true entries up to n
         and the drafted ones of the same row.
         """
-        said, past, guesses, masks = taps.hidden, None, [], []
+        states, past, guesses, masks = taps.hidden, None, [], []
         length = taps.tokens.shape[1]
         for k in range(1, depth + 1):
             rows = max(0, length - 1 - k)
             masks = [mask[:rows] for mask in masks]
-            own = torch.ones(rows, rows, dtype=torch.bool, device=said.device)
-            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=said.device))
-            positions = torch.arange(rows, device=said.device) + k - 1
-            x = self.joined(taps.tokens[:, k : k + rows], said[:, :rows])
-            said, past = self.layer(x, positions, torch.cat(masks, 1), past)
-            guesses.append(self.target.logits(said))
+            own = torch.ones(rows, rows, dtype=torch.bool, device=states.device)
+            masks.append(own.tril() if k == 1 else torch.eye(rows, dtype=torch.bool, device=states.device))
+            positions = torch.arange(rows, device=states.device) + k - 1
+            x = self.joined(taps.tokens[:, k : k + rows], states[:, :rows])
+            states, past = self.layer(x, positions, torch.cat(masks, 1), past)
+            guesses.append(self.target.logits(states))
         return guesses
 
     def begin(self, entries: Entries, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

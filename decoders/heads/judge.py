@@ -26,8 +26,8 @@ class Judge(nn.Module):
 
     @torch.no_grad()
     def scores(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The chance [...] that the token is right which each state [..., d] follows, as the weighted loss
-        sees it: right and wrong tokens count alike.
+        """The probability [...] that the token is right which each state [..., d] follows, as the weighted
+        loss sees it: right and wrong tokens count alike.
         """
         return self.said(hidden.to(self.said.weight.dtype)).float()[..., 0].sigmoid()
 

@@ -1,14 +1,14 @@
 """The adapter of Kangaroo (Liu et al., 2024): an early exit that learns to say what the last layer says.
 
 It reads the target's states after a few layers. A node of a draft must have run through those layers before
-it can be expanded; verification goes on from there.
+it can be expanded; verification continues from there.
 """
 
 import torch
 from torch import nn
 
 from decoders.heads.layers import Attention, Entries, Past
-from decoders.heads.module import DraftModule, soft_ce
+from decoders.heads.module import DraftModule, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 
@@ -50,7 +50,7 @@ class Kangaroo(DraftModule):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Cross-entropy under the target's distributions at the same places."""
-        return soft_ce(taps.p, self.all_logits(taps))
+        return cross_entropy(taps.p, self.all_logits(taps))
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         """It reads the drafted tokens themselves, so all depths are the same guesses, one place on."""

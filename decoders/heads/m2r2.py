@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from transformers.cache_utils import Cache, DynamicCache
 
 from decoders.engine.kv_cache import ReadOnly
-from decoders.heads.module import DraftModule, soft_ce
+from decoders.heads.module import DraftModule, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 
@@ -41,17 +41,17 @@ class M2R2(DraftModule):
         self, tokens: torch.Tensor, positions: torch.Tensor, past: Cache, fast: bool = True
     ) -> list[torch.Tensor]:
         """The states [B, N, d] after 0 to `exit` layers of tokens [B, N] at positions [B, N]: of the fast
-        stream, which looks at `past` as it is, or of the usual one, which adds its keys and values to it.
+        stream, which reads `past` unchanged, or of the usual one, which adds its keys and values to it.
         """
         base = self.target.model.base_model
-        found = [self.target.read(tokens)]
-        turns = base.rotary_emb(found[0], positions)
+        residuals = [self.target.read(tokens)]
+        turns = base.rotary_emb(residuals[0], positions)
         for layer, inner, outer in zip(base.layers, self.inner, self.outer, strict=False):
-            a = found[-1]
-            said = layer(a, position_ids=positions, past_key_values=past, position_embeddings=turns)
-            said = said[0] if isinstance(said, tuple) else said
-            found.append(said + outer(F.silu(inner(a))) if fast else said)
-        return found
+            a = residuals[-1]
+            output = layer(a, position_ids=positions, past_key_values=past, position_embeddings=turns)
+            output = output[0] if isinstance(output, tuple) else output
+            residuals.append(output + outer(F.silu(inner(a))) if fast else output)
+        return residuals
 
     def along_text(self, tokens: torch.Tensor, fast: bool = True) -> list[torch.Tensor]:
         """`stream` of whole texts [B, T]."""
@@ -64,17 +64,17 @@ class M2R2(DraftModule):
 
     def loss(self, taps: Taps) -> torch.Tensor:
         """Cross-entropy at the exit under the target's distributions there, plus `distance` as it weighs."""
-        found, weight = self.along_text(taps.tokens), self.settings["alignment"]
-        said = soft_ce(taps.p, self.target.exit_logits(found[-1]))
-        return said + weight * self.distance(found, taps) if weight else said
+        residuals, weight = self.along_text(taps.tokens), self.settings["alignment"]
+        loss = cross_entropy(taps.p, self.target.exit_logits(residuals[-1]))
+        return loss + weight * self.distance(residuals, taps) if weight else loss
 
-    def distance(self, found: list[torch.Tensor], taps: Taps) -> torch.Tensor:
+    def distance(self, residuals: list[torch.Tensor], taps: Taps) -> torch.Tensor:
         """Mean over 0 < i < exit of |a_i - h_{R i}|^2 / |h_{R i}|^2; 0 if only one layer runs."""
         apart = [
             ((a - taps.states[layer]).square().sum(-1) / taps.states[layer].square().sum(-1)).mean()
-            for a, layer in zip(found[1:-1], self.reads, strict=True)
+            for a, layer in zip(residuals[1:-1], self.reads, strict=True)
         ]
-        return torch.stack(apart).mean() if apart else found[-1].new_zeros(())
+        return torch.stack(apart).mean() if apart else residuals[-1].new_zeros(())
 
     def along(self, taps: Taps, depth: int) -> list[torch.Tensor]:
         """It reads the drafted tokens themselves, so all depths are the same guesses, one place on."""

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from decoders.heads.module import DraftModule, soft_ce
+from decoders.heads.module import DraftModule, cross_entropy
 from decoders.heads.taps import Taps, Target
 
 DECAY = 0.8  # head k weighs 0.8^k in the loss
@@ -44,7 +44,7 @@ class Medusa(DraftModule):
     def loss(self, taps: Taps) -> torch.Tensor:
         """Sum over the heads of 0.8^k times the cross-entropy under the target's own distribution there."""
         return sum(
-            DECAY**k * soft_ce(taps.p[:, k:], self.head(k, taps.hidden[:, :-k]))
+            DECAY**k * cross_entropy(taps.p[:, k:], self.head(k, taps.hidden[:, :-k]))
             for k in range(1, len(self.blocks) + 1)
         )
 

@@ -36,6 +36,6 @@ class DraftModule(nn.Module):
         raise NotImplementedError
 
 
-def soft_ce(p: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+def cross_entropy(p: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     """Mean cross-entropy in nats of `logits` [..., V] under the distributions p [..., V]."""
     return F.cross_entropy(logits.flatten(0, -2).float(), p.flatten(0, -2))

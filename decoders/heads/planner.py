@@ -1,4 +1,4 @@
-"""The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will tell.
+"""The plan model of EDU-PGA (Adams et al., 2023, section 4.1): which units of a text a summary will cover.
 
 It reads one vector a unit, the mean of the frozen target's states there, and copies unit by unit, until it
 says stop. Our narrower form of the paper's: units are copied in the order of the text, so that a set of units
@@ -13,9 +13,9 @@ from torch.nn import functional as F
 
 from decoders.heads.taps import Taps, Target
 
-MOST = 32  # units that it can tell apart by their places
+MAX_UNITS = 32  # units that it can tell apart by their places
 SHARP = 10.0  # of the soft labels that salience learns
-Law = Callable[[Sequence[tuple[int, ...]]], torch.Tensor]
+NextUnit = Callable[[Sequence[tuple[int, ...]]], torch.Tensor]
 
 
 class Planner(nn.Module):
@@ -33,7 +33,7 @@ class Planner(nn.Module):
         self.settings = {"width": width, "heads": heads, "layers": layers}
         shape = dict(dim_feedforward=2 * width, dropout=dropout, batch_first=True, norm_first=True)
         self.read = nn.Linear(target.width, width)
-        self.place = nn.Embedding(MOST + 1, width)  # 0: the whole text
+        self.place = nn.Embedding(MAX_UNITS + 1, width)  # 0: the whole text
         self.stop = nn.Parameter(torch.randn(width) * width**-0.5)
         self.encoder = nn.TransformerEncoder(
             nn.TransformerEncoderLayer(width, heads, **shape), layers, enable_nested_tensor=False
@@ -47,7 +47,7 @@ class Planner(nn.Module):
         how many units there are.
         """
         at = torch.arange(units.shape[1], device=units.device)
-        x = self.read(units.to(self.read.weight.dtype)) + self.place(at.clamp(max=MOST))
+        x = self.read(units.to(self.read.weight.dtype)) + self.place(at.clamp(max=MAX_UNITS))
         return self.encoder(x, src_key_padding_mask=at > counts[:, None])
 
     def pointed(self, memory: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor) -> torch.Tensor:
@@ -67,7 +67,7 @@ class Planner(nn.Module):
 
     @staticmethod
     def barred(plans: torch.Tensor, counts: torch.Tensor, units: int) -> torch.Tensor:
-        """Where a plan may not go on [B, P + 1, U + 1]."""
+        """Units that a plan may not continue with [B, P + 1, U + 1]."""
         at = torch.arange(units, device=plans.device)
         last = F.pad(plans, (1, 0), value=-1)[..., None]  # [B, P + 1, 1]
         closed = (at <= last) | (at >= counts[:, None, None])
@@ -77,11 +77,11 @@ class Planner(nn.Module):
     def salient(self, memory: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         """Log-shares [B, U] of salience."""
         at = torch.arange(memory.shape[1] - 1, device=memory.device)
-        said = self.salience(memory[:, 1:]).squeeze(-1).float()
-        return said.masked_fill(at >= counts[:, None], -torch.inf).log_softmax(-1)
+        scores = self.salience(memory[:, 1:]).squeeze(-1).float()
+        return scores.masked_fill(at >= counts[:, None], -torch.inf).log_softmax(-1)
 
     @torch.no_grad()
-    def opened(self, vectors: torch.Tensor) -> tuple[Law, list[float]]:
+    def opened(self, vectors: torch.Tensor) -> tuple[NextUnit, list[float]]:
         """For one text with the vectors [1 + U, d]: how likely each unit, and stop, are behind the beginnings
         of plans of one length, log-probabilities [N, U + 1]; and the salience of its units, which sums to 1.
         """
@@ -89,15 +89,15 @@ class Planner(nn.Module):
         memory = self.encode(vectors[None], counts)
 
         @torch.no_grad()
-        def law(beginnings: Sequence[tuple[int, ...]]) -> torch.Tensor:
+        def next_unit(beginnings: Sequence[tuple[int, ...]]) -> torch.Tensor:
             plans = torch.tensor(beginnings, device=memory.device).view(len(beginnings), -1).long()
             rows = len(beginnings)
             return self.pointed(memory.expand(rows, -1, -1), counts.expand(rows), plans)[:, -1]
 
-        return law, self.salient(memory, counts)[0].exp().tolist()
+        return next_unit, self.salient(memory, counts)[0].exp().tolist()
 
     def loss(
-        self, units: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor, soft: torch.Tensor
+        self, units: torch.Tensor, counts: torch.Tensor, plans: torch.Tensor, salience_labels: torch.Tensor
     ) -> torch.Tensor:
         """Cross-entropy in nats an index of the oracle plans [B, P], -1 behind their ends, and as much of the
         divergence of salience from the soft labels [B, U].
@@ -106,11 +106,11 @@ class Planner(nn.Module):
         logprobs = self.pointed(memory, counts, plans)
         wanted = F.pad(plans, (0, 1), value=-1)
         lengths = (plans >= 0).sum(1)
-        wanted[torch.arange(len(plans), device=plans.device), lengths] = soft.shape[1]  # stop
-        told = wanted >= 0
-        pointing = F.nll_loss(logprobs[told], wanted[told])
-        inside = torch.arange(soft.shape[1], device=soft.device) < counts[:, None]
-        labels = (SHARP * soft).masked_fill(~inside, -torch.inf).softmax(-1)
+        wanted[torch.arange(len(plans), device=plans.device), lengths] = salience_labels.shape[1]  # stop
+        known = wanted >= 0
+        pointing = F.nll_loss(logprobs[known], wanted[known])
+        inside = torch.arange(salience_labels.shape[1], device=salience_labels.device) < counts[:, None]
+        labels = (SHARP * salience_labels).masked_fill(~inside, -torch.inf).softmax(-1)
         gaps = torch.where(inside, labels * (labels.clamp(min=1e-9).log() - self.salient(memory, counts)), 0)
         return pointing + gaps.sum(-1).mean()
 

@@ -1,8 +1,8 @@
 """Reward heads: how good a text is so far, read from the frozen target's states of what was written.
 
 Three questions, each with its own number between 0 and 1: is every step so far right, can this beginning
-still become right, is the whole text right. Knows states and the chances that the target gave the written
-tokens; the truth it learned from is the tasks' checkers.
+still become right, is the whole text right. Knows states and the probabilities that the target gave the
+written tokens; the truth it learned from is the tasks' checkers.
 """
 
 import torch
@@ -39,8 +39,8 @@ class Reward(nn.Module):
         hidden [B, A, d]: states after the last token of the prompt and each of the answer; log_p [B, A]: the
         target's log-probability of each, in nats, 0 for the last of the prompt.
         """
-        chances = torch.stack([log_p, log_p.exp()], -1)
-        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.chance(chances))
+        probabilities = torch.stack([log_p, log_p.exp()], -1)
+        read = F.gelu(self.state(self.dropout(self.norm(hidden))) + self.chance(probabilities))
         memory, _ = self.memory(read)
         whole = log_p.cumsum(-1).unsqueeze(-1)  # log-probability of the answer so far
         return self.said(torch.cat([self.dropout(memory), whole], -1))

@@ -65,7 +65,7 @@ Processors = Callable[..., torch.Tensor]
 class Around:
     """What a processor may know besides logits and texts: the vocabulary's size, the end-of-text tokens, how
     many tokens the prompt has, how a typed text is cut into tokens (None: not at all), on which device the
-    logits lie, how many tokens prompt and text have at most (0: no limit), and who decides by chance.
+    logits lie, how many tokens prompt and text have at most (0: no limit), and who draws at random.
     """
 
     vocabulary: int
@@ -146,7 +146,7 @@ def _dry(parameters: dict, around: Around) -> Dry:
 def _xtc(parameters: dict, around: Around) -> Xtc:
     if around.coin is None:
         raise ValueError(
-            "XTC decides by chance whether it cuts, so no one distribution is left; set it to 0."
+            "XTC decides at random whether it cuts, so there is no single distribution; set it to 0."
         )
     return Xtc(parameters["xtc_probability"], parameters.get("xtc_threshold", 0.1), around.eos, around.coin)
 

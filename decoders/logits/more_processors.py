@@ -38,7 +38,7 @@ class Dry:
 
     def matches(self, text: list[int]) -> dict[int, int]:
         """Token -> how many tokens before one of its occurrences, at most, equal the end of the text."""
-        found: dict[int, int] = {}
+        lengths: dict[int, int] = {}
         for i in range(len(text) - 1):
             token, length = text[i + 1], 0
             while (
@@ -48,8 +48,8 @@ class Dry:
             ):
                 length += 1
             if length and token not in self.breakers:
-                found[token] = max(length, found.get(token, 0))
-        return found
+                lengths[token] = max(length, lengths.get(token, 0))
+        return lengths
 
 
 @dataclass(frozen=True)

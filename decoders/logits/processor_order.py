@@ -89,5 +89,5 @@ def title(name: str, parameters: dict) -> str:
         return f"{name} {value:g}"
     if isinstance(value, list) and all(isinstance(v, int | float) for v in value):
         value = ", ".join(f"{v:g}" for v in value)
-    said = str(value)
-    return f"{name} {said if len(said) <= LONGEST else said[: LONGEST - 1] + '…'}"
+    shown = str(value)
+    return f"{name} {shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + '…'}"

@@ -1,7 +1,7 @@
 """Words and tokens that a person types for a processor, as the token ids that the processor wants.
 
 Pieces are separated by commas. A word stands for itself and for itself behind a space, since tokenizers cut
-the two differently; in double quotes it is taken as it is typed; `#123` is the token with that number. Knows
+the two differently; in double quotes it is taken literally; `#123` is the token with that number. Knows
 tokenizers by one function, no processors.
 """
 
@@ -12,28 +12,28 @@ Cut = Callable[[str], list[int]]  # a text as token ids, nothing added
 
 def sequences(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list[int]]:
     """The token sequences of all pieces of `typed`, each once. ValueError with one sentence."""
-    found: dict[tuple[int, ...], None] = {}
+    distinct: dict[tuple[int, ...], None] = {}
     for piece in pieces(name, typed):
-        found.update(dict.fromkeys(forms(name, piece, cut, vocabulary)))
-    return [list(sequence) for sequence in found]
+        distinct.update(dict.fromkeys(forms(name, piece, cut, vocabulary)))
+    return [list(sequence) for sequence in distinct]
 
 
 def tokens(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[int]:
     """The single tokens of all pieces. ValueError with one sentence for a piece of which no form is one."""
-    found: dict[int, None] = {}
+    distinct: dict[int, None] = {}
     for piece in pieces(name, typed):
         single = [sequence[0] for sequence in forms(name, piece, cut, vocabulary) if len(sequence) == 1]
         if not single:
             raise ValueError(
                 f"{name} takes single tokens, and {piece!r} is several; put it into bad_words_ids."
             )
-        found.update(dict.fromkeys(single))
-    return list(found)
+        distinct.update(dict.fromkeys(single))
+    return list(distinct)
 
 
 def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list]:
     """[[token ids], bias] of `word: number` pieces, transformers' form. ValueError with one sentence."""
-    found: dict[tuple[int, ...], float] = {}
+    by_sequence: dict[tuple[int, ...], float] = {}
     for piece in pieces(name, typed):
         word, colon, number = piece.rpartition(":")
         try:
@@ -45,20 +45,20 @@ def biases(name: str, typed: str, cut: Cut | None, vocabulary: int) -> list[list
                 f"{name} must be words with a number each, such as dog: 3, cat: -2.5, not {piece!r}."
             )
         for sequence in forms(name, word.strip(), cut, vocabulary):
-            found[sequence] = bias
-    return [[list(sequence), bias] for sequence, bias in found.items()]
+            by_sequence[sequence] = bias
+    return [[list(sequence), bias] for sequence, bias in by_sequence.items()]
 
 
 def pieces(name: str, typed: str) -> list[str]:
     """What stands between commas outside of double quotes. ValueError if nothing does."""
-    found, quoted = [""], False
+    parts, quoted = [""], False
     for char in typed:
         quoted ^= char == '"'
         if char == "," and not quoted:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += char
-    kept = [piece.strip() for piece in found if piece.strip()]
+            parts[-1] += char
+    kept = [piece.strip() for piece in parts if piece.strip()]
     if not kept:
         raise ValueError(f"{name} has no words in it; type some, separated by commas, or leave it empty.")
     return kept

@@ -20,7 +20,7 @@ GREEN, RED = "green", "red"
 
 
 def processor_of(parameters: dict, vocabulary: int, device: torch.device | str) -> WatermarkLogitsProcessor:
-    """The processor that these parameters ask for, for logits of so many tokens."""
+    """The processor that these parameters ask for, for logits over this many tokens."""
     return WatermarkLogitsProcessor(
         vocabulary,
         device,
@@ -42,7 +42,7 @@ def is_green(processor: WatermarkLogitsProcessor, text: list[int]) -> bool | Non
 
 
 def z_score(green: int, tokens: int, ratio: float) -> float:
-    """Standard deviations by which so many green tokens are more than a text without a watermark has."""
+    """By how many standard deviations this many green tokens exceed those of a text without a watermark."""
     return (green - ratio * tokens) / math.sqrt(tokens * ratio * (1 - ratio))
 
 
@@ -62,20 +62,20 @@ class Detector:
         """
         if not self.on:
             return []
-        found: list[Event] = []
+        events: list[Event] = []
         for node in nodes:
             green = is_green(self.processor, tree.text(node))
             if green is None:
                 continue
             self.tokens, self.green = self.tokens + 1, self.green + green
             z = z_score(self.green, self.tokens, self.ratio)
-            found.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
+            events.append(Score(node, WATERMARK, z, {"green": float(green)}, None, GREEN if green else RED))
         if self.tokens and whole:
-            found.append(Note(self.sentence()))
-        return found
+            events.append(Note(self.sentence()))
+        return events
 
     def sentence(self) -> str:
         """What a reader with the key finds in the whole text."""
         z = z_score(self.green, self.tokens, self.ratio)
-        share = f"{self.ratio:.0%} would be by chance"
+        share = f"{self.ratio:.0%} is expected by chance"
         return f"Watermark: {self.green} of {self.tokens} tokens are green, {share}; z = {z:.2f}."

@@ -35,11 +35,11 @@ def kind(config: dict) -> str:
 
 def shipped_facts() -> list[dict]:
     """Of each shipped causal model, without loading it: name, parameters, held_out_loss, layers, context."""
-    found = []
+    models = []
     for name in shipped():
         config = json.loads((SHIPPED / name / "config.json").read_text())
         facts = json.loads((SHIPPED / name / "facts.json").read_text())
-        found.append(
+        models.append(
             {
                 "name": name,
                 "parameters": facts["parameters"],
@@ -48,7 +48,7 @@ def shipped_facts() -> list[dict]:
                 "context": config["max_position_embeddings"],
             }
         )
-    return found
+    return models
 
 
 def exits(name: str) -> list[int]:

@@ -23,11 +23,11 @@ class Routing:
     ranks: tuple[int, ...]
     mass: float = 0.0
 
-    def choose(self, law: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(weights, experts), both [N, K], out of a router's probabilities `law` [N, E]; likeliest
+    def choose(self, probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(weights, experts), both [N, K], from a router's probabilities `probs` [N, E]; likeliest
         first. An expert of weight 0 adds nothing.
         """
-        shares, order = law.sort(dim=-1, descending=True, stable=True)
+        shares, order = probs.sort(dim=-1, descending=True, stable=True)
         if self.mass > 0.0:
             before = shares.cumsum(-1) - shares
             return shares * (before < self.mass), order
@@ -43,7 +43,7 @@ class Routing:
 class Seen:
     """What one router did with one token: its probabilities [E], and the experts that it chose, by weight."""
 
-    law: torch.Tensor
+    probs: torch.Tensor
     weights: dict[int, float]
 
 
@@ -61,8 +61,8 @@ def can_be_rerouted(model: torch.nn.Module) -> bool:
     """Whether it has experts and its tokens can be sent to others. Found out by trying: each router must give
     its own numbers when it is asked for its own ranks.
     """
-    found = routers(model)
-    return bool(found) and all(map(_agrees, found))
+    gates = routers(model)
+    return bool(gates) and all(map(_agrees, gates))
 
 
 @torch.inference_mode()
@@ -91,7 +91,7 @@ def rerouted(model: torch.nn.Module, routing: Routing) -> torch.nn.Module:
 
 
 @contextmanager
-def watched(found: list[torch.nn.Module]) -> Iterator[list[Seen]]:
+def watched(gates: list[torch.nn.Module]) -> Iterator[list[Seen]]:
     """While this is open, the list is filled with what each router does with the last token that it reads."""
     seen: list[Seen] = []
 
@@ -100,7 +100,7 @@ def watched(found: list[torch.nn.Module]) -> Iterator[list[Seen]]:
         chosen = {e: w for e, w in zip(experts.tolist(), weights.tolist(), strict=True) if w > 0.0}
         seen.append(Seen(logits.float().softmax(-1), chosen))
 
-    hooks = [router.register_forward_hook(see) for router in found]
+    hooks = [router.register_forward_hook(see) for router in gates]
     try:
         yield seen
     finally:

@@ -30,17 +30,17 @@ def listing(identifier: str, revision: str | None = None) -> Listing:
 
     wanted = ["*.safetensors", *("*" + ending for ending in BESIDE)]
     try:
-        found = snapshot_download(identifier, revision=revision, allow_patterns=wanted, dry_run=True)
+        planned = snapshot_download(identifier, revision=revision, allow_patterns=wanted, dry_run=True)
     except Exception as error:  # the client raises a dozen kinds, some of them of its HTTP library
         raise ValueError(refusal(identifier, error)) from error
-    sizes = {file.filename: file for file in found}
+    sizes = {file.filename: file for file in planned}
     names = chosen(list(sizes))
     if not any(name.endswith(".safetensors") for name in names):
         raise ValueError(
             f"{identifier} has no model.safetensors on the Hub; only safetensors weights are loaded."
         )
     missing = sum(sizes[name].file_size or 0 for name in names if sizes[name].will_download)
-    return Listing(found[0].commit_hash, tuple(names), missing)
+    return Listing(planned[0].commit_hash, tuple(names), missing)
 
 
 def chosen(names: list[str]) -> list[str]:
@@ -93,18 +93,18 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        found = listing(identifier, revision)
+        repository = listing(identifier, revision)
     except ValueError:
         folder = cached(identifier, revision)
         if folder is None:
             raise
         return folder
-    check_disk(identifier, found.missing)
-    bars = counting(lambda done: progress(f"Downloading {identifier}", done, found.missing))
+    check_disk(identifier, repository.missing)
+    bars = counting(lambda done: progress(f"Downloading {identifier}", done, repository.missing))
     try:
         return Path(
             snapshot_download(
-                identifier, revision=revision, allow_patterns=list(found.files), tqdm_class=bars
+                identifier, revision=revision, allow_patterns=list(repository.files), tqdm_class=bars
             )
         )
     except InterruptedError:
@@ -114,7 +114,7 @@ def fetch(identifier: str, revision: str | None, progress: Progress) -> Path:
 
 
 def check_disk(identifier: str, missing: int) -> None:
-    """Raises ValueError with one sentence unless so many bytes can still be stored."""
+    """Raises ValueError with one sentence unless this many bytes can still be stored."""
     from huggingface_hub import constants
 
     place = Path(constants.HF_HUB_CACHE)

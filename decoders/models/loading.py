@@ -30,10 +30,9 @@ from decoders.heads import (
     Ranker,
     Reward,
     Target,
-    files,
 )
 from decoders.model_defaults import listed, settings_of
-from decoders.models import hub, lora
+from decoders.models import head_files, hub, lora
 from decoders.models.catalog import is_hub_id, kind, locate
 from decoders.models.masked_diffusion import Masked, shipped_for
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype
@@ -60,9 +59,9 @@ class LoadedModel:
     @property
     def eos(self) -> frozenset[int]:
         """End-of-text tokens: those of the generation config, else the tokenizer's."""
-        found = self.model.generation_config.eos_token_id
-        found = self.tokenizer.eos_token_id if found is None else found
-        return frozenset(() if found is None else [found] if isinstance(found, int) else found)
+        ids = self.model.generation_config.eos_token_id
+        ids = self.tokenizer.eos_token_id if ids is None else ids
+        return frozenset(() if ids is None else [ids] if isinstance(ids, int) else ids)
 
     @property
     def generation(self) -> dict:
@@ -95,7 +94,7 @@ class LoadedModel:
     def encode_after(self, before: list[int], text: str) -> list[int]:
         """Token ids of `text` as it stands behind the tokens `before`, without what a text begins with.
 
-        As the tokenizer cuts the whole text, if `before` stays as it is; else as it cuts `text` behind a
+        As the tokenizer cuts the whole text, if `before` stays unchanged; else as it cuts `text` behind a
         letter or a line break, or alone: whichever gives these very bytes.
         """
         own = [t for t in before if t not in self.bytes_of.special]
@@ -110,7 +109,7 @@ class LoadedModel:
 
     @property
     def bytes(self) -> int:
-        """Memory that its weights take, laid out anew or not, and its KV cache as far as it has grown."""
+        """Memory that its weights take, laid out again or not, and its KV cache as far as it has grown."""
         own = sum(p.numel() * p.element_size() for p in self.model.parameters())
         copies = 3 if getattr(self.engine, "lean", None) is not None else 1
         kept = getattr(getattr(self.engine, "cache", None), "storage", [])
@@ -152,7 +151,7 @@ class LoadedModel:
 
     @cached_property
     def planner(self) -> Planner | None:
-        """The head that says which units of a text a summary will tell, as `reward`."""
+        """The head that says which units of a text a summary will cover, as `reward`."""
         return next(iter(self._shipped("planner").values()), None)
 
     @cached_property
@@ -176,8 +175,8 @@ class LoadedModel:
         return next(iter(self._shipped("aligned").values()), None)
 
     def _shipped(self, wanted: str) -> dict[str, torch.nn.Module]:
-        for name in files.shipped_heads(wanted):
-            if files.read_config(name, files.find(name))["target"] == self.name:
+        for name in head_files.shipped_heads(wanted):
+            if head_files.read_config(name, head_files.find(name))["target"] == self.name:
                 return load_heads(name, self)
         return {}
 
@@ -193,10 +192,10 @@ class LoadedModel:
         """
         if not self.chats:
             raise ValueError(f"The model {self.name!r} has no chat template; switch chat off.")
-        said = [{"role": "system", "content": system}] if system else []
-        said.append({"role": "user", "content": message})
+        messages = [{"role": "system", "content": system}] if system else []
+        messages.append({"role": "user", "content": message})
         try:
-            return self.tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+            return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         except jinja2.TemplateError as error:
             reason = str(error).rstrip(".")
             raise ValueError(f"The chat template of {self.name!r} refuses this: {reason}.") from error
@@ -298,17 +297,17 @@ def load_heads(name: str, target: LoadedModel) -> dict[str, DraftModule]:
 
     Raises ValueError with one sentence if a file is missing or they were trained on another target.
     """
-    folder = files.find(name)
-    return fitting_heads(name, folder, files.read_config(name, folder), target)
+    folder = head_files.find(name)
+    return fitting_heads(name, folder, head_files.read_config(name, folder), target)
 
 
 def fitting_heads(name: str, folder: Path, config: dict, target: LoadedModel) -> dict[str, DraftModule]:
     """The modules of a folder with this config. Raises ValueError with one sentence unless they are for just
     this target.
     """
-    weights = files.weights_sha256(folder_of(target.name))
-    files.check(name, config, target.name, weights, files.tokenizer_sha256(target.tokenizer))
-    return files.build(name, config, folder, Target.of(target.model))
+    weights = head_files.weights_sha256(folder_of(target.name))
+    head_files.check(name, config, target.name, weights, head_files.tokenizer_sha256(target.tokenizer))
+    return head_files.build(name, config, folder, Target.of(target.model))
 
 
 def add_heads(models: dict[str, LoadedModel], names: Sequence[str]) -> None:
@@ -317,18 +316,18 @@ def add_heads(models: dict[str, LoadedModel], names: Sequence[str]) -> None:
     Raises ValueError with one sentence for heads that were not trained for just these models.
     """
     for name in names:
-        folder = files.find(name)
-        config = files.read_config(name, folder)
+        folder = head_files.find(name)
+        config = head_files.read_config(name, folder)
         what = kind(config)
         role, other = ("draft", "target") if what == "acceptance" else ("target", "draft")
-        for needed in (role, other) if what in files.PARTNER_SETTINGS else (role,):
+        for needed in (role, other) if what in head_files.PARTNER_SETTINGS else (role,):
             if needed not in models:
                 raise ValueError(f"The heads {name!r} ({what}) need a {needed} model, and none is loaded.")
-        if what in files.PARTNER_SETTINGS:
+        if what in head_files.PARTNER_SETTINGS:
             partner = models[other].name
-            files.check_partner(name, config, partner, files.weights_sha256(folder_of(partner)))
+            head_files.check_partner(name, config, partner, head_files.weights_sha256(folder_of(partner)))
             for module in config["modules"].values():  # it may have been called by another name in training
-                module["settings"][files.PARTNER_SETTINGS[what]] = partner
+                module["settings"][head_files.PARTNER_SETTINGS[what]] = partner
         model = models[role]
         modules = fitting_heads(name, folder, config, model)
         if what == "heads":

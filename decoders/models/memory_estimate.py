@@ -35,7 +35,7 @@ class Footprint:
     name: str
     parameters: int
     dtype: str
-    copies: int  # of the weights at most: three where the lean forward lays them out anew
+    copies: int  # of the weights at most: three where the lean forward lays them out again
     weights: int
     per_token: int
     download: int
@@ -83,8 +83,8 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     if not folder.is_dir():
         folder = hub.cached(where, revision)
     if folder is None:
-        found = hub.listing(where, revision)
-        revision, download = found.commit, found.missing
+        repository = hub.listing(where, revision)
+        revision, download = repository.commit, repository.missing
     config = config_of(name, where if folder is None else str(folder), revision if folder is None else None)
     if folder and lora.is_adapter(folder):  # merged when loaded
         count = header_parameters(lora.base_of(folder)) + len(lora.added(folder)) * config.hidden_size

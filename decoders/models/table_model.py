@@ -82,7 +82,7 @@ class TableScorer:
         pass
 
 
-def exact_law(
+def exact_distribution(
     model: TableModel,
     prompt: Sequence[int],
     length: int,
@@ -93,15 +93,15 @@ def exact_law(
 
     Enumerates all vocabulary ** length outcomes; texts that reach an end-of-text token stop there.
     """
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     for tokens in product(range(model.vocabulary), repeat=length):
-        probability, said = 1.0, []
+        probability, text = 1.0, []
         for token in tokens:
-            row = torch.tensor([model.table((*prompt, *said))], dtype=torch.float64).log()
+            row = torch.tensor([model.table((*prompt, *text))], dtype=torch.float64).log()
             probability *= shape(row)[0, token].item()
-            said.append(token)
+            text.append(token)
             if token in model.eos:
                 break
         if probability > 0.0:
-            law[tuple(said)] = probability
-    return law
+            distribution[tuple(text)] = probability
+    return distribution

@@ -1,7 +1,7 @@
 """FastCoT: exact reasoning with a glance of what comes next, then the question, then the answer.
 
 Zhang et al. (2023), Fast Chain-of-Thought. The reasoning is Jacobi iteration in a sliding window; it ends
-after some passes, and the guesses that stand behind it then are read as they are. Lossy by design.
+after some passes, and the guesses that then stand behind it are taken unchecked. Lossy by design.
 """
 
 import math
@@ -50,12 +50,12 @@ QUESTIONS = {  # as a person chooses them -> as the model reads them
     ],
 )
 def fastcot(lane: Lane) -> Iterator[None]:
-    """Stops reasoning early: what is exact so far, a glance of the guesses behind it, then the answer.
+    """Cuts the reasoning short: its exact tokens, a glance of unverified guesses, then the answer.
 
     1. A window of block_size guesses stands behind the text. One forward corrects all of them: the guesses
        from the left that equal the model's own tokens are exact, and so is one token more.
     2. The window moves on to the first place that is not exact, and the other answers are its guesses.
-    3. After so many passes the guesses are taken as they stand and the question is put behind them. The
+    3. After `passes` passes the guesses are taken unchecked and the question is put behind them. The
        answer is decoded greedily, token by token.
 
     Up to the glance the text is that of greedy decoding. If the text itself comes to the question, or to its
@@ -73,8 +73,8 @@ def fastcot(lane: Lane) -> Iterator[None]:
             lane.cell(place, number - 1, token, "guess")
         guesses = [*guesses, *fresh][:size]
         visited = [lane.tip, *propose_chain(lane, guesses)]
-        path, said, outputs = corrected(lane, visited, number)
-        lane.commit(path, said)
+        path, logprobs, outputs = corrected(lane, visited, number)
+        lane.commit(path, logprobs)
         lane.drop(visited[len(path) :])
         guesses = outputs[len(path) :]
         asked = question.strip().encode() in words(lane)
@@ -106,15 +106,15 @@ def ask(lane: Lane, guesses: list[int], question: str, iteration: int) -> None:
     logits = lane.score(visited)  # [N + 1, V]; the last row begins the answer
     lane.distribution(visited[:-1], logits[:-1])
     logprobs = log_softmax(logits)
-    said = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
+    token_logprobs = [float(logprobs[i, token]) for i, token in enumerate(tokens)]
     for i, (node, token) in enumerate(zip(nodes, tokens, strict=True)):
         taken = i < len(glance)
         why = "A guess, taken as it stands." if taken else "It belongs to the question, which is put here."
-        lane.verdict(node, "forced", p=math.exp(said[i]), reason=why)
-        lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(said[i]))
+        lane.verdict(node, "forced", p=math.exp(token_logprobs[i]), reason=why)
+        lane.cell(start + i, iteration, token, "kept" if taken else "settled", math.exp(token_logprobs[i]))
     behind = "none of the guesses behind them" if not glance else f"{len(glance)} guesses behind them"
     lane.note(f"The answer is asked: {exact} tokens are exact, and {behind} are taken unchecked.")
-    lane.commit(nodes, said)
+    lane.commit(nodes, token_logprobs)
 
 
 def answer(lane: Lane, iteration: int) -> None:

@@ -43,7 +43,7 @@ from decoders.waits import DEPENDENCIES, LENS
     ],
 )
 def jacobi(lane: Lane) -> Iterator[None]:
-    """Guesses a block of positions and corrects all of them in each forward, until nothing changes any more.
+    """Guesses a block of positions and corrects all of them in each forward until nothing changes.
 
     1. A block of block_size positions starts from any guess.
     2. One forward gives the model's likeliest token at every position of the block, each under the guesses
@@ -70,13 +70,13 @@ def jacobi(lane: Lane) -> Iterator[None]:
         iteration += 1
         start = lane.tree.depths[lane.tip] + 1  # position of the first open token
         visited = [lane.tip, *propose_chain(lane, guesses)]
-        path, said, outputs = corrected(lane, visited, iteration)
+        path, logprobs, outputs = corrected(lane, visited, iteration)
         if lane.parameters["dependencies"]:
             find_dependencies(lane, visited, before, outputs, waited)
         for position in range(start, start + len(path)):
             for source in waited.pop(position, []):
                 lane.depend(source, position, 1.0, "causal")
-        lane.commit(path, said)
+        lane.commit(path, logprobs)
         lane.drop(visited[len(path) :])
         before, guesses = guesses[len(path) - 1 :], outputs[len(path) : len(guesses)]
         yield

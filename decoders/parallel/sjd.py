@@ -1,4 +1,4 @@
-"""Speculative Jacobi decoding: Jacobi iteration for text that is drawn by chance, without bending its
+"""Speculative Jacobi decoding: Jacobi iteration for sampled text, without changing its
 distribution.
 
 Teng et al. (2024), Accelerating Auto-regressive Text-to-Image Generation with Training-free Speculative
@@ -15,7 +15,7 @@ from decoders.chooser import Known
 from decoders.lane import Lane
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
-from decoders.speculative.draft_verify_loop import drawn_again, law, rounds
+from decoders.speculative.draft_verify_loop import distributions, drawn_again, rounds
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -66,8 +66,8 @@ class Window:
             token, q = self.drawn[place]
             if self.fill == SAMPLED:
                 draft.q[node] = q
-            chance = float(q[token].log())
-            node = draft.propose(lane, node, token, chance, source="window", fill=self.fill)
+            logprob = float(q[token].log())
+            node = draft.propose(lane, node, token, logprob, source="window", fill=self.fill)
             if token in lane.eos:
                 break
         return draft
@@ -84,7 +84,7 @@ class Window:
         return text[-1]
 
     def observe(self, lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
-        """Draws all places behind the new text anew, from what the forward said of them; tells the cells."""
+        """Draws all places behind the new text again, from this forward's distributions; records cells."""
         self.passes += 1
         before = [token for token, _ in self.drawn]
         first = lane.tree.depths[draft.root] + 1  # position of the first place of this round
@@ -95,14 +95,14 @@ class Window:
         chain = [draft.root, *draft.nodes]
         rows = [seen_at[n] for n in chain[end - first :] if n in seen_at]
         nodes = [seen.nodes[row] for row in rows]
-        laws = law(lane, lane.process(seen.logits[rows], nodes)) if rows else []
+        probs = distributions(lane, lane.process(seen.logits[rows], nodes)) if rows else []
         self.drawn, given = [], {}
         if walk.token is not None:
             node = lane.tree.parents[lane.tip]
             given[end - 1] = self.standing(
                 walk.token, node, walk.u, self.verified_again(lane, draft, node, walk)
             )
-        for position, p, node in zip(range(end, end + len(nodes)), laws, nodes, strict=True):
+        for position, p, node in zip(range(end, end + len(nodes)), probs, nodes, strict=True):
             token, u = lane.chooser.categorical(p, ("draft", position, self.passes))
             given[position] = self.standing(token, node, u, drawn_again(lane, u))
             self.drawn.append((token, p / p.sum()))
@@ -128,7 +128,7 @@ class Window:
         place.q = {node: draft.q[node]} if node in draft.q else {}
 
         def redo(logits: torch.Tensor, after: int) -> int:
-            p = law(lane, lane.process(logits, [after]))[0]
+            p = distributions(lane, lane.process(logits, [after]))[0]
             here = VerifierInput(place, lane.tree.tokens, {node: p}, numbers, lane.tree.depths[node])
             other = self.verifier.walk(here)
             return lane.tree.tokens[other.path[0]] if other.token is None else other.token
@@ -186,13 +186,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     parts=lambda parameters: [*described(*parts(parameters)), LENS],
 )
 def sjd(lane: Lane) -> Iterator[None]:
-    """Draws a window of places at once, again and again: draws that the next forward still bears out stay.
+    """Samples a window of positions at once, repeatedly; draws that pass the next forward's test stay.
 
     1. Each place of the window holds a token and the distribution `q` that it was drawn from.
     2. One forward gives the distribution `p` of every place, each under the tokens before it.
     3. From the left a token stays with probability `min(1, p/q)`. The first that does not is drawn again from
        what `p` has more than `q`; all up to there is final.
-    4. The places behind it are all drawn anew, from the distributions that the forward gave them. These were
+    4. The places behind it are all drawn again, from the distributions that the forward gave them. These were
        found under a token that is gone, so they are only the next guesses.
 
     The text has exactly the model's distribution. A draw is often right where the model is sure without

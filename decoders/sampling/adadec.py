@@ -50,7 +50,7 @@ class Branch:
     ],
 )
 def adadec(lane: Lane) -> Iterator[None]:
-    """The likeliest token where the model is sure; elsewhere the candidate with the best continuation.
+    """Greedy where the model is sure; elsewhere it looks ahead and takes the best continuation.
 
     1. The entropy `H = -Σ p ln p` of the row, in nats. Below tau the likeliest token is taken at once.
     2. Else the likeliest `candidates` tokens are each continued greedily by up to `lookahead` tokens, or to

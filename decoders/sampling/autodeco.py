@@ -48,7 +48,7 @@ def predicted(lane: Lane, heads: AutoDeco | None, logits: torch.Tensor) -> Setti
 
 
 def shaped(lane: Lane, logits: torch.Tensor, settings: Settings) -> torch.Tensor:
-    """The row [1, V] at that temperature, and of it the fewest likeliest tokens with that mass; told."""
+    """Row [1, V] at that temperature, restricted to the fewest likeliest tokens with that mass, recorded."""
     t, p = settings.temperature, settings.top_p
     heated = logits if t == 1.0 else logits / t
     lane.distribution([lane.tip], heated, "processed", f"temperature {t:.2f}")
@@ -63,9 +63,9 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
         token = int(logits[0].argmax())
         return lane.propose(lane.tip, token, float(target[token]))
     left = shaped(lane, logits, settings)
-    law = probabilities(left)[0]
-    node = drawn(lane, law, left[0].log_softmax(-1))
-    numbers = {"entropy": float(entropies(target)), "kept": float((law > 0).sum())}
+    probs = probabilities(left)[0]
+    node = drawn(lane, probs, left[0].log_softmax(-1))
+    numbers = {"entropy": float(entropies(target)), "kept": float((probs > 0).sum())}
     lane.record_score(node, TEMPERATURE, settings.temperature, level=GAUGE, high=HIGHEST, **numbers)
     lane.record_score(node, TOP_P, settings.top_p, level=GAUGE, high=1.0, **numbers)
     return node
@@ -99,7 +99,7 @@ def taken(lane: Lane, logits: torch.Tensor, target: torch.Tensor, settings: Sett
     ],
 )
 def autodeco(lane: Lane) -> Iterator[None]:
-    """The model says itself how boldly each token is drawn: a temperature and a top-p for every place.
+    """Trained heads choose the temperature and the top-p of every token.
 
     Two networks of one hidden layer read the model's last state h, from which the next row z comes.
 

@@ -20,7 +20,7 @@ from decoders.strategy import Parameter, Part
 
 LARGE, SMALL = "target", "draft"
 WHOLE = "whole"  # the scorer that looks what the target would say, only to show it
-ROLLING = "rolling entropy"  # name of the score that decides which model goes on, in bits
+ROLLING = "rolling entropy"  # name of the score that decides which model continues, in bits
 
 
 def entropy(logits: torch.Tensor) -> float:
@@ -37,7 +37,7 @@ class Switch:
         self.since: int | None = None  # tokens since the last switch; None before the first
 
     def hear(self, bits: float) -> float:
-        """The active model wrote a token out of a row with so many bits. Returns their mean by now."""
+        """The active model wrote a token from a row with this entropy in bits. Returns their mean by now."""
         self.recent.append(bits)
         mean = math.fsum(self.recent) / len(self.recent)
         self.since = None if self.since is None else self.since + 1
@@ -69,15 +69,15 @@ class Readers:
     def sentence(self, lane: Lane) -> str:
         """What it cost: tokens that were read, times the parameters of who read them."""
         written = sum(self.wrote.values())
-        said = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
+        summary = f"The target wrote {self.wrote[LARGE]} of {written} tokens"
         sizes = {role: size(model) for role, model in lane.models.items()}
         if None in sizes.values():
-            return f"{said}."
+            return f"{summary}."
         alone = (lane.tree.depths[lane.tip]) * sizes[LARGE]
         paid = sum(self.read[role] * sizes[role] for role in self.read)
         return (
-            f"{said}; tokens read, each times its model's parameters, come to {100 * paid / alone:.0f} % of "
-            "what the target alone would have read, prompt and catching up included."
+            f"{summary}; tokens read, each times its model's parameters, come to {100 * paid / alone:.0f} % "
+            "of what the target alone would have read, prompt and catching up included."
         )
 
 
@@ -97,9 +97,9 @@ def size(model) -> int | None:
         Parameter(
             "tau", "float", 1.5, "Bits: above this mean the target writes; −1 means always.", -1.0, 20.0
         ),
-        Parameter("window", "int", 5, "The mean is that of the entropies of so many last tokens.", 1, 100),
+        Parameter("window", "int", 5, "The mean is over the entropies of this many last tokens.", 1, 100),
         Parameter(
-            "stay", "int", 10, "After a switch at least so many tokens come from the new model.", 0, 1000
+            "stay", "int", 10, "After a switch at least this many tokens come from the new model.", 0, 1000
         ),
         Parameter("begin_with", "choice", LARGE, "The model that writes first.", choices=(LARGE, SMALL)),
         *GREEDY,
@@ -112,12 +112,12 @@ def size(model) -> int | None:
     ],
 )
 def ead(lane: Lane) -> Iterator[None]:
-    """The draft model writes while it is sure, the target where it is not; nobody checks the draft's words.
+    """The draft writes while its entropy is low, the target elsewhere; the draft's tokens are not verified.
 
     1. The model whose turn it is gives the next row, with the entropy `H = -Σ p log₂ p`. Then processors
        shape the row; the token is drawn, or the likeliest at temperature 0.
-    2. The mean of the last `window` entropies decides who goes on: above tau the target, else the draft; but
-       not before `stay` tokens have come since the last switch.
+    2. The mean of the last `window` entropies decides who continues: above tau the target, else the draft;
+       but not before `stay` tokens have come since the last switch.
     3. Whoever takes over first reads what the other has written, in one forward; what it read before, it
        keeps.
 
@@ -143,7 +143,7 @@ def ead(lane: Lane) -> Iterator[None]:
         mean = switch.hear(bits)
         lane.record_score(node, ROLLING, mean, level=role, entropy=bits, limit=switch.tau)
         if switch.active != role and lane.more:
-            lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} goes on.")
+            lane.note(f"Mean entropy {mean:.2f} bits: the {switch.active} continues.")
         if not lane.more:
             lane.note(readers.sentence(lane))
         yield

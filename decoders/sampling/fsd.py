@@ -33,7 +33,7 @@ class NGrams:
             self.visit(token)
 
     def visit(self, token: int) -> None:
-        """The text goes on with `token`."""
+        """The text continues with `token`."""
         for context in self._contexts():
             self.after[context][token] += 1
         self.text.append(token)
@@ -42,16 +42,16 @@ class NGrams:
         """Smoothed share of `token` among what followed the newest tokens, the longest run first. A run that
         it never followed is passed over and leaves its weight to the shorter ones.
         """
-        found, weight = 0.0, 1.0
+        penalty, weight = 0.0, 1.0
         for context in self._contexts():
             followed = self.after.get(context, Counter())
             if not followed[token]:
                 continue
             if not context:
-                return found + weight * followed[token] / followed.total()
-            found += weight * self.beta * followed[token] / (followed.total() + 1)
+                return penalty + weight * followed[token] / followed.total()
+            penalty += weight * self.beta * followed[token] / (followed.total() + 1)
             weight *= 1 - self.beta
-        return found
+        return penalty
 
     def _contexts(self) -> list[tuple[int, ...]]:
         """The newest tokens, the longest run first, down to none."""
@@ -83,7 +83,7 @@ class States:
         self.windows.append(window)
 
     def visit(self, token: int) -> None:
-        """The text goes on with `token`."""
+        """The text continues with `token`."""
         self.text.append(token)
 
     def penalty(self, token: int) -> float:
@@ -118,7 +118,7 @@ class States:
     ],
 )
 def fsd(lane: Lane) -> Iterator[None]:
-    """The likeliest token, unless the text so far makes it too easy to foresee.
+    """Greedy, but penalizes tokens that n-grams of the text so far already predict.
 
     Of the top_k likeliest tokens the best `x = argmax_v (1 - alpha) p(v) - alpha pen(v)` is taken. The
     penalty comes from the text so far alone, prompt included; no forward is spent on it.

@@ -23,7 +23,7 @@ def greedy(lane: Lane) -> Iterator[None]:
     The model gives every token of its vocabulary a probability after the text so far; the largest is taken:
     `x_t = argmax_x p(x | x_<t)`. Penalties and forbidden words, if there are any, reshape the scores before.
 
-    One target forward writes one token, and nothing is left to chance. It never looks back: the token that
+    One target forward writes one token, and nothing is random. It never looks back: the token that
     is best now may lead into a text that is worse as a whole.
     """
     while lane.more:

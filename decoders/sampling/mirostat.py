@@ -16,7 +16,7 @@ from decoders.sampling.next_token import NOTHING_LEFT, drawn
 from decoders.sampling.sampling_parameters import PENALTIES
 from decoders.strategy import Parameter, Part
 
-RANKS = 100  # from so many of the likeliest tokens the exponent is estimated
+RANKS = 100  # the exponent is estimated from this many of the likeliest tokens
 
 
 def exponent(p: torch.Tensor) -> float:
@@ -33,11 +33,11 @@ def cutoff(s: float, mu: float, vocabulary: int) -> float:
     fails.
     """
     try:
-        found = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
+        k = ((s - 1) * 2.0**mu / (1 - vocabulary ** (1 - s))) ** (1 / s)
     except (ZeroDivisionError, OverflowError):
         return float(vocabulary - 1)
-    usable = isinstance(found, float) and math.isfinite(found)
-    return found if usable else float(vocabulary - 1)
+    usable = isinstance(k, float) and math.isfinite(k)
+    return k if usable else float(vocabulary - 1)
 
 
 def kept(p: torch.Tensor, mu: float, version: str) -> int:
@@ -69,12 +69,12 @@ def kept(p: torch.Tensor, mu: float, version: str) -> int:
     ],
 )
 def mirostat(lane: Lane) -> Iterator[None]:
-    """Draws from as many of the likeliest tokens as keeps the mean surprise near tau bits.
+    """Adapts the truncation so that the mean surprise of the text stays near tau bits.
 
     The limit mu begins at 2 tau. At every position:
 
     1. Version 1 takes the row for a Zipf distribution `p_(i) ~ i^-s`, estimates s from the 100 likeliest
-       tokens, and keeps so many that the distribution's surprise stays below mu. Version 2 keeps the tokens
+       tokens, and keeps as many as leave the distribution's surprise below mu. Version 2 keeps the tokens
        with a surprise of at most mu.
     2. One of them is drawn. Its surprise `S = -log2 p(x)` is that under the model itself.
     3. `mu <- mu - rate (S - tau)`: after a surprise fewer tokens are kept, after the expected more.

@@ -72,7 +72,7 @@ class Graph:
     ],
 )
 def momentum(lane: Lane) -> Iterator[None]:
-    """The likeliest token, unless it leads back into the text: then it must be much likelier than the others.
+    """Greedy, but a token that repeats the text's own path must be much likelier than the others.
 
     The text so far, prompt included, is a walk on a graph whose nodes are tokens. A token that is new costs
     nothing. One that leads back into the graph is resisted, the more so the longer the repetition gets:
@@ -82,7 +82,8 @@ def momentum(lane: Lane) -> Iterator[None]:
     2. Of the top_k likeliest, the best `x = argmax_v p(v) - alpha f(m_v)` is taken. f is 0 for what is new
        and m for the rest (`linear`); other tables are choices.
 
-    A likeliest token that is new always wins. One forward a token, nothing is drawn, nothing is looked ahead.
+    A likeliest token that is new always wins. One forward per token; nothing is drawn, and nothing is looked
+    ahead.
     """
     alpha, top_k = lane.parameters["alpha"], lane.parameters["top_k"]
     resistance = RESISTANCES[lane.parameters["resistance"]]

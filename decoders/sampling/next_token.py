@@ -17,9 +17,9 @@ def next_token(
 ) -> int | None:
     """Processes `logits` [1, V] after the lane's tip, chooses a token, commits it and returns its node.
 
-    offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: whose
-    row it is. What the processors leave is told. At temperature 0 the likeliest token is taken and nothing
-    is drawn. None, and the lane ends with a sentence, if the processors leave no token.
+    offered [V]: their log-probabilities; target [V]: the target's own, for the record; source: whose row it
+    is. What the processors leave is recorded. At temperature 0 the likeliest token is taken and nothing is
+    drawn. None, and the lane ends with a sentence, if the processors leave no token.
     """
     left = processed(lane, logits, offered)
     if left is None:
@@ -38,9 +38,9 @@ def next_token(
 def processed(
     lane: Lane, logits: torch.Tensor, offered: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """What the processors leave of `logits` [1, V] after the lane's tip, told, and its log-probabilities [V];
-    without processors `logits` and `offered` themselves. None, and the lane ends with a sentence, if no token
-    is left.
+    """What the processors leave of `logits` [1, V] after the lane's tip, recorded, and its log-probabilities
+    [V]; without processors `logits` and `offered` themselves. None, and the lane ends with a sentence, if no
+    token is left.
     """
     scores = lane.process(logits, [lane.tip], tell=True)
     if scores is logits:
@@ -58,14 +58,14 @@ def pick(lane: Lane, scores: torch.Tensor, tag: Tag) -> int:
     return lane.chooser.categorical(probabilities(scores[None])[0], tag).value
 
 
-def drawn(lane: Lane, law: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
-    """Proposes a token drawn from `law` [V] after the lane's tip, with its log-probability in
-    `offered` [V]; returns its node. Where a number u was drawn, it is told as the score "draw", with the
+def drawn(lane: Lane, probs: torch.Tensor, offered: torch.Tensor, source: str = "target") -> int:
+    """Proposes a token drawn from `probs` [V] after the lane's tip, with its log-probability in
+    `offered` [V]; returns its node. Where a number u was drawn, it is recorded as the score "draw", with the
     running sums between which it fell.
     """
-    token, u = lane.chooser.categorical(law, ("sample", lane.tree.depths[lane.tip] + 1))
+    token, u = lane.chooser.categorical(probs, ("sample", lane.tree.depths[lane.tip] + 1))
     node = lane.propose(lane.tip, token, float(offered[token]), source)
     if u is not None:
-        low = float(law[:token].sum())
-        lane.record_score(node, "draw", u, low=low, high=low + float(law[token]))
+        low = float(probs[:token].sum())
+        lane.record_score(node, "draw", u, low=low, high=low + float(probs[token]))
     return node

@@ -34,7 +34,7 @@ class CitationBlocker(LogitsProcessor):
 
 
 def citation(text: Sequence[int], texts: Iterable[Sequence[int]]) -> range:
-    """Where the longest run of `text` lies that stands in one of the texts; the first of equals."""
+    """Where the longest run of `text` lies that stands in one of the texts; the first on ties."""
     own, *held = ("".join(map(chr, tokens)) for tokens in (text, *texts))  # strings are searched fast
     best = range(0)
     for at in range(len(own)):

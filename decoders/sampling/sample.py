@@ -28,7 +28,7 @@ from decoders.strategy import Parameter
     parts=lambda parameters: [PROCESSORS],
 )
 def sample(lane: Lane) -> Iterator[None]:
-    """At every position one draw from the model's distribution, after it was reshaped.
+    """Draws each token from the model's distribution, after temperature and truncation.
 
     1. The model scores every token after the text so far.
     2. Processors reshape the scores: temperature makes them flatter or sharper, top-k, top-p and others

@@ -85,7 +85,7 @@ def too_many_returned(parameters: dict) -> str | None:
     ],
 )
 def mbr(lane: Lane) -> Iterator[None]:
-    """Draws several texts and takes the one that the others agree with most.
+    """Samples several texts and takes the one that agrees most with the others.
 
     1. num_samples texts are drawn side by side from the model, a token of each in one forward.
     2. Each is compared with all, which stand for what the model might say: its expected utility is
@@ -97,7 +97,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     """
     samples = [Sample(number, lane.tip) for number in range(lane.parameters["num_samples"])]
     yield from grown(lane, samples)
-    texts = [said(lane, sample) for sample in samples]
+    texts = [written(lane, sample) for sample in samples]
     utility = UTILITIES[lane.parameters["utility"]]
     values = [sum(utility(text, other) for other in texts) / len(texts) for text in texts]
     order = sorted(range(len(samples)), key=lambda i: -values[i])
@@ -107,7 +107,7 @@ def mbr(lane: Lane) -> Iterator[None]:
     take(lane, samples[order[0]])
 
 
-def said(lane: Lane, sample: Sample) -> str:
+def written(lane: Lane, sample: Sample) -> str:
     """The text of a sample, without what only ends it."""
     tokens = [lane.tree.tokens[node] for node in lane.tree.path(sample.node, above=lane.tip)]
     text = b"".join(lane.models["target"].bytes_of(token) for token in tokens if token not in lane.eos)

@@ -10,7 +10,7 @@ from decoders.logits.distributions import log_softmax
 
 def shaped(lane: Lane, nodes: list[int], logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Log-probabilities [N, V] of the model after each of `nodes`, and those that its processors leave, which
-    are the same if there are none. Both are told. A row of which nothing is left is -inf throughout.
+    are the same if there are none. Both are recorded. A row of which nothing is left is -inf throughout.
     """
     logprobs = lane.distribution(nodes, logits)
     scores = lane.process(logits, nodes)

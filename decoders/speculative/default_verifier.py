@@ -25,7 +25,7 @@ VERIFIER = Parameter(
 
 
 def simplest_verifier(fill: str, temperature: float) -> Verifier:
-    """Greedy match at temperature 0; else node sampling for guesses without chance, and token rejection, by
+    """Greedy match at temperature 0; else node sampling for deterministic guesses, and token rejection, by
     the way in which they were drawn, for all others.
     """
     if temperature == 0.0:

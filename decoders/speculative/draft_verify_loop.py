@@ -31,7 +31,7 @@ def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
 
     Each drafts a tree below the newest token, scores it and that token with one target forward, commits the
     path that the verifier accepts and one token of the target's own (none after an end-of-text token), and
-    drops the rest. Of a relaxed verifier it tells how far from the target's distribution it drew.
+    drops the rest. For a relaxed verifier it records how far from the target's distribution it drew.
     """
     divergence = Divergence(verifier)
     while lane.more:
@@ -58,11 +58,11 @@ def judged(
     logits: torch.Tensor,
     divergence: Divergence | None = None,
 ) -> Verification:
-    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, tells it all and
-    commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
+    """Lets `verifier` walk through `draft` with the target's logits [N, V] after `nodes`, records all of it
+    and commits what was found. Drafted nodes whose parents are not among `nodes` are not tested.
     """
     scores = lane.process(logits, nodes)
-    p = dict(zip(nodes, law(lane, scores), strict=True))
+    p = dict(zip(nodes, distributions(lane, scores), strict=True))
     position = lane.tree.depths[draft.root]
     probs = dict(zip(nodes, probabilities(scores), strict=True)) if verifier.relaxed_for else {}
     states = {n: lane.scorers["target"].hidden(n) for n in nodes[1:]} if verifier.reads_states else {}
@@ -80,12 +80,14 @@ def judged(
     if divergence is not None:
         divergence.tell(lane, inputs, walk)
     parents = [draft.root, *committed]
-    said = [float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)]
-    lane.commit(committed, said)
+    logprobs_of_committed = [
+        float(raw[parent][lane.tree.tokens[n]]) for parent, n in zip(parents, committed, strict=False)
+    ]
+    lane.commit(committed, logprobs_of_committed)
     return walk
 
 
-def law(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
+def distributions(lane: Lane, scores: torch.Tensor) -> torch.Tensor:
     """The distributions [N, V] (float64) of processed logits [N, V]: one-hot at temperature 0."""
     return one_hot(scores) if lane.parameters["temperature"] == 0.0 else probabilities(scores)
 
@@ -96,7 +98,7 @@ def drawn_again(lane: Lane, u: float | None) -> Callable[[torch.Tensor, int], in
     """
 
     def redo(logits: torch.Tensor, node: int) -> int:
-        p = law(lane, lane.process(logits, [node]))[0]
+        p = distributions(lane, lane.process(logits, [node]))[0]
         return int(p.argmax()) if u is None else invert(p, u)
 
     return redo
@@ -119,9 +121,9 @@ def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tens
         if test is not last_test[test.node]:
             continue  # it was drawn again, and tested again
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
-        q = draft.chance.get(test.node) if test.q is None else test.q
+        q = draft.probability.get(test.node) if test.q is None else test.q
         status = "accepted" if test.accepted else "rejected"
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.chance)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.probability)
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)
@@ -131,7 +133,7 @@ def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tens
             why = "A sibling was accepted before it was tested."
             if parents[node] not in on_path:
                 why = "It stands behind a token that was not accepted."
-            lane.verdict(node, "never reached", q=draft.chance.get(node), reason=why)
+            lane.verdict(node, "never reached", q=draft.probability.get(node), reason=why)
     if walk.note:
         lane.note(walk.note)
     if walk.token is None:

@@ -44,13 +44,13 @@ def forward_seconds(lane: Lane, role: str, sizes: list[int]) -> dict[int, float]
         return took
 
     def repeated(size: int) -> float:
-        found = []
+        times = []
         for _ in range(REPEATS):
             lane.breathe()
             nodes = [tree.add(last, token % vocabulary) for token in range(size)]
-            found.append(timed(nodes))
+            times.append(timed(nodes))
             scorer.release(nodes)
-        return min(found)
+        return min(times)
 
     try:
         timed([last])  # reads the prompt
@@ -66,12 +66,12 @@ def pair_seconds(lane: Lane) -> tuple[float, float]:
     return draft, target
 
 
-def tokens_per_target_forward(lane: Lane, most: int) -> int:
+def tokens_per_target_forward(lane: Lane, limit: int) -> int:
     """How many tokens the draft writes, one after the other, in the time of one target forward: 1 to
     `most`.
     """
     draft, target = pair_seconds(lane)
-    return min(most, max(1, round(target / max(draft, 1e-9))))
+    return min(limit, max(1, round(target / max(draft, 1e-9))))
 
 
 def shown(seconds: float) -> str:

@@ -17,7 +17,7 @@ from decoders.strategy import Part
 from decoders.trace.number_format import number
 
 # How the slots below a node are filled: with one drawn token; with several, each drawn from what the
-# earlier ones left, or all from the same distribution; or with no chance at all.
+# earlier ones left, or all from the same distribution; or with nothing drawn at all.
 SAMPLED, WITHOUT_REPLACEMENT = "sampled", "sampled without replacement"
 WITH_REPLACEMENT, FIXED = "sampled with replacement", "fixed"
 
@@ -38,14 +38,18 @@ class Draft:
     children: dict[int, list[int]] = field(default_factory=dict)  # node -> its children in slot order
     q: dict[int, torch.Tensor] = field(default_factory=dict)
     draws: dict[int, list[int]] = field(default_factory=dict)  # node -> its draws, which may repeat
-    laws: dict[int, list[torch.Tensor]] = field(default_factory=dict)  # node -> what each of them came from
-    chance: dict[int, float] = field(default_factory=dict)  # node -> the drafter's probability of its token
+    draw_probs: dict[int, list[torch.Tensor]] = field(
+        default_factory=dict
+    )  # node -> what each of them came from
+    probability: dict[int, float] = field(
+        default_factory=dict
+    )  # node -> the drafter's probability of its token
     beside: list[int] = field(default_factory=list)
     scores: dict[int, torch.Tensor] = field(default_factory=dict)  # node -> the source's scores [V] after it
     ahead: dict[tuple[int, int], dict] = field(default_factory=dict)  # parent, token -> {node, source}
 
     def propose(self, lane: Lane, parent: int, token: int, logprob: float | None, **how) -> int:
-        """Hangs `token` into the next slot below `parent` and tells the lane; returns the node."""
+        """Hangs `token` into the next slot below `parent` and records it; returns the node."""
         siblings = self.children.setdefault(parent, [])
         if self.ahead:
             how |= self.ahead.pop((parent, token), {})
@@ -53,7 +57,7 @@ class Draft:
         siblings.append(node)
         self.nodes.append(node)
         if logprob is not None:
-            self.chance[node] = math.exp(logprob)
+            self.probability[node] = math.exp(logprob)
         return node
 
     def below(self, lane: Lane, parent: int) -> dict[int, int]:
@@ -64,7 +68,7 @@ class Draft:
         """Takes drafted nodes, whole limbs, out again before the target sees them."""
         lost = set(nodes)
         for node in nodes:
-            lane.verdict(node, "pruned", q=self.chance.get(node), reason=reason)
+            lane.verdict(node, "pruned", q=self.probability.get(node), reason=reason)
         self.nodes = [n for n in self.nodes if n not in lost]
         self.children = {
             parent: kept
@@ -75,17 +79,17 @@ class Draft:
 
     def tell(self, lane: Lane) -> None:
         """Records what the source offered after the nodes that are left."""
-        told = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
-        if told:
-            lane.distribution(list(told), torch.stack(list(told.values())), view="draft")
+        scored = {n: row for n in (self.root, *self.nodes) if (row := self.scores.get(n)) is not None}
+        if scored:
+            lane.distribution(list(scored), torch.stack(list(scored.values())), view="draft")
 
 
 @dataclass
 class TokenTest:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
-    there is none, `chance` that with which the test passes where it is not min(1, p / q). `left` [V] is what
-    the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit of
-    another number that decided with.
+    there is none, `probability` that with which the test passes where it is not min(1, p / q). `left` [V] is
+    what the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit
+    of another number that decided with.
     """
 
     node: int
@@ -96,7 +100,7 @@ class TokenTest:
     reason: str | None = None
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
-    chance: float | None = None
+    probability: float | None = None
 
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."
@@ -128,13 +132,13 @@ class Verification:
     note: str | None = None
 
     def end(
-        self, inputs: "VerifierInput", law: torch.Tensor, depth: int, drawn: str | None
+        self, inputs: "VerifierInput", probs: torch.Tensor, depth: int, drawn: str | None
     ) -> "Verification":
-        """Draws the own token from `law` [V] and returns the walk. `drawn` says from what, with {}
+        """Draws the own token from `probs` [V] and returns the walk. `drawn` says from what, with {}
         where its probability goes; None if all drafted tokens were accepted.
         """
-        self.token, self.u = inputs.chooser.categorical(law, ("sample", depth))
-        self.p = float(law[self.token] / law.sum())
+        self.token, self.u = inputs.chooser.categorical(probs, ("sample", depth))
+        self.p = float(probs[self.token] / probs.sum())
         self.reason = (drawn or ALL_ACCEPTED).format(number(self.p))
         return self
 
@@ -176,7 +180,7 @@ class VerifierInput:
 
     def drawn_from(self, node: int) -> list[torch.Tensor]:
         """The distributions [V] of these draws, if they were made with replacement."""
-        return self.draft.laws.get(node, [])
+        return self.draft.draw_probs.get(node, [])
 
 
 @dataclass
@@ -263,10 +267,10 @@ class Verifier:
     distribution.
 
     A relaxed verifier is exact for nothing, but at the limit of its parameter: `relaxed_for` holds the fills
-    that it makes sense for, and `law(inputs, node)` gives the distribution [V] (float64) of the
-    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be told.
-    Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the distance
-    that is right on average. `reads_states`: it wants the target's states.
+    that it makes sense for, and `distribution(inputs, node)` gives the distribution [V] (float64) of the
+    token that it keeps or draws after a node whose child was drawn, so that its distance from p can be
+    measured. Where that distribution is not known, `divergence_estimate(inputs, node)` is an estimate of the
+    distance that is right on average. `reads_states`: it wants the target's states.
     """
 
     walk: Callable[[VerifierInput], Verification]
@@ -276,7 +280,7 @@ class Verifier:
     name: str = ""
     says: str = ""  # what it does, in one sentence
     relaxed_for: frozenset[str] = frozenset()
-    law: Callable[[VerifierInput, int], torch.Tensor] | None = None
+    distribution: Callable[[VerifierInput, int], torch.Tensor] | None = None
     divergence_estimate: Callable[[VerifierInput, int], float] | None = None
     reads_states: bool = False
 
@@ -293,8 +297,8 @@ def described(drafter: Drafter, verifier: Verifier, temperature: float) -> list[
 def badge(drafter: Drafter, verifier: Verifier, temperature: float) -> str:
     """What this pair promises about its output, by the non-anticipation rule.
 
-    Exact if the verifier is exact for the way in which the slots were filled and, where chance filled them,
-    no slot was opened or dropped after a look at its own token. At temperature 0 nothing is left to chance,
+    Exact if the verifier is exact for the way in which the slots were filled and, where they were filled at
+    random, no slot was opened or dropped after a look at its own token. At temperature 0 nothing is random,
     so an exact verifier accepts the target's likeliest tokens and no others.
     """
     exact = drafter.fill in verifier.exact_for

@@ -1,9 +1,9 @@
 """Proof live: does a strategy write with exactly the target's distribution? Many seeds, one short
 continuation each.
 
-Continuations are counted in cells whose chances are computed exactly from the target; a strategy that keeps
-the distribution keeps the chance of every cell. Knows lanes and models, nothing of pages. The verifier that
-is wrong on purpose exists here alone: no strategy can be made of it.
+Continuations are counted in cells whose probabilities are computed exactly from the target; a strategy that
+keeps the distribution keeps the probability of every cell. Knows lanes and models, nothing of pages. The
+verifier that is wrong on purpose exists here alone: no strategy can be made of it.
 """
 
 import time
@@ -25,7 +25,10 @@ from decoders.speculative.verifiers.relaxed_walk import go_down
 from decoders.trace.acceptance import acceptance
 
 OTHER = -1  # in the place of a token: any but those that have cells of their own
-WIDTH, MOST = 4, 8  # tokens with cells of their own at a place; beginnings of one length that are told apart
+WIDTH, MAX_BEGINNINGS = (
+    4,
+    8,
+)  # tokens with cells of their own at a place; beginnings of one length that are told apart
 SIMULATED, OUTSIDE = 500, 0.99  # exact samplers that the band is made of; the share of them below its edge
 BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 
@@ -33,17 +36,17 @@ BROKEN = "speculative"  # the strategy whose lanes run with the broken verifier
 @dataclass
 class Cells:
     """A partition of all continuations: `index` maps a beginning, perhaps ending in OTHER, to its cell, and
-    `chances` has the exact chance of each. `inner`: beginnings that are told apart further.
+    `probabilities` has the exact one of each. `inner`: beginnings that are divided further.
     """
 
     index: dict[tuple[int, ...], int] = field(default_factory=dict)
-    chances: list[float] = field(default_factory=list)
+    probabilities: list[float] = field(default_factory=list)
     inner: set[tuple[int, ...]] = field(default_factory=lambda: {()})
 
-    def add(self, beginning: tuple[int, ...], chance: float) -> None:
+    def add(self, beginning: tuple[int, ...], probability: float) -> None:
         """Another cell."""
-        self.index[beginning] = len(self.chances)
-        self.chances.append(chance)
+        self.index[beginning] = len(self.probabilities)
+        self.probabilities.append(probability)
 
     def of(self, tokens: list[int]) -> int:
         """The cell of a continuation."""
@@ -60,33 +63,35 @@ class Cells:
 
 def cells(target: Model, prompt: list[int], parameters: dict, length: int) -> Cells:
     """The cells of continuations of `length` tokens: the likeliest tokens after the likeliest beginnings."""
-    tree, found = Tree(list(prompt)), Cells()
-    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and chance
+    tree, cells_so_far = Tree(list(prompt)), Cells()
+    frontier = {(): (tree.trunk - 1, 1.0)}  # beginning -> its node and probability
     scorer = target.engine.attach(tree)
     try:
         for depth in range(1, length + 1):
             nodes = [node for node, _ in frontier.values()]
-            laws = law(scorer.score(nodes), [tree.text(node) for node in nodes], parameters)  # [N, V]
+            probs = distributions(
+                scorer.score(nodes), [tree.text(node) for node in nodes], parameters
+            )  # [N, V]
             grown: dict[tuple[int, ...], float] = {}
-            for (beginning, (_, chance)), row in zip(frontier.items(), laws, strict=True):
+            for (beginning, (_, probability)), row in zip(frontier.items(), probs, strict=True):
                 likeliest = row.topk(min(WIDTH, len(row)))
                 pairs = list(zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True))
-                grown.update({(*beginning, token): chance * p for token, p in pairs})
-                found.add((*beginning, OTHER), chance * max(0.0, 1.0 - sum(p for _, p in pairs)))
+                grown.update({(*beginning, token): probability * p for token, p in pairs})
+                cells_so_far.add((*beginning, OTHER), probability * max(0.0, 1.0 - sum(p for _, p in pairs)))
             going = [one for one in sorted(grown, key=grown.get, reverse=True) if one[-1] not in target.eos]
-            going = going[:MOST] if depth < length else []
+            going = going[:MAX_BEGINNINGS] if depth < length else []
             for beginning in grown.keys() - set(going):
-                found.add(beginning, grown[beginning])
-            found.inner.update(going)
+                cells_so_far.add(beginning, grown[beginning])
+            cells_so_far.inner.update(going)
             frontier = {one: (tree.add(frontier[one[:-1]][0], one[-1]), grown[one]) for one in going}
             if not frontier:
                 break
     finally:
         scorer.close()
-    return found
+    return cells_so_far
 
 
-def law(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
+def distributions(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch.Tensor:
     """The distributions [N, V] (float64) that a lane with these parameters, temperature not 0, draws from, of
     logits [N, V].
     """
@@ -95,26 +100,28 @@ def law(logits: torch.Tensor, texts: list[list[int]], parameters: dict) -> torch
     return probabilities(scores)
 
 
-def distance(counts: torch.Tensor, chances: torch.Tensor) -> torch.Tensor:
-    """Total variation distance [...] of counts [..., C] to chances [C]: half the sum of |share - chance|."""
-    return (counts / counts.sum(-1, keepdim=True) - chances).abs().sum(-1) / 2
-
-
-def simulate(chances: list[float], checkpoints: list[int], seed: int = 0) -> torch.Tensor:
-    """Distances [S, checkpoints] of S samplers that draw from the exact distribution, after so many draws
-    each.
+def distance(counts: torch.Tensor, probabilities: torch.Tensor) -> torch.Tensor:
+    """Total variation distance [...] of counts [..., C] to probabilities [C]: half the sum of |share -
+    probability|.
     """
-    exact = torch.tensor(chances, dtype=torch.float64)
+    return (counts / counts.sum(-1, keepdim=True) - probabilities).abs().sum(-1) / 2
+
+
+def simulate(probabilities: list[float], checkpoints: list[int], seed: int = 0) -> torch.Tensor:
+    """Distances [S, checkpoints] of S samplers that draw from the exact distribution, after each number of
+    draws each.
+    """
+    exact = torch.tensor(probabilities, dtype=torch.float64)
     luck = torch.Generator().manual_seed(seed)
-    counts, found, before = torch.zeros(SIMULATED, len(exact), dtype=torch.float64), [], 0
+    counts, distances, before = torch.zeros(SIMULATED, len(exact), dtype=torch.float64), [], 0
     places = torch.arange(SIMULATED)[:, None] * len(exact)
     for now in checkpoints:
         drawn = torch.multinomial(exact, SIMULATED * (now - before), replacement=True, generator=luck)
         flat = (drawn.reshape(SIMULATED, -1) + places).flatten()
         counts += torch.bincount(flat, minlength=counts.numel()).reshape(counts.shape)
-        found.append(distance(counts, exact))
+        distances.append(distance(counts, exact))
         before = now
-    return torch.stack(found, dim=1)
+    return torch.stack(distances, dim=1)
 
 
 # ---- a verifier that is wrong on purpose -----------------------------------------------------------------
@@ -181,8 +188,8 @@ class Proof:
         self.checkpoints = checkpoints(samples)
         taken = model_defaults.used(checked, models["target"].generation)
         self.cells = cells(models["target"], prompt, {**checked, **taken}, length)
-        self.chances = torch.tensor(self.cells.chances, dtype=torch.float64)
-        self.simulated = simulate(self.cells.chances, self.checkpoints)
+        self.probabilities = torch.tensor(self.cells.probabilities, dtype=torch.float64)
+        self.simulated = simulate(self.cells.probabilities, self.checkpoints)
         self.ways = [self._way(declared.title, strategy, prompt, models, checked, length)]
         if with_broken:
             known = {parameter.name for parameter in get(BROKEN).parameters}
@@ -197,7 +204,7 @@ class Proof:
                 lane.strategy = replace(lane.strategy, run=run)
             return lane.run().output()
 
-        return Counted(name, write, torch.zeros(len(self.chances), dtype=torch.float64))
+        return Counted(name, write, torch.zeros(len(self.probabilities), dtype=torch.float64))
 
     def advance(self, seconds: float) -> None:
         """Counts on for so long, at least one seed."""
@@ -208,7 +215,7 @@ class Proof:
             self.done += 1
             if self.done in self.checkpoints:
                 for way in self.ways:
-                    way.curve.append([self.done, float(distance(way.counts, self.chances))])
+                    way.curve.append([self.done, float(distance(way.counts, self.probabilities))])
             if time.monotonic() >= until:
                 return
 
@@ -225,18 +232,18 @@ class Proof:
         return {
             "samples": self.samples,
             "done": self.done,
-            "cells": len(self.chances),
+            "cells": len(self.probabilities),
             "band": band,
-            "ways": [self._told(way, edges) for way in self.ways],
+            "ways": [self._result(way, edges) for way in self.ways],
         }
 
-    def _told(self, way: Counted, edges: list[float]) -> dict:
-        told = {"name": way.name, "curve": way.curve, "distance": None, "edge": None, "inside": None}
+    def _result(self, way: Counted, edges: list[float]) -> dict:
+        result = {"name": way.name, "curve": way.curve, "distance": None, "edge": None, "inside": None}
         if not way.curve:
-            return told | {"beyond": None}
+            return result | {"beyond": None}
         at, far = len(way.curve) - 1, way.curve[-1][1]
         beyond = float((self.simulated[:, at] >= far - 1e-12).double().mean())
-        return told | {"distance": far, "edge": edges[at], "inside": far <= edges[at], "beyond": beyond}
+        return result | {"distance": far, "edge": edges[at], "inside": far <= edges[at], "beyond": beyond}
 
 
 def checkpoints(samples: int) -> list[int]:

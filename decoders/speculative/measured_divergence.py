@@ -11,10 +11,10 @@ from decoders.trace.number_format import number
 
 
 class Divergence:
-    """Of one run: tells the distance at each place, and the mean so far after each round."""
+    """For one run: records the distance at each place, and the mean so far after each round."""
 
     def __init__(self, verifier: Verifier):
-        self.law = None if verifier.exact_for else verifier.law
+        self.distribution = None if verifier.exact_for else verifier.distribution
         self.divergence_estimate = None if verifier.exact_for else verifier.divergence_estimate
         self.places, self.sum = 0, 0.0
 
@@ -22,7 +22,7 @@ class Divergence:
         """A score for each place where a drafted token was tested, and a sentence; nothing if the verifier is
         exact.
         """
-        if self.law is None and self.divergence_estimate is None:
+        if self.distribution is None and self.divergence_estimate is None:
             return
         tested = [n for n in (inputs.draft.root, *walk.path) if inputs.children(n)]
         for node in tested:
@@ -38,7 +38,7 @@ class Divergence:
             )
         else:
             lane.note(
-                f"Lossy: at the {self.places} places tested so far, the law of the token is "
+                f"Lossy: at the {self.places} places tested so far, the distribution of the token is "
                 f"{number(self.sum / self.places)} of total variation away from the target's, on average"
                 f"{'; an estimate from the drafted tokens' if self.divergence_estimate else ''}."
             )
@@ -52,6 +52,6 @@ class Divergence:
         if node in inputs.draft.q and self.divergence_estimate:
             return self.divergence_estimate(inputs, node)
         if node in inputs.draft.q:
-            return float((self.law(inputs, node) - p).abs().sum()) / 2
+            return float((self.distribution(inputs, node) - p).abs().sum()) / 2
         kept = [n for n in inputs.children(node) if n in walk.path]
         return 1.0 - float(p[inputs.tokens[kept[0]]]) if kept else 0.0

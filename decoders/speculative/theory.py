@@ -1,7 +1,8 @@
 """What speculation should gain: the formulas of Leviathan et al. (2023). Knows numbers only.
 
-alpha: chance that a drafted token is accepted given that its parent was; gamma: drafted tokens a round; cost:
-one draft forward in units of one target forward. All hold for acceptances that do not depend on each other.
+alpha: probability that a drafted token is accepted given that its parent was; gamma: drafted tokens per
+round; cost: one draft forward in units of one target forward. All hold for acceptances that do not depend on
+each other.
 """
 
 
@@ -15,6 +16,6 @@ def speedup(alpha: float, gamma: int, cost: float) -> float:
     return expected_tokens(alpha, gamma) / (gamma * cost + 1)
 
 
-def best_length(alpha: float, cost: float, most: int = 32) -> int:
+def best_length(alpha: float, cost: float, max_length: int = 32) -> int:
     """The number of drafted tokens, up to `most`, with the largest speedup; 0 if speculation does not pay."""
-    return max(range(most + 1), key=lambda gamma: speedup(alpha, gamma, cost))
+    return max(range(max_length + 1), key=lambda gamma: speedup(alpha, gamma, cost))

@@ -1,4 +1,4 @@
-"""The events of a lane and its steps: what happened, told as it happens, and their JSON form.
+"""The events of a lane and its steps: what happened, recorded as it happens, and their JSON form.
 
 Knows numbers and names, nothing of lanes, traces or costs, which all are made of these.
 """
@@ -75,7 +75,7 @@ class Verdict:
 
     @property
     def passes(self) -> float | None:
-        """The chance with which the test passes: as told, else min(1, p / q); None without p or q."""
+        """The probability with which the test passes: as recorded, else min(1, p / q), if both are known."""
         if self.chance is not None or self.p is None or self.q is None:
             return self.chance
         return acceptance(self.p, self.q)
@@ -109,7 +109,7 @@ class Distribution:
 
     node: int
     # "target" (before processors), "processed", "draft", "residual" (what a rejection left), "unwanted" (a
-    # view that is weighed against the target's; level says which), "combined" (what came of weighing them)
+    # view that is contrasted with the target's; level says which), "combined" (their combination)
     view: str
     top: list[list[float]]
     rest: float

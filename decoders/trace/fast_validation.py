@@ -23,11 +23,11 @@ WORDS = {"type", "const", "enum", "anyOf", "items", "properties", "required", "a
 def events_fit(steps: list[dict], schema: dict) -> bool:
     """Whether every event of `steps` follows the definition of its type in the trace's schema."""
     checks = {name: compiled(part) for name, part in schema["$defs"].items() if name != "Event"}
-    most = schema["properties"]["steps"]["items"]["properties"]["events"]["maxItems"]
+    max_events = schema["properties"]["steps"]["items"]["properties"]["events"]["maxItems"]
     try:
         lists = [step["events"] for step in steps]
         return all(
-            type(events) is list and len(events) <= most and all(checks[e["type"]](e) for e in events)
+            type(events) is list and len(events) <= max_events and all(checks[e["type"]](e) for e in events)
             for events in lists
         )
     except (KeyError, TypeError):  # a type that is none, or no event at all

@@ -21,7 +21,7 @@ LOOKED_AT = 64  # forced places of which it is looked up what was on offer
 
 
 @dataclass(frozen=True)
-class Chance:
+class Rating:
     """What the target thought of a forced token: its log-probability and rank (1 is the likeliest) among
     `among` tokens before any processor, and its probability `p` after all of them.
     """
@@ -33,7 +33,7 @@ class Chance:
 
 
 def check(
-    begin: dict[str, Any], eos: Collection[int], most: int, vocabulary: int
+    begin: dict[str, Any], eos: Collection[int], max_tokens: int, vocabulary: int
 ) -> tuple[list[int], list[int]]:
     """(tokens, forced places) of `begin`. Raises ValueError with one sentence if it is unusable.
 
@@ -49,9 +49,9 @@ def check(
         raise ValueError(
             f"The model knows {vocabulary:,} tokens and no token {max(tokens):,}; begin with its own."
         )
-    if len(tokens) > most:
+    if len(tokens) > max_tokens:
         raise ValueError(
-            f"The lane begins with {len(tokens):,} tokens, but may write only {most:,}; "
+            f"The lane begins with {len(tokens):,} tokens, but may write only {max_tokens:,}; "
             "raise max_new_tokens or begin earlier."
         )
     ends = [place for place, token in enumerate(tokens[:-1]) if token in eos]
@@ -70,51 +70,51 @@ def _whole(values: object) -> bool:
     )
 
 
-def chances(
-    raw: "torch.Tensor", law: "torch.Tensor", tokens: list[int], places: list[int]
-) -> dict[int, Chance]:
+def ratings(
+    raw: "torch.Tensor", processed: "torch.Tensor", tokens: list[int], places: list[int]
+) -> dict[int, Rating]:
     """What the target thought of the tokens in these places, by place.
 
-    raw, law: its log-probabilities [N, V] in these places, before any processor and after all of
+    raw, processed: its log-probabilities [N, V] in these places, before any processor and after all of
     them.
     """
-    found = {}
+    by_place = {}
     for row, place in enumerate(places):
         token = tokens[place]
-        logprob, p = float(raw[row, token]), float(law[row, token].exp())
+        logprob, p = float(raw[row, token]), float(processed[row, token].exp())
         rank = 1 + int((raw[row] > raw[row, token]).sum())
-        found[place] = Chance(logprob, rank, raw.shape[-1], p)
-    return found
+        by_place[place] = Rating(logprob, rank, raw.shape[-1], p)
+    return by_place
 
 
 def proposals(tokens: list[int], forced: list[int], prompt: int) -> list[Event]:
     """How the first step of a lane begins that begins with `tokens` behind a prompt of `prompt` tokens."""
-    found: list[Event] = [Note(sentence(len(tokens), len(forced)))]
+    events: list[Event] = [Note(sentence(len(tokens), len(forced)))]
     for place, token in enumerate(tokens):
         source = "person" if place in forced else "copied"
-        found.append(Propose(prompt + place, prompt + place - 1, token, None, source, fill="fixed"))
-    return found
+        events.append(Propose(prompt + place, prompt + place - 1, token, None, source, fill="fixed"))
+    return events
 
 
 def decisions(
-    tokens: list[int], forced: list[int], prompt: int, chances: Mapping[int, Chance]
+    tokens: list[int], forced: list[int], prompt: int, ratings: Mapping[int, Rating]
 ) -> list[Event]:
-    """How that step ends, after what was on offer: the forced tokens with their chances, all committed."""
-    nodes, found = list(range(prompt, prompt + len(tokens))), []
+    """How that step ends: the forced tokens with their probabilities, and the commit of all."""
+    nodes, events = list(range(prompt, prompt + len(tokens))), []
     for place in forced:
-        chance = chances.get(place)
-        found.append(Verdict(nodes[place], "forced", p=chance.p if chance else None, reason=why(chance)))
-    known = {place: chance.logprob for place, chance in chances.items() if math.isfinite(chance.logprob)}
-    return [*found, Commit(nodes, [known.get(place) for place in range(len(tokens))])]
+        rating = ratings.get(place)
+        events.append(Verdict(nodes[place], "forced", p=rating.p if rating else None, reason=why(rating)))
+    known = {place: rating.logprob for place, rating in ratings.items() if math.isfinite(rating.logprob)}
+    return [*events, Commit(nodes, [known.get(place) for place in range(len(tokens))])]
 
 
-def why(chance: Chance | None) -> str:
+def why(rating: Rating | None) -> str:
     """What is said of a forced token."""
-    said = "Put here by a person; nothing was decided here."
-    if chance is None:
-        return said
-    p = number(math.exp(chance.logprob))
-    return f"{said} To the model it is number {chance.rank:,} of {chance.among:,} here, p {p}."
+    base = "Put here by a person; nothing was decided here."
+    if rating is None:
+        return base
+    p = number(math.exp(rating.logprob))
+    return f"{base} To the model it is number {rating.rank:,} of {rating.among:,} here, p {p}."
 
 
 def sentence(count: int, forced: int) -> str:
@@ -126,7 +126,7 @@ def sentence(count: int, forced: int) -> str:
 
 
 def of(trace: Trace) -> dict[str, list[int]] | None:
-    """The begin that a trace's first step tells of, in the form that `Lane` takes; None if it has none."""
+    """The begin that a trace's first step records, in the form that `Lane` takes; None if it has none."""
     given = [e for e in trace.steps[0].of(Propose) if e.given] if trace.steps else []
     if not given:
         return None

@@ -25,7 +25,7 @@ def read_json(data: bytes) -> Any:
             with gzip.open(io.BytesIO(data)) as file:
                 data = file.read(MAX_TRACE_BYTES + 1)  # no more: a small file may unpack to a huge one
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError("This file is not a trace: it cannot be unpacked. Save it anew.") from error
+        raise ValueError("This file is not a trace: it cannot be unpacked. Save it again.") from error
     if len(data) > MAX_TRACE_BYTES:
         raise ValueError(f"This trace is larger than {MAX_TRACE_BYTES >> 20} MiB; open a shorter run.")
     try:

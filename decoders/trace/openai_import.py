@@ -2,7 +2,7 @@
 
 Reads chat completions with log-probabilities in OpenAI's shape (`choices[0].logprobs.content`) and, if they
 are there, vLLM's speculative metrics of the request (`metrics.speculative_decoding`, detailed). Which tokens
-were drafted and rejected is not told by such files: they stand as UNKNOWN.
+were drafted and rejected is not in such files: they stand as UNKNOWN.
 """
 
 import math
@@ -12,19 +12,19 @@ from decoders.trace.trace import Trace
 
 UNKNOWN, ABSENT = "□", "…"  # in the place of a rejected draft token; of the prompt
 UNTOLD = "untold"  # the source of such tokens
-MOST_TOKENS = 4096
-MOST_NAME = 60  # characters of a model's name in a title
+MAX_TOKENS = 4096
+MAX_NAME = 60  # characters of a model's name in a title
 ABOUT = (
     "Imported: log-probabilities as the server gave them, which may be before or after its processors; "
     "entropies are lower bounds, as mass that is not named counts as one token. The file has no prompt."
 )
 ROUNDS = (
-    "Imported: the file tells how many tokens each round drafted and accepted, not which were rejected (□)."
+    "Imported: the file says how many tokens each round drafted and accepted, not which were rejected (□)."
 )
 NO_ROUNDS = (
     "The file has speculative metrics but no per_step_drafted and per_step_accepted: rounds are not shown."
 )
-LEAD = "{} tokens were written outside of the rounds that the file tells; they stand at the front."
+LEAD = "{} tokens were written outside the rounds that the file lists; they stand at the front."
 
 
 def is_response(record: object) -> bool:
@@ -37,9 +37,9 @@ def from_response(record: dict) -> Trace:
     try:
         content = record["choices"][0]["logprobs"]["content"]
         tokens = [read(entry) for entry in content]
-        told = (record.get("metrics") or {}).get("speculative_decoding") or {}
+        metrics = (record.get("metrics") or {}).get("speculative_decoding") or {}
         rounds = list(
-            zip(*(whole(told[key]) for key in ("per_step_drafted", "per_step_accepted")), strict=True)
+            zip(*(whole(metrics[key]) for key in ("per_step_drafted", "per_step_accepted")), strict=True)
         )
     except KeyError as error:
         if error.args[0] not in ("per_step_drafted", "per_step_accepted"):
@@ -47,16 +47,16 @@ def from_response(record: dict) -> Trace:
         rounds = []
     except (TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         raise unusable() from error
-    if not 1 <= len(tokens) <= MOST_TOKENS:
+    if not 1 <= len(tokens) <= MAX_TOKENS:
         raise ValueError(
-            f"An answer of 1 to {MOST_TOKENS:,} tokens can be read; this one has {len(tokens):,}."
+            f"An answer of 1 to {MAX_TOKENS:,} tokens can be read; this one has {len(tokens):,}."
         )
     if any(accepted > drafted for drafted, accepted in rounds):
         raise ValueError("This answer contradicts itself: a round accepted more tokens than it drafted.")
     named = isinstance(record.get("model"), str) and record["model"]
-    model, title = (named, f"Imported: {named[:MOST_NAME]}") if named else ("unknown", "Imported")
+    model, title = (named, f"Imported: {named[:MAX_NAME]}") if named else ("unknown", "Imported")
     trace = Trace("imported", title, {}, 0, {"target": model}, [0], {0: ABSENT.encode()})
-    return Writer(trace, tokens).write(rounds, bool(told))
+    return Writer(trace, tokens).write(rounds, bool(metrics))
 
 
 def unusable() -> ValueError:
@@ -91,7 +91,7 @@ def nats(entry: dict) -> float:
 
 def whole(values: list) -> list[int]:
     """Counts of at most MOST_TOKENS each."""
-    if not all(type(value) is int and 0 <= value <= MOST_TOKENS for value in values):
+    if not all(type(value) is int and 0 <= value <= MAX_TOKENS for value in values):
         raise TypeError(values)
     return values
 
@@ -104,10 +104,10 @@ class Writer:
         self.ids = {ABSENT.encode(): 0}
         self.tip = self.newest = self.written = 0
 
-    def write(self, rounds: list[tuple[int, int]], told: bool) -> Trace:
+    def write(self, rounds: list[tuple[int, int]], has_metrics: bool) -> Trace:
         """All steps: what no round wrote first, then round by round; ends the trace."""
         notes: list[Event] = [Note(ABOUT)]
-        if told:
+        if has_metrics:
             notes.append(Note(ROUNDS if rounds else NO_ROUNDS))
         lead = max(0, len(self.tokens) - sum(accepted + 1 for _, accepted in rounds))
         if rounds and lead > 1:
@@ -129,9 +129,9 @@ class Writer:
     def token(self, source: str) -> list[Event]:
         """The events of the next token: what was on offer, that it was proposed, that it is output."""
         own, logprob, top = self.tokens[self.written]
-        chances = [math.exp(value) for _, value in top]
-        rest = max(0.0, 1.0 - sum(chances))
-        entropy = -sum(p * math.log(p) for p in (*chances, rest) if p > 0)
+        probs = [math.exp(value) for _, value in top]
+        rest = max(0.0, 1.0 - sum(probs))
+        entropy = -sum(p * math.log(p) for p in (*probs, rest) if p > 0)
         pairs = [[self.id_of(name), value] for name, value in top]
         parent, self.tip = self.tip, self.born()
         self.written += 1
@@ -165,6 +165,6 @@ class Writer:
 
     def id_of(self, name: bytes) -> int:
         """The token id of some bytes."""
-        found = self.ids.setdefault(name, len(self.ids))
-        self.trace.vocabulary[found] = name
-        return found
+        token_id = self.ids.setdefault(name, len(self.ids))
+        self.trace.vocabulary[token_id] = name
+        return token_id

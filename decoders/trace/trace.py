@@ -150,14 +150,14 @@ def checkpoints(trace: Trace) -> list[dict]:
     """
     status: dict[str, str] = {}
     committed: list[int] = []
-    nodes, costs, found = len(trace.prompt), Costs(), []
+    nodes, costs, snapshots = len(trace.prompt), Costs(), []
     for step in trace.steps:
         nodes += len(step.of(Propose))
         status.update((str(v.node), v.status) for v in step.of(Verdict))
         committed += [n for c in step.of(Commit) for n in c.nodes]
         costs.add(step)
         if (step.index + 1) % CHECKPOINT_EVERY == 0:
-            found.append(
+            snapshots.append(
                 {
                     "step": step.index,
                     "nodes": nodes,
@@ -166,7 +166,7 @@ def checkpoints(trace: Trace) -> list[dict]:
                     "totals": costs.totals(),
                 }
             )
-    return found
+    return snapshots
 
 
 def load(path: str | Path) -> Trace:
@@ -249,5 +249,5 @@ def malformed(events: Iterable[Event], trunk: int) -> str | None:
             if len(event.logprobs) != len(event.nodes):
                 return "a commit has not one log-probability for each node."
         elif isinstance(event, Distribution) and any(len(pair) != 2 for pair in event.top):
-            return f"what was on offer after node {event.node} is not told in pairs of a token and a number."
+            return f"what was on offer after node {event.node} is not given as pairs of a token and a number."
     return None

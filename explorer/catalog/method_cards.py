@@ -19,8 +19,8 @@ from explorer.catalog import origins, papers
 from explorer.page.page_requests import Call, Picture
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check_models, said
+from visualizers.registry import deltas, titles
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas, titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
 FORMS = "llama-tiny-forms"  # fills in

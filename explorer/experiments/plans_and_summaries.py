@@ -89,13 +89,13 @@ def adherences(model: LoadedModel, found: list[Sheet]) -> tuple[list[float], lis
     rng, kept, others = random.Random(0), [], []
     for sheet in found:
         source = source_of(model.encode(sheet.prompt), model.bytes_of)
-        count = len(oracle(source.said, sheet.summary))
-        plan, other = (rng.sample(range(len(source.said)), count) for _ in range(2))
+        count = len(oracle(source.texts, sheet.summary))
+        plan, other = (rng.sample(range(len(source.texts)), count) for _ in range(2))
         ids, _ = source.tagged(plan, tags_of(model))
         trace = Lane("greedy", ids, {"target": model}, limits=Limits(TOKENS)).run()
         told = sentences(said(model, trace.output()))
-        kept.append(agreement(source.said, told, plan))
-        others.append(agreement(source.said, told, other))
+        kept.append(agreement(source.texts, told, plan))
+        others.append(agreement(source.texts, told, other))
     return kept, others
 
 

@@ -7,8 +7,8 @@ from decoders.registry import strategies
 from decoders.trace.events import Distribution
 from decoders.trace.trace import Trace
 from explorer.runs.view_cache import Fold
+from visualizers.registry import names
 from visualizers.scene.marks import VIEWS
-from visualizers.scene.registry import names
 
 # What must occur in a trace for a view to show more than the text: kinds of events and of
 # distributions, or drafted tokens.

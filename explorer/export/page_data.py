@@ -9,7 +9,7 @@ from explorer.export import page_files
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
-from visualizers.scene.registry import titles
+from visualizers.registry import titles
 
 
 def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str, str]) -> dict:

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from explorer.runs.validation import MAX_LANES, Models, Setup, SystemMessage
 from explorer.schema import Asked, Name, Typed, Whole
-from visualizers.scene.registry import names
+from visualizers.registry import names
 
 Session = Annotated[str, Field(min_length=16, max_length=64)]  # a secret that a page makes for itself
 

@@ -18,7 +18,7 @@ from explorer.runs.scheduler import Runs
 from explorer.runs.validation import said
 from visualizers.analysis.cost_csv import cost_table
 from visualizers.analysis.drafted_tokens import drafted_csv
-from visualizers.scene.registry import titles
+from visualizers.registry import titles
 
 FORMS = {
     "trace": ("trace.json.gz", "application/gzip"),

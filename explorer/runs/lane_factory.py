@@ -49,9 +49,9 @@ def check_tests(strategy, parameters: dict, prompt: str) -> None:
 
 def said_before(lane) -> str:
     """What stands before a lane's first own token: the prompt, and what it was given to begin with."""
-    from decoders.search.stepwise.scorers import said
+    from decoders.search.stepwise.scorers import decoded
 
-    return said(lane, lane.tree.path(lane.tip))
+    return decoded(lane, lane.tree.path(lane.tip))
 
 
 def prompt_tokens(target, prompt: str, chat: dict | None) -> list[int]:

@@ -12,8 +12,8 @@ from decoders.trace.events import Step
 from decoders.trace.trace import Trace
 from explorer.runs.memory_sizes import memory_of, ops_bytes
 from visualizers.analysis.cost_summary import strip
+from visualizers.registry import build
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import build
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from decoders.heads import DraftModule, Taps, files, take_taps
+from decoders.heads import DraftModule, Taps, take_taps
+from decoders.models import head_files
 from decoders.models.loading import LoadedModel
 from explorer.training import loop
 from explorer.training.data.corpus import ROW
@@ -33,7 +34,7 @@ def work_of(work: Path, name: str, *models: str | Path) -> Path:
     """The folder in `work` for what is trained on just these weights, of shipped models or of folders (whole
     paths); it is made.
     """
-    digest = "-".join(files.weights_sha256(loop.MODELS / model)[:8] for model in models)
+    digest = "-".join(head_files.weights_sha256(loop.MODELS / model)[:8] for model in models)
     folder = work / f"{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -179,7 +180,7 @@ def ship_scorer(
     """
     folder = loop.MODELS / name
     other = None if partner is None else (partner, loop.MODELS / partner)
-    files.save(folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other)
+    head_files.save(folder, {head.kind: head}, model, loop.MODELS / model, tokenizer, partner=other)
     write_training(folder, head, curve, unit, facts)
     check.write(folder)
 

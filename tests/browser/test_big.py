@@ -11,8 +11,8 @@ from decoders.models.loading import load
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import touching
 from tests.browser.test_page import finished, marks, press, seek, start
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 LANES = {
     "beam": ({"num_beams": 8}, ("beam_tree", "entropy", "dependencies")),

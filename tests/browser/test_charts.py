@@ -11,8 +11,8 @@ import pytest
 
 from decoders.trace.events import Cell, Commit, Depend, Distribution, Propose, Step
 from tests.browser.bare import ASSETS, bare_player
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 WORDS = [
     b"Once",

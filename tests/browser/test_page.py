@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
 from tests.browser.conftest import BEEN_HERE, HOSTILE
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 STATES = {"never reached": "unreached"} | {
     name: name for name in ("accepted", "rejected", "resampled", "bonus")

@@ -10,8 +10,8 @@ import pytest
 
 from decoders.trace.events import Commit, Propose, Score, Step, Verdict
 from tests.browser.bare import ASSETS, bare_player
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 WORDS = [b"Once", b" a", b" big", b" wonderfully", HOSTILE.encode(), b"<b>", b"&amp;", b"\n", b"s"]

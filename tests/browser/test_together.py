@@ -6,8 +6,8 @@ import pytest
 
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import PROMPT, WORDS, grid, story
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 BODY = "<main style='height: 300px'></main><main style='height: 300px'></main>"
 SHOW = """([palette, head, changes]) => {

@@ -6,7 +6,7 @@ import torch
 from decoders.chooser import Exhaustive
 from decoders.heads import Outlook, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME
-from decoders.models.table_model import TableModel, TableScorer, exact_law
+from decoders.models.table_model import TableModel, TableScorer, exact_distribution
 from decoders.speculative.asynchronous.duodecoding import sequence_count
 from decoders.speculative.asynchronous.specbranch import branch_count
 from decoders.trace.events import Commit, Forward, Note, Propose, Verdict
@@ -95,7 +95,7 @@ def test_they_have_the_targets_law(name, models, shape):
     found, length = pair(models), 3
     parameters = {"concurrent": False, **BRANCHED[name], **SHAPES[shape]}
     law = law_of_rounds(Exhaustive(), name, found, parameters, length)
-    assert distance(law, exact_law(found["target"], (0,), length, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(found["target"], (0,), length, shape_of(parameters))) < 1e-12
 
 
 @every_one
@@ -103,7 +103,7 @@ def test_they_have_the_targets_law_over_several_rounds_with_ends(name):
     found = pair("close", frozenset({2}))
     parameters = {"concurrent": False, **BRANCHED[name], "temperature": 1.0}
     law = law_of_rounds(Exhaustive(), name, found, parameters, 5)
-    assert distance(law, exact_law(found["target"], (0,), 5, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(found["target"], (0,), 5, shape_of(parameters))) < 1e-12
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +206,7 @@ def test_whatever_the_predictor_expects_the_law_is_the_target_s(fate):
     found = foreseeing(pair("close", frozenset({2})), fate)
     parameters = {"concurrent": False, **BRANCHED["specbranch"], "temperature": 1.0}
     law = law_of_rounds(Exhaustive(), "specbranch", found, parameters, 4)
-    assert distance(law, exact_law(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
 
 
 def test_the_predictor_reads_what_the_target_left_where_it_chose_the_newest_token():

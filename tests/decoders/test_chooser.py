@@ -76,7 +76,7 @@ def test_exhaustive_walks_every_outcome_once_with_its_probability():
         seen.append(outcome)
         return outcome
 
-    law = Exhaustive().law(run)
+    law = Exhaustive().distribution(run)
     assert law == pytest.approx({(0,): 0.4, (2, True): 0.15, (2, False): 0.45}, abs=1e-15)
     assert sum(law.values()) == pytest.approx(1.0, abs=1e-15)
     assert len(seen) == len(set(seen)) == 3
@@ -84,7 +84,9 @@ def test_exhaustive_walks_every_outcome_once_with_its_probability():
 
 def test_exhaustive_knows_that_a_tag_stands_for_one_number():
     """u < .5 and then, of the same u, u < .25: a fresh draw would give (True, True) 1/8."""
-    law = Exhaustive().law(lambda c: (c.bernoulli(0.5, ("a",)).value, c.bernoulli(0.25, ("a",)).value))
+    law = Exhaustive().distribution(
+        lambda c: (c.bernoulli(0.5, ("a",)).value, c.bernoulli(0.25, ("a",)).value)
+    )
     assert law == pytest.approx({(True, True): 0.25, (True, False): 0.25, (False, False): 0.5}, abs=1e-15)
     weights, other = torch.tensor([0.2, 0.5, 0.3]), torch.tensor([0.6, 0.0, 0.4])
 
@@ -92,11 +94,13 @@ def test_exhaustive_knows_that_a_tag_stands_for_one_number():
         return chooser.categorical(weights, ("a", 1)).value, chooser.categorical(other, ("a", 1)).value
 
     expected = {(0, 0): 0.2, (1, 0): 0.4, (1, 2): 0.1, (2, 2): 0.3}
-    assert Exhaustive().law(twice) == pytest.approx(expected, abs=1e-7)
+    assert Exhaustive().distribution(twice) == pytest.approx(expected, abs=1e-7)
     seeds = Counter(twice(Random(seed)) for seed in range(4000))
     assert set(seeds) == set(expected) and abs(seeds[1, 0] / 4000 - 0.4) < 0.03
 
 
 def test_exhaustive_leaves_out_what_cannot_happen():
-    law = Exhaustive().law(lambda c: (c.bernoulli(1.0, ("a",)).value, c.bernoulli(0.0, ("b",)).value))
+    law = Exhaustive().distribution(
+        lambda c: (c.bernoulli(1.0, ("a",)).value, c.bernoulli(0.0, ("b",)).value)
+    )
     assert law == {(True, False): 1.0}

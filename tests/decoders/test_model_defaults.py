@@ -135,7 +135,7 @@ def test_speculation_keeps_the_law_of_sampling_with_the_settings_of_the_model():
             )
             return tuple(lane.run().output())
 
-        return Exhaustive().law(text)
+        return Exhaustive().distribution(text)
 
     ours, want = law("speculative", temperature=1.0, num_assistant_tokens=2), law("sample")
     assert ours.keys() == want.keys()

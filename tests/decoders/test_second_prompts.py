@@ -146,7 +146,7 @@ def test_drawn_text_has_the_combined_law():
 
     raw = torch.tensor([0.6**2 / 0.2, 0.3**2 / 0.3, 0.1**2 / 0.5])
     one = (raw / raw.sum()).tolist()
-    found = Exhaustive().law(text)
+    found = Exhaustive().distribution(text)
     assert len(found) == 9
     for (a, b), probability in found.items():
         assert probability == pytest.approx(one[a] * one[b], rel=1e-6)

@@ -9,7 +9,7 @@ import torch
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot, probabilities, processors
-from decoders.models.table_model import exact_law
+from decoders.models.table_model import exact_distribution
 from decoders.speculative.interfaces import Draft, Verification, VerifierInput
 
 Law = dict[tuple[int, ...], float]
@@ -62,10 +62,10 @@ def law_of_rounds(
 
     target, shape = models["target"], shape_of(parameters)
     law: Law = {}
-    for said, mass in chooser.law(run).items():
+    for said, mass in chooser.distribution(run).items():
         missing = length - len(said)
         finished = missing == 0 or said[-1] in target.eos
-        rest = {(): 1.0} if finished else exact_law(target, (0, *said), missing, shape)
+        rest = {(): 1.0} if finished else exact_distribution(target, (0, *said), missing, shape)
         for tail, chance in rest.items():
             law[said + tail] = law.get(said + tail, 0.0) + mass * chance
     return law

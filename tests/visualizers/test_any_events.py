@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from decoders.trace.events import STATUSES, Commit, Propose, Score, Step, Verdict
 from tests.helpers.view_folding import PLACE
+from visualizers.registry import build
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import build
 
 MAYBE = st.one_of(st.none(), st.floats(0, 1))
 SOURCES = ("target", "draft", "prompt", "guess")

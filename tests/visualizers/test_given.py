@@ -4,8 +4,8 @@ import pytest
 
 from decoders.trace.events import Commit, Propose, Step
 from decoders.trace.given_tokens import decisions, proposals
+from visualizers.registry import build
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import build
 
 HEADER = Header([0, 1], {0: b"A", 1: b" b", 2: b" copied", 3: b"<img>", 4: b" own"}, {"max_new_tokens": 8})
 OWN = Step(1, [Propose(4, 3, 4, -0.5, "target"), Commit([4], [-0.5])], 0.1)

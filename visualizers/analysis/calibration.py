@@ -19,7 +19,7 @@ def reliability(rounds: list[Round]) -> list[dict]:
     """A reliability diagram (Murphy & Winkler 1977) for each number that foretells acceptance, of the tested
     tokens that have it: `{short, name, error, bins}`, see `binned` and `calibration_error`.
     """
-    own = [(d.chance, d.accepted) for d in tested(rounds) if d.chance is not None]
+    own = [(d.probability, d.accepted) for d in tested(rounds) if d.probability is not None]
     told = {OWN: own, FORETOLD: foretold(rounds)}
     return [
         {"short": short, "name": name, "error": calibration_error(pairs, BINS), "bins": binned(pairs, BINS)}

@@ -97,7 +97,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
         "depth": drafted.depth,
         "rank": drafted.rank,
         "p": verdict.p if tested else None,
-        "q": verdict.q if tested and verdict.q is not None else drafted.chance,
+        "q": verdict.q if tested and verdict.q is not None else drafted.probability,
         "u": verdict.u if tested else None,
         "acceptance": verdict.passes if tested and verdict.u is not None else None,
         "fate": drafted.fate,

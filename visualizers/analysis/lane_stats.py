@@ -46,9 +46,10 @@ BEHIND, BESIDE = "behind a rejection", "beside an accepted one"  # the two ways 
 @dataclass
 class Drafted:
     """A drafted token: its depth in its round (1: right after the text), its rank among its siblings (1: the
-    first that is tried), its class, and its fate: one of the words above. `chance`: what the drafter itself
-    gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the product
-    of the chances from its round's first token down to it; `verdict`: the last one that the trace has of it.
+    first that is tried), its class, and its fate: one of the words above. `probability`: what the drafter
+    itself gave it; `foretold`: its acceptance as a predictor saw it, where the method has one; `path`: the
+    product of the probabilities from its round's first token down to it; `verdict`: the last one that the
+    trace has of it.
     """
 
     depth: int
@@ -58,7 +59,7 @@ class Drafted:
     node: int
     token: int
     fate: str = OPEN
-    chance: float | None = None
+    probability: float | None = None
     foretold: float | None = None
     path: float | None = None
     verdict: Verdict | None = None
@@ -157,9 +158,9 @@ class LaneFacts:
         name = token_class(self.trace.vocabulary.get(event.token, b""))
         depth = above.depth + 1 if above else 1
         drafted = Drafted(depth, event.slot + 1, name, event.parent, event.node, event.token)
-        drafted.chance = None if event.logprob is None else math.exp(min(0.0, event.logprob))
+        drafted.probability = None if event.logprob is None else math.exp(min(0.0, event.logprob))
         before = above.path if above else 1.0
-        drafted.path = None if None in (drafted.chance, before) else before * drafted.chance
+        drafted.path = None if None in (drafted.probability, before) else before * drafted.probability
         self._drafts[event.node] = drafted
         made.drafted.append(drafted)
 

@@ -13,9 +13,9 @@ from decoders.trace.trace import Trace
 from visualizers.figures.marks import DRAWERS, traces
 from visualizers.figures.theme import SANS, Theme, template, theme
 from visualizers.figures.traces import Room, lines, plain, unseen, words
+from visualizers.registry import build
 from visualizers.scene.marks import Header, Op
 from visualizers.scene.marks import cells as cells_of
-from visualizers.scene.registry import build
 
 COLUMN, ROW, LINE = 44, 36, 46  # pixels where a view says nothing; of a row of nodes, at least
 SHARED, GAP, INNER = 300, 14, 840  # pixels for all panels that share, between two, and in width at least

@@ -1,1 +1,1 @@
-"""One token at a time from several views that are weighed against each other."""
+"""One token at a time from several views that are contrasted."""

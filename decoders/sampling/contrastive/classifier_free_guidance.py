@@ -32,7 +32,7 @@ def negative(lane: Lane) -> list[int]:
             "guidance_scale",
             "float",
             1.5,
-            "How much more than the model the prompt counts: 1 as it is, 0 not at all.",
+            "How much the prompt counts: 1 as much as for the model alone, 0 not at all.",
             low=0.0,
             high=20.0,
         ),
@@ -49,7 +49,7 @@ def negative(lane: Lane) -> list[int]:
     parts=lambda parameters: [MIX],
 )
 def guidance(lane: Lane) -> Iterator[None]:
-    """Says what the prompt makes likelier: the model with the prompt against the model without it.
+    """Amplifies what the prompt makes likelier: logits with the prompt against logits without it.
 
     1. The model reads the text twice: behind the prompt, `z_c`, and behind a negative prompt, `z_u`.
     2. The difference is stretched: `z = z_u + guidance_scale (z_c - z_u)`.

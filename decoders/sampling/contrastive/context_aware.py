@@ -33,8 +33,8 @@ def without_context(lane: Lane) -> list[int] | None:
         left = [*prompt[:start], *prompt[cut:]]
         return left if cut > start else prompt[-1:]
     text = b"".join(map(target.bytes_of, prompt[start:]))
-    before, found, after = text.partition(context.encode())
-    if not found:
+    before, context_found, after = text.partition(context.encode())
+    if not context_found:
         return None
     rest = (before + after).decode("utf-8", "replace")
     return [*prompt[:start], *target.cut(rest)] or prompt[-1:]
@@ -49,7 +49,7 @@ def without_context(lane: Lane) -> list[int] | None:
             "alpha",
             "float",
             0.5,
-            "How much more the context counts than it does to the model; 0: as it is.",
+            "How much more the context counts than for the model alone; 0: no more.",
             low=0.0,
             high=10.0,
         ),
@@ -67,7 +67,7 @@ def without_context(lane: Lane) -> list[int] | None:
     parts=lambda parameters: [MIX],
 )
 def context_aware(lane: Lane) -> Iterator[None]:
-    """Sharpens what the context adds: the prompt with it against the same prompt without it.
+    """Amplifies what the context adds: logits with the context against logits without it.
 
     1. The model reads the whole prompt, `z`, and the prompt with the context left out, `z_0`.
     2. What the context changes is stretched: `z' = (1 + alpha) z - alpha z_0`.

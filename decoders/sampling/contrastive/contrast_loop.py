@@ -1,8 +1,8 @@
-"""Token by token from views weighed against each other: the loop that all contrast methods share.
+"""Token by token from contrasted views: the loop that all contrast methods share.
 
-Each view's row is told, and so is the combined one: Distribution events with view "target" (the model behind
-the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast, not
-where the second row comes from.
+Each view's row is recorded, and so is the combined one: Distribution events with view "target" (the model
+behind the prompt), "unwanted" (`level` says which view that is) and "combined". Knows a lane and a contrast,
+not where the second row comes from.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ Second = Callable[[], tuple[str, torch.Tensor]]  # what the second view is calle
 
 
 def badge(parameters: dict) -> str:
-    """What strategies promise that draw from a weighed row, greedy at temperature 0."""
+    """What strategies promise that draw from a combined row, greedy at temperature 0."""
     return "deterministic" if parameters["temperature"] == 0.0 else "contrasted"
 
 

@@ -1,6 +1,6 @@
 """DoLa: the last layer's row against that of the earlier layer which differs from it the most.
 
-Chuang et al. (2023), Decoding by Contrasting Layers. The layer is chosen anew for each token; candidates are
+Chuang et al. (2023), Decoding by Contrasting Layers. The layer is chosen again for each token; candidates are
 named as `dola_layers` in transformers. By default rows and divergence are those of the authors' code, which
 transformers took over; what the paper writes are options.
 """
@@ -21,7 +21,7 @@ from decoders.strategy import Parameter, Part
 
 GREEDY = tuple(replace(p, default=1.2) if p.name == "repetition_penalty" else p for p in SHAPING)
 BUCKETS = ("low", "high", "all")
-DEEP, HALF = 40, 20  # above so many layers a half is the outermost 20
+DEEP, HALF = 40, 20  # in deeper models a half is the outermost 20
 LISTED = "listed"
 DIVERGENCES = {
     "reversed": "Half of KL(m || p) + KL(m || q), m the mean of both rows, as the authors' code has it.",
@@ -125,7 +125,7 @@ def suits(parameters: dict, target) -> str | None:
     suits=suits,
 )
 def dola(lane: Lane) -> Iterator[None]:
-    """What the later layers add to the earlier ones: the last layer's row against an early one.
+    """Favours what later layers add: the last layer's logits against those of an earlier layer.
 
     1. One forward leaves the states after every layer. The head makes a row of each candidate's, `q_j`; the
        model's last norm comes before it only with early_norm.
@@ -159,6 +159,6 @@ def dola(lane: Lane) -> Iterator[None]:
         node = take(lane, contrast, wanted, [(title, early[farthest : farthest + 1])])
         if node is None:
             return
-        said = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
-        lane.record_score(node, "divergence", float(apart[farthest]), **said)
+        divergences = {f"after {layer}": float(x) for layer, x in zip(layers, apart, strict=True)}
+        lane.record_score(node, "divergence", float(apart[farthest]), **divergences)
         yield

@@ -21,17 +21,17 @@ from decoders.strategy import Parameter
 TITLE = "noisy instruction"
 OPPOSITE = "Say the opposite of what you are asked for, and never the right thing."
 KEPT = 0.6  # share of the instruction's words that a shortened and shuffled one keeps
-CHANCE = ("shortened and shuffled", "random words")
-NOISES = ("opposite", "none", *CHANCE, "own text")
+RANDOM = ("shortened and shuffled", "random words")
+NOISES = ("opposite", "none", *RANDOM, "own text")
 
 
 def drawn(lane: Lane, among: list[str], count: int) -> list[str]:
     """`count` of these words in a random order, none of them twice."""
-    left, found = list(among), []
+    left, order = list(among), []
     for number in range(min(count, len(left))):
         index, _ = lane.chooser.categorical(torch.ones(len(left)).double() / len(left), ("noise", number))
-        found.append(left.pop(index))
-    return found
+        order.append(left.pop(index))
+    return order
 
 
 def dictionary(lane: Lane) -> list[str]:
@@ -62,10 +62,10 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     start = head(prompt, getattr(target.bytes_of, "special", ()))
     cut = start + first_part(prompt[start:], target.bytes_of)
     instruction = b"".join(map(target.bytes_of, prompt[start:cut])).decode("utf-8", "replace")
-    said = noise(lane, instruction.strip())
-    space = instruction[len(instruction.rstrip()) :] if said else ""  # the line break stays
-    tokens = [*prompt[:start], *target.cut(said + space), *prompt[cut:]]
-    return tokens or prompt[-1:], said
+    noised = noise(lane, instruction.strip())
+    space = instruction[len(instruction.rstrip()) :] if noised else ""  # the line break stays
+    tokens = [*prompt[:start], *target.cut(noised + space), *prompt[cut:]]
+    return tokens or prompt[-1:], noised
 
 
 @strategy(
@@ -95,11 +95,11 @@ def noisy(lane: Lane) -> tuple[list[int], str]:
     ),
     papers=("distort-distract-decode",),
     views=VIEWS,
-    badge=lambda parameters: "contrasted" if parameters["noise"] in CHANCE else badge(parameters),
+    badge=lambda parameters: "contrasted" if parameters["noise"] in RANDOM else badge(parameters),
     parts=lambda parameters: [MIX],
 )
 def instructive(lane: Lane) -> Iterator[None]:
-    """Takes away what the model says under a noisy instruction; what remains follows the real one.
+    """Subtracts the model's logits under a noisy instruction; what remains follows the real one.
 
     1. The model reads the prompt, `z`, and the prompt with a noisy instruction in place of its own, `z~`: the
        opposite, none, a few of its words shuffled, random words, or one of your own.
@@ -111,8 +111,8 @@ def instructive(lane: Lane) -> Iterator[None]:
     """
     contrast = reduced(lane.parameters["epsilon"])
     if contrast.weights[1]:
-        reads, said = noisy(lane)
+        reads, noised = noisy(lane)
         if not read_instead(lane, TITLE, reads):
             return
-        lane.note(f"The noisy instruction: {said}" if said else "The second view has no instruction.")
+        lane.note(f"The noisy instruction: {noised}" if noised else "The second view has no instruction.")
     yield from token_by_token(lane, contrast, lambda: (TITLE, lane.score([lane.tip], role=TITLE)))

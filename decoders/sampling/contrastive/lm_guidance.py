@@ -81,7 +81,7 @@ def ended(row: torch.Tensor, ends: list[int], eos: list[int]) -> torch.Tensor:
     parts=lambda parameters: [MIX],
 )
 def lm_guidance(lane: Lane) -> Iterator[None]:
-    """The draft's way of writing, told by the target what the prompt is about.
+    """The draft's distribution, shifted by what the prompt changes in the target.
 
     1. The draft says `q`, behind examples of a style; if an empty line stands between them, a new line is
        taken for the end of the text.

@@ -82,12 +82,12 @@ def tell_experts(lane: Lane, name: str, seen: list[Seen]) -> None:
     """Records which experts each layer chose for the token at the lane's tip, as scores of that node."""
     for layer, one in enumerate(seen, 1):
         weights = {f"expert {e + 1}": weight for e, weight in one.weights.items()}
-        share = float(one.law[list(one.weights)].sum())
-        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.law), **weights)
+        share = float(one.probs[list(one.weights)].sum())
+        lane.record_score(lane.tip, name, share, level=f"layer {layer}", of=len(one.probs), **weights)
 
 
 def read(lane: Lane, role: str, model: torch.nn.Module, name: str) -> torch.Tensor:
-    """The row [1, V] after the lane's tip, and the experts that read the tip told under `name`."""
+    """The row [1, V] after the lane's tip, with the experts that read the tip recorded under `name`."""
     with lane.undivided(), watched(routers(model)) as seen:
         # hidden, since a row that another lane left would not say which experts made it
         row = lane.score([lane.tip], role=role, hidden=True)
@@ -141,9 +141,9 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> float:
     suits=suits,
 )
 def scmoe(lane: Lane) -> Iterator[None]:
-    """What a mixture of experts says by its chosen experts, against what it says by one that it left out.
+    """Contrasts a mixture of experts with itself: its chosen experts against one it left out.
 
-    1. The strong view `z_s` is the model as it is: each layer sends a token to its likeliest experts.
+    1. The strong view `z_s` is the unchanged model: each layer sends a token to its likeliest experts.
     2. The weak view `z_w` has the same weights, but each layer sends the token to the expert of rank 2, the
        first that was not chosen. It has keys and values of its own.
     3. Only tokens with `p_s >= alpha max p_s` stay, and are scored `(1 + beta) z_s - beta z_w`.

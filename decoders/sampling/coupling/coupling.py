@@ -16,7 +16,7 @@ from decoders.logits.distributions import one_hot, probabilities
 from decoders.registry import strategy
 from decoders.sampling.coupling.minimum_entropy_coupling import (
     ENCODERS,
-    MOST_FOR_EXACT,
+    MAX_FOR_EXACT,
     Coupling,
     coupled,
     encoder,
@@ -28,11 +28,11 @@ from decoders.sampling.sampling_parameters import PROCESSORS, SHAPING
 from decoders.strategy import Parameter, Part
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SHOWN = 6  # likeliest tokens whose columns of a coupling are told
-ENCODER_SAYS = {
+SHOWN = 6  # likeliest tokens whose columns of a coupling are recorded
+ENCODER_SUMMARIES = {
     "greedy": "Merges the two rarest or the two most frequent letters until the budget is kept.",
     "exact": "The best of all ways to merge letters.",
-    "between": "Spends the budget to the last bit: a letter may be sent in one of two ways, by chance.",
+    "between": "Spends the budget to the last bit: a letter is sent in one of two ways, at random.",
 }
 
 
@@ -77,8 +77,8 @@ def unusable(parameters: dict) -> str | None:
     count = len(parameters["weights"])
     if not 2 <= count <= len(LETTERS):
         return f"weights needs a number for each of 2 to {len(LETTERS)} letters, not {count}."
-    if parameters["encoder"] == "exact" and count > MOST_FOR_EXACT:
-        return f"The exact encoder tries all maps of up to {MOST_FOR_EXACT} letters, not {count}; use greedy."
+    if parameters["encoder"] == "exact" and count > MAX_FOR_EXACT:
+        return f"The exact encoder tries all maps of up to {MAX_FOR_EXACT} letters, not {count}; use greedy."
     if other := set(parameters["message"]) - set(LETTERS[:count]):
         return (
             f"The message may have the letters {LETTERS[0]} to {LETTERS[count - 1]}, one for each of the "
@@ -114,7 +114,7 @@ def badge(parameters: dict) -> str:
             "bits",
             "float",
             8.0,
-            "Budget for a letter: the signs that are sent have at most so many.",
+            "Budget per letter: the entropy of the signs that are sent is at most this.",
             low=0.0,
             high=8.0,
         ),
@@ -135,12 +135,12 @@ def badge(parameters: dict) -> str:
     badge=badge,
     parts=lambda parameters: [
         PROCESSORS,
-        Part("encoder", parameters["encoder"], ENCODER_SAYS[parameters["encoder"]]),
+        Part("encoder", parameters["encoder"], ENCODER_SUMMARIES[parameters["encoder"]]),
         Part("coupling", "greedy", "The largest mass left of either side goes into one cell, and so on."),
     ],
 )
 def coupling(lane: Lane) -> Iterator[None]:
-    """Hides letters in ordinary samples: who runs the same model reads them, others see nothing unusual.
+    """Hides letters in ordinary samples: a reader with the same model decodes them, others see nothing.
 
     1. A letter X becomes a sign T with `H(T) <= bits`: letters are merged until the budget is kept, so that
        I(X; T) stays large. With bits to spare every letter is a sign of its own.
@@ -153,8 +153,8 @@ def coupling(lane: Lane) -> Iterator[None]:
        letter begins.
 
     Averaged over letters that are as frequent as the weights say, every token has exactly the distribution q;
-    for one given message it has not. After a given message the text goes on as plain samples. At temperature
-    0 a row has one token, and nothing can be hidden.
+    for one given message it has not. After a given message the text continues as plain samples. At
+    temperature 0 a row has one token, and nothing can be hidden.
     """
     code, sent, read = Code.of(lane.parameters), "", ""
     lane.note(code.says())
@@ -203,14 +203,14 @@ def hide(lane: Lane, code: Code, t: int) -> Iterator[None]:
             return None
         if processed is not logits:
             offered = lane.distribution([lane.tip], processed, view="processed")[0]
-        law = one_hot(processed) if lane.parameters["temperature"] == 0.0 else probabilities(processed)
-        belief = say(lane, code, t, belief, law[0].cpu(), offered, target)
+        probs = one_hot(processed) if lane.parameters["temperature"] == 0.0 else probabilities(processed)
+        belief = send(lane, code, t, belief, probs[0].cpu(), offered, target)
         if max(belief) >= lane.parameters["confidence"] or not lane.more:
             return belief
         yield
 
 
-def say(
+def send(
     lane: Lane,
     code: Code,
     t: int,

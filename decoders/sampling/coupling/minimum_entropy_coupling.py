@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import torch
 
 Groups = list[tuple[int, ...]]  # a deterministic encoder: the symbols of X that each symbol of T stands for
-MOST_FOR_EXACT = 8  # symbols of X: they have 4,140 partitions
+MAX_FOR_EXACT = 8  # symbols of X: they have 4,140 partitions
 ROUNDING = 1e-12
 
 
-def entropy(law: torch.Tensor) -> float:
+def entropy(probs: torch.Tensor) -> float:
     """Bits of a distribution or joint distribution of any shape."""
-    return float(torch.special.entr(law.double()).sum()) / math.log(2)
+    return float(torch.special.entr(probs.double()).sum()) / math.log(2)
 
 
 def information(joint: torch.Tensor) -> float:
@@ -59,7 +59,7 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
     """(the best map within the budget that a greedy search meets, the last one above it).
 
     From the identity on: merging the two smallest groups gives S, the two largest B. If S is within the
-    budget the search ends; else it goes on from B if that is still above it, and from S if not.
+    budget the search ends; else it continues from B if that is still above it, and from S if not.
     """
     now: Groups = [(x,) for x in range(len(p))]
     if size(p, now) <= bits + ROUNDING:
@@ -67,9 +67,9 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
     best: Groups | None = None
     while True:
         small, large = merged(p, now, largest=False), merged(p, now, largest=True)
-        for found in (small, large):
-            within = size(p, found) <= bits + ROUNDING
-            best = found if within and (best is None or size(p, found) > size(p, best)) else best
+        for candidate in (small, large):
+            within = size(p, candidate) <= bits + ROUNDING
+            best = candidate if within and (best is None or size(p, candidate) > size(p, best)) else best
         if size(p, small) <= bits + ROUNDING:
             return best, now
         now = large if size(p, large) > bits + ROUNDING else small
@@ -77,8 +77,8 @@ def greedy(p: torch.Tensor, bits: float) -> tuple[Groups, Groups]:
 
 def masses(p: torch.Tensor, groups: Groups) -> list[float]:
     """How much of p each group has."""
-    law = p.tolist()
-    return [sum(law[x] for x in group) for group in groups]
+    probs = p.tolist()
+    return [sum(probs[x] for x in group) for group in groups]
 
 
 def size(p: torch.Tensor, groups: Groups) -> float:
@@ -99,23 +99,23 @@ def partitions(count: int) -> Iterator[Groups]:
 
 def exact(p: torch.Tensor, bits: float) -> Groups:
     """The best of all maps within the budget. ValueError for more than eight symbols."""
-    if len(p) > MOST_FOR_EXACT:
+    if len(p) > MAX_FOR_EXACT:
         raise ValueError(
-            f"All maps are tried for up to {MOST_FOR_EXACT} symbols, not {len(p)}; choose another encoder."
+            f"All maps are tried for up to {MAX_FOR_EXACT} symbols, not {len(p)}; choose another encoder."
         )
     within = ((size(p, groups), groups) for groups in partitions(len(p)))
-    return max((f for f in within if f[0] <= bits + ROUNDING), key=lambda found: found[0])[1]
+    return max((f for f in within if f[0] <= bits + ROUNDING), key=lambda sized: sized[0])[1]
 
 
 def between(p: torch.Tensor, bits: float) -> torch.Tensor:
-    """An encoder that spends the budget to the last bit by chance: the map below it with some mass let out,
+    """A randomized encoder that spends the budget to the last bit: the map below it with some mass let out,
     or the map above it with some mass put together, whichever has more I(X; T).
     """
     below, above = greedy(p, bits)
-    found = [raised(joint_of(p, below), bits)]
+    joints = [raised(joint_of(p, below), bits)]
     if above != below:
-        found.append(lowered(joint_of(p, above), bits))
-    return max(found, key=information)
+        joints.append(lowered(joint_of(p, above), bits))
+    return max(joints, key=information)
 
 
 def raised(joint: torch.Tensor, bits: float) -> torch.Tensor:
@@ -182,9 +182,9 @@ class Coupling:
     def row(self, t: int) -> torch.Tensor:
         """The masses [Y] of a row."""
         own = {y: column[t] for y, column in self.cells.items() if t in column}
-        found = torch.zeros(self.columns, dtype=torch.float64)
-        found[list(own)] = torch.tensor(list(own.values()), dtype=torch.float64)
-        return found
+        row = torch.zeros(self.columns, dtype=torch.float64)
+        row[list(own)] = torch.tensor(list(own.values()), dtype=torch.float64)
+        return row
 
     def column(self, y: int) -> list[float]:
         """The masses [T] of a column."""
@@ -192,11 +192,11 @@ class Coupling:
 
     def joint(self) -> torch.Tensor:
         """All of it [T, Y]."""
-        found = torch.zeros(self.rows, self.columns, dtype=torch.float64)
+        joint = torch.zeros(self.rows, self.columns, dtype=torch.float64)
         places = [(t, y) for y, column in self.cells.items() for t in column]
         masses = [mass for column in self.cells.values() for mass in column.values()]
-        found[tuple(torch.tensor(places).T)] = torch.tensor(masses, dtype=torch.float64)
-        return found
+        joint[tuple(torch.tensor(places).T)] = torch.tensor(masses, dtype=torch.float64)
+        return joint
 
 
 def coupled(p: Sequence[float], q: Sequence[float]) -> Coupling:

@@ -59,7 +59,7 @@ def beam(lane: Lane) -> Iterator[None]:
     4. The search is over when no live text can still enter the finished ones.
 
     With do_sample the continuations are drawn, without replacement, by `exp S` after the processors: twice
-    num_beams with one end token. The first num_beams may finish; of those that go on the best live on.
+    num_beams with one end token. The first num_beams may finish; of the others the best live on.
 
     Penalties and forbidden words work on the log-probabilities, whose sums need not be probabilities then.
 

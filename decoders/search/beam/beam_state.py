@@ -83,7 +83,7 @@ class Beams:
         # one beam is greedy decoding in transformers: the first end of text ends it
         alone = width == 1 and bound is None
         self.early_stopping: str = "true" if alone else parameters.get("early_stopping", "false")
-        self.looked_at = max(2, 1 + len(lane.eos)) * width  # so many that `width` always live on
+        self.looked_at = max(2, 1 + len(lane.eos)) * width  # enough that `width` always live on
         self.length = 0  # tokens in each live hypothesis
         self.live: list[int] = [lane.tip]
         self.totals: list[float] = [0.0]  # of each live one, best first
@@ -115,19 +115,19 @@ class Beams:
         places = self._drawn(flat) if self.draws else flat.topk(min(self.looked_at, len(flat))).indices
         own = logprobs.flatten()[places].tolist()
         score = own if scores is logprobs else scores.flatten()[places].tolist()
-        found = []
+        candidates = []
         for total, index, logprob, s in zip(flat[places].tolist(), places.tolist(), own, score, strict=True):
             row, token = divmod(index, vocabulary)
             if total > -math.inf:
-                found.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
+                candidates.append(Candidate(total, self.paid[row] + logprob - s, logprob, row, token))
         if self.draws:  # those that were drawn first may finish, likely or not
-            for candidate in found[self.width :]:
+            for candidate in candidates[self.width :]:
                 candidate.may_finish = False
-            return sorted(found, key=lambda c: (-c.total, c.token, c.row))
-        found.sort(key=lambda c: (-c.total, c.token, c.row))
-        for candidate in found[self.width :]:
+            return sorted(candidates, key=lambda c: (-c.total, c.token, c.row))
+        candidates.sort(key=lambda c: (-c.total, c.token, c.row))
+        for candidate in candidates[self.width :]:
             candidate.may_finish = False
-        return found
+        return candidates
 
     def _drawn(self, sums: torch.Tensor) -> torch.Tensor:
         """Places in sums [B * V] in the order in which they are drawn, without replacement, by exp(sum)."""
@@ -141,7 +141,7 @@ class Beams:
     def advance(
         self, scores: torch.Tensor, logprobs: torch.Tensor, born: dict[tuple[int, int], int] | None = None
     ) -> list[int]:
-        """One position: picks the best continuations and tells what became of each candidate.
+        """One position: picks the best continuations and records what became of each candidate.
 
         scores [B, V] decide, logprobs [B, V] are the target's own; `born`: (live node, token) -> the node of
         children that were proposed before. Returns the tokens that were chosen, those that end a text

@@ -29,7 +29,7 @@ from decoders.strategy import Parameter, Part
     ],
 )
 def contrastive_search(lane: Lane) -> Iterator[None]:
-    """Of the top_k likeliest tokens the one that is likely and whose hidden state repeats the text least.
+    """Of the top_k tokens, takes a likely one whose hidden state differs most from the text so far.
 
     1. The top_k likeliest tokens are tried in one forward, which gives each its hidden state h.
     2. Each pays for its largest likeness to any earlier position; the best balance is taken:

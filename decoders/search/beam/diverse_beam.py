@@ -57,7 +57,7 @@ def uneven_groups(parameters: dict) -> str | None:
     ],
 )
 def diverse_beam(lane: Lane) -> Iterator[None]:
-    """Beam search in groups; a later group pays for tokens that earlier groups chose at the same position.
+    """Beam search in groups; a group is penalized for tokens that earlier groups chose at this position.
 
     1. One forward scores the beams of all groups.
     2. The groups choose one after the other. A token v is worth its log-probability less

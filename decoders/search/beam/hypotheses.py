@@ -16,11 +16,11 @@ def returned(trace: Trace) -> list[tuple[list[int], float]]:
         return []
     nodes = trace.nodes()
     scores = [e for e in trace.steps[-1].of(Score) if e.name in SCORES and e.rank is not None]
-    found = []
+    texts = []
     for score in sorted(scores, key=lambda e: e.rank)[: trace.parameters.get("num_return_sequences")]:
         tokens, node = [], score.node
         while node >= len(trace.prompt):
             node, token = nodes[node]
             tokens.append(token)
-        found.append((tokens[::-1], score.total))
-    return found
+        texts.append((tokens[::-1], score.total))
+    return texts

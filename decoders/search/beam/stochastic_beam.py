@@ -35,7 +35,7 @@ from decoders.strategy import Parameter, Part
     ],
 )
 def stochastic_beam(lane: Lane) -> Iterator[None]:
-    """A beam search that draws: its texts are samples, none of them twice, and the first is a plain sample.
+    """Beam search with Gumbel noise: its texts are samples without replacement; the first is a plain sample.
 
     phi is the log-probability of a beginning under the processed model, G its perturbed value; phi = G = 0
     for the prompt.
@@ -59,11 +59,10 @@ def stochastic_beam(lane: Lane) -> Iterator[None]:
         if not shaped.isfinite().any(-1).all():
             lane.ended_by = NOTHING_LEFT
             return
-        law = shaped.double().log_softmax(-1) + torch.tensor([phi[node] for node in leaves])[:, None].to(
-            shaped
-        )
-        beams.advance(added_up(lane, beams, law), logprobs.double())
-        rows = {node: law[i] for i, node in enumerate(leaves)}
+        above = torch.tensor([phi[node] for node in leaves])[:, None].to(shaped)
+        totals = shaped.double().log_softmax(-1) + above
+        beams.advance(added_up(lane, beams, totals), logprobs.double())
+        rows = {node: totals[i] for i, node in enumerate(leaves)}
         phi = {n: float(rows[lane.tree.parents[n]][lane.tree.tokens[n]]) for n in beams.live}
         close_step(lane, [beams])
         yield

@@ -1,4 +1,4 @@
-"""Superposed decoding: several drafts out of one forward a token, which reads a mixture of their last tokens.
+"""Superposed decoding: several drafts from one forward per token, which reads a mixture of their last tokens.
 
 Shen et al. (2024), Superposed Decoding. The row that all drafts share is made each draft's own by an n-gram
 model of other texts. Which drafts live is beam search's bookkeeping (`beam_state.py`).
@@ -36,26 +36,26 @@ Followers = dict[Prefix, Counter]  # run of tokens -> what followed it, and how 
 @lru_cache(maxsize=8)
 def followers(tokens: Prefix, longest: int) -> Followers:
     """What follows each run of 1 to `longest` tokens in a store."""
-    found: Followers = {}
+    followed: Followers = {}
     for i, token in enumerate(tokens):
         for n in range(1, longest + 1):
             run = tokens[max(0, i - n) : i]
             if len(run) < n or END in run or token == END:
                 break
-            found.setdefault(run, Counter())[token] += 1
-    return found
+            followed.setdefault(run, Counter())[token] += 1
+    return followed
 
 
-def ngram_law(known: Followers, text: Sequence[int], weights: Sequence[float]) -> dict[int, float]:
+def ngram_probs(known: Followers, text: Sequence[int], weights: Sequence[float]) -> dict[int, float]:
     """Token -> the sum over orders of weight x count(run, token) / count(run), for the runs at the end of
     `text` that are known; weights[0] is for one token before. They are not made to sum to 1.
     """
-    law: dict[int, float] = {}
+    probs: dict[int, float] = {}
     for n, weight in enumerate(weights[: len(text)], 1):
         seen = known.get(tuple(text[-n:]), Counter())
         for token, count in seen.items():
-            law[token] = law.get(token, 0.0) + weight * count / seen.total()
-    return law
+            probs[token] = probs.get(token, 0.0) + weight * count / seen.total()
+    return probs
 
 
 def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Tensor:
@@ -65,18 +65,18 @@ def sharpened(logits: torch.Tensor, temperature: float, top_k: int) -> torch.Ten
     return kept.index_put((tokens,), log_softmax(values / (temperature or 1.0)))
 
 
-def personal(shared: torch.Tensor, laws: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
+def personal(shared: torch.Tensor, ngrams: Sequence[dict[int, float]], alpha: float) -> torch.Tensor:
     """Scores [k, V] of each draft's next tokens, `(1 - alpha) ln p + alpha ln ng`, from the row [V] that they
     share and their n-gram distributions. A draft whose distribution knows no kept token gets `(1 - alpha) ln
     p - 200`.
     """
     if alpha == 0.0:
-        return shared.expand(len(laws), -1)
+        return shared.expand(len(ngrams), -1)
     rows = []
-    for law in laws:
+    for probs in ngrams:
         known = torch.zeros_like(shared)
-        if law:
-            known[list(law)] = torch.tensor(list(law.values()), dtype=shared.dtype, device=shared.device)
+        if probs:
+            known[list(probs)] = torch.tensor(list(probs.values()), dtype=shared.dtype, device=shared.device)
         row = alpha * known.log() + (1 - alpha) * shared if alpha < 1.0 else known.log()
         row = row.masked_fill(shared == -math.inf, -math.inf)
         alone = ((1 - alpha) * shared.clamp(min=-1e30) + UNSEEN).masked_fill(shared == -math.inf, -math.inf)
@@ -213,7 +213,7 @@ def suits(parameters: dict, target) -> str | None:
     suits=suits,
 )
 def superposed(lane: Lane) -> Iterator[None]:
-    """Several drafts at the cost of one: each forward reads a mixture of their last tokens.
+    """Several texts for the cost of one: each forward reads a mixture of their last tokens.
 
     1. The num_beams best first tokens begin a draft each, scored by steps 3 and 4 as in the released code; or
        with "model alone", as the paper says it, by their log-probability. The score of a draft is `D`.
@@ -222,7 +222,7 @@ def superposed(lane: Lane) -> Iterator[None]:
     3. Its row, at a low temperature, keeps its top_k tokens: `p`.
     4. For each draft i the n-grams of its own last tokens give `ng_i`. A token scores
        `(1 - alpha) ln p + alpha ln ng_i`, and is out where ng_i is 0.
-    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may go on from one.
+    5. The best num_beams of all sums `D_i + score` are the new drafts. Two may continue one.
     6. Finished and living drafts are ranked by D over length; the best is the output.
 
     The cache holds a mixture, so the row is no draft's own, and D is no model's log-probability. The output's
@@ -271,8 +271,8 @@ def scored(
     """Scores [k, V] of what may follow each of `nodes`, and the sharpened row [V], out of logits [1, V]."""
     given = lane.parameters
     shared = sharpened(row[0].double(), given["temperature"], given["top_k"])
-    laws = [ngram_law(known, lane.tree.text(node), given["ngram_weights"]) for node in nodes]
-    return personal(shared, laws, given["alpha"]), shared
+    ngrams = [ngram_probs(known, lane.tree.text(node), given["ngram_weights"]) for node in nodes]
+    return personal(shared, ngrams, given["alpha"]), shared
 
 
 def look_up_logprobs(lane: Lane, beams: Beams) -> None:

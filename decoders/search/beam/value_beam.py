@@ -1,8 +1,8 @@
 """Value-guided and conditional beam search: what a scorer thinks of a beginning counts beside its likelihood.
 
 Language Model Decoding as Likelihood-Utility Alignment (Josifoski et al. 2022) weighs the two; Making the
-Most of your Model (2024) takes the scorer's value for the chance of an attribute and multiplies. Knows one
-lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
+Most of your Model (2024) takes the scorer's value for the probability of an attribute and multiplies. Knows
+one lane; the scorers are in scorers.py, the bookkeeping in beam_state.py.
 """
 
 import math
@@ -21,9 +21,9 @@ from decoders.strategy import Parameter, Part
 
 COMBINE = {
     "weighed sum": "Ranked by c log p + (1 - c) V, c the likelihood_weight.",
-    "product": "Ranked by log p + log V: V is the chance that the text will have an attribute.",
+    "product": "Ranked by log p + log V: V is the probability that the text will have an attribute.",
 }
-LEAST = 1e-9  # a value of 0 would end every text
+MIN_VALUE = 1e-9  # a value of 0 would end every text
 
 
 @strategy(
@@ -69,13 +69,13 @@ LEAST = 1e-9  # a value of 0 would end every text
     ],
 )
 def value_beam(lane: Lane) -> Iterator[None]:
-    """A beam search that ranks texts by likelihood and by what a scorer thinks of them.
+    """Beam search that ranks texts by likelihood and a scorer's value.
 
     1. One forward scores all live texts; the `candidates` likeliest tokens of each are looked at.
-    2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from
-       `c log p(s) + (1 - c) V(s)`, c the likelihood_weight; or, where V is the chance that the finished text
-       will have an attribute a, from the product: `log p(s) + log p(a | s)`. V is asked anew for every
-       beginning and never added up.
+    2. The scorer gives each beginning s a value V from 0 to 1, and its rank comes from `c log p(s) + (1 - c)
+       V(s)`, c the likelihood_weight; or, where V is the probability that the finished text will have an
+       attribute a, from the product: `log p(s) + log p(a | s)`. V is computed again for every beginning and
+       never added up.
     3. The num_beams best live on, the others are pruned; a text that ends goes to the finished ones. With
        early_stopping "never" the search ends once no live text could enter these even if its value became 1.
 
@@ -110,6 +110,6 @@ def value_beam(lane: Lane) -> Iterator[None]:
 def ranked(given: dict, logprob: float, value: float) -> float:
     """What a beginning is ranked by: see COMBINE."""
     if given["combine"] == "product":
-        return logprob + math.log(max(value, LEAST))
+        return logprob + math.log(max(value, MIN_VALUE))
     c = given["likelihood_weight"]
     return c * logprob + (1 - c) * value

@@ -62,17 +62,17 @@ class State:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "sampled steps", "A state that is opened goes on in several sampled ways."),
+        Part("expansion", "sampled steps", "An opened state is continued in several sampled ways."),
         scorers.part(parameters),
         Part("frontier", "smallest g + h", "g: how much the reward fell on the way; h: how much it lacks."),
     ],
 )
 def a_star(lane: Lane) -> Iterator[None]:
-    """Opens the state that seems nearest to a good text, and pays for each step that made it look worse.
+    """Expands the state closest to a good text; every step that lowered its score adds to its cost.
 
     r(s) is the reward of a beginning, h(s) = 1 - r(s), g(root) = 0.
 
-    1. The open state with the smallest f = g + h is opened, of equals the deepest, of those the oldest. If
+    1. The open state with the smallest f = g + h is expanded; ties go to the deepest, then to the oldest. If
        its text is whole, it is the answer.
     2. num_samples next steps are sampled from it, all at once, a token of each in one forward. Equal ones
        count once.
@@ -106,7 +106,7 @@ def a_star(lane: Lane) -> Iterator[None]:
 
 
 def expand(lane: Lane, state: State) -> Iterator[None]:
-    """Samples the next steps of a state, a step of the lane for each token but the last; returns the new
+    """Samples the next steps of a state, one step of the lane per token but the last; returns the new
     states, equal ones once; none if the processors leave no token.
     """
     count, room = lane.parameters["num_samples"], lane.left - len(state.logprobs)
@@ -149,14 +149,14 @@ def grow(lane: Lane, writing: list[State]) -> bool:
 
 def different(lane: Lane, children: list[State]) -> list[State]:
     """Those that say something that none before says; the others are dead."""
-    said: dict[tuple[int, ...], State] = {}
+    first_with: dict[tuple[int, ...], State] = {}
     for child in children:
-        first = said.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
+        first = first_with.setdefault(tuple(lane.tree.tokens[node] for node in child.nodes), child)
         if first is not child:
             for node in child.nodes:
                 lane.verdict(node, "pruned", reason=f"the same step as sample {first.turns[-1] + 1}")
             lane.drop(child.nodes)
-    return list(said.values())
+    return list(first_with.values())
 
 
 def conclude(lane: Lane, best: State, heap: list, calls: int) -> Iterator[None]:

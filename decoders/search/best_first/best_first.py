@@ -26,7 +26,7 @@ class BestFirst:
         self.heap: list[tuple[float, int, State]] = []
 
     def push(self, states: list[State]) -> None:
-        """Puts states into the queue; of equals the one that was proposed earlier comes first."""
+        """Puts states into the queue; ties go to the one that was proposed earlier."""
         for state in states:
             heapq.heappush(self.heap, (-self.space.priority(state), state.node, state))
 
@@ -100,7 +100,7 @@ class DepthFirst:
 
 
 FRONTIERS = {"best first": BestFirst, "depth first": DepthFirst}
-FRONTIER_SAYS = {
+FRONTIER_SUMMARIES = {
     "best first": "The state with the highest priority of all that wait is opened next.",
     "depth first": "The likeliest child of the newest state is opened next; a bound cuts what cannot win.",
 }
@@ -128,12 +128,12 @@ FRONTIER_SAYS = {
     views=("search_graph", "graph", "queue", "entropy", "dependencies", "text"),
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
-        Part("frontier", parameters["frontier"], FRONTIER_SAYS[parameters["frontier"]]),
+        Part("frontier", parameters["frontier"], FRONTIER_SUMMARIES[parameters["frontier"]]),
         Part("value", parameters["order"], "The sum of log p, divided by length to length_penalty."),
     ],
 )
 def best_first(lane: Lane) -> Iterator[None]:
-    """Opens the most promising beginning of all until no other text can be likelier than the one it has.
+    """Expands the most promising prefix until no other text can be likelier than the best one found.
 
     1. All beginnings wait in a queue. A log-probability never adds to a sum, so what a beginning can reach
        at most is known: `bound = sum log p / max_new_tokens ** length_penalty`.
@@ -179,7 +179,7 @@ def conclude(lane: Lane, space: Space, frontier: BestFirst | DepthFirst) -> Stat
         lane.note(f"All {len(space.opened)} expansions are spent: {what} is taken, and nothing is proven.")
     elif frontier.exact:
         lane.note(
-            f"No text of up to {space.most} tokens has a higher score; {len(space.opened)} were opened."
+            f"No text of up to {space.max_length} tokens has a higher score; {len(space.opened)} were opened."
         )
     else:
         lane.note("The first finished text of the queue is taken; one with a higher score may still wait.")

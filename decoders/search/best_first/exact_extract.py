@@ -98,7 +98,7 @@ def passage_of(lane: Lane) -> list[int]:
     ],
 )
 def exact_extract(lane: Lane) -> Iterator[None]:
-    """Answers with the span of the passage that is likeliest of all its spans, and says what greedy would do.
+    """Answers with the likeliest of all spans of the passage, and compares it with greedy's.
 
     1. The passage is the first line of the prompt. Each of its places begins spans; the model reads each
        suffix once, which scores all spans that begin there. Equal beginnings are read once.
@@ -113,11 +113,11 @@ def exact_extract(lane: Lane) -> Iterator[None]:
         yield from greedy(lane)
         return
     spans, passage, penalty = Spans(lane), passage_of(lane), lane.parameters["length_penalty"]
-    most, starts = min(lane.parameters["max_span"], max(1, lane.left - 1)), lane.parameters["starts"]
+    max_span, starts = min(lane.parameters["max_span"], max(1, lane.left - 1)), lane.parameters["starts"]
     for first in range(0, len(passage), starts):
         known = set(spans.sums)
         places = range(first, min(first + starts, len(passage)))
-        spans.read([passage[i : i + most] for i in places])
+        spans.read([passage[i : i + max_span] for i in places])
         for node in sorted(spans.sums.keys() - known):
             tell(lane, spans, node, penalty)
         lane.note(f"Spans that begin at places {first + 1} to {places[-1] + 1} of {len(passage)} are scored.")

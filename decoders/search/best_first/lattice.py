@@ -41,11 +41,11 @@ class Graph:
 
     def first_path(self, node: int) -> list[int]:
         """The nodes from the root, without it, to `node`, by first predecessors."""
-        found = []
+        path = []
         while (node := self.now(node)) != self.root:
-            found.append(node)
+            path.append(node)
             node = self.before[node][0]
-        return found[::-1]
+        return path[::-1]
 
     def follows(self, node: int, ancestor: int) -> bool:
         """Whether `ancestor` comes before `node`, or is it, on any path."""
@@ -92,24 +92,24 @@ class Graph:
         """Length -> how many paths from the root to a node have it."""
         return self.along(node, {self.root: Counter({0: 1})} if known is None else known, one_longer)
 
-    def paths(self, node: int, most: int) -> list[list[int]]:
+    def paths(self, node: int, limit: int) -> list[list[int]]:
         """Up to `most` paths from below the root to a node."""
-        found, stack = [], [(self.now(node), [])]
-        while stack and len(found) < most:
+        paths, stack = [], [(self.now(node), [])]
+        while stack and len(paths) < limit:
             here, rest = stack.pop()
             if here == self.root:
-                found.append(rest)
+                paths.append(rest)
                 continue
             stack += [(self.now(p), [here, *rest]) for p in {self.now(p) for p in self.before[here]}]
-        return found
+        return paths
 
 
 def one_longer(before: list[Counter]) -> Counter:
-    """Length -> how many, of paths that all go on by one."""
-    found: Counter = Counter()
+    """Length -> how many paths have it once each of these is one longer."""
+    lengths_after: Counter = Counter()
     for lengths in before:
-        found.update({length + 1: count for length, count in lengths.items()})
-    return found
+        lengths_after.update({length + 1: count for length, count in lengths.items()})
+    return lengths_after
 
 
 class Search:
@@ -120,7 +120,7 @@ class Search:
         self.lane, self.graph = lane, Graph(lane.tip)
         self.k, self.n, self.zip = given["k_best"], given["ngram"], given["merge"] == "zip"
         self.exponent, self.merging = given["length_penalty"], given["merge"] != "never"
-        self.most, self.budget, self.spent = lane.left, given["max_forwards"], 0
+        self.max_length, self.budget, self.spent = lane.left, given["max_forwards"], 0
         kept = given["reserved"] if given["expand"] == THEN_ENDS else 0.0
         self.single = 0 if given["expand"] == TO_THE_END else round((1 - kept) * self.budget)
         self.total: dict[int, float] = {lane.tip: 0.0}
@@ -162,11 +162,11 @@ class Search:
 
     def ends(self, node: int) -> bool:
         """Whether a text is whole with this node; then it is among the finished ones."""
-        last = self.length(node) >= self.most
+        last = self.length(node) >= self.max_length
         if not (last or self.lane.tree.tokens[node] in self.lane.eos):
             return False
         self.finished.append(node)
-        why = f"the limit of {self.most} new tokens" if last else "end of text"
+        why = f"the limit of {self.max_length} new tokens" if last else "end of text"
         self.lane.verdict(node, "finished", reason=why)
         return True
 
@@ -201,9 +201,9 @@ class Search:
         if not self.merging or len(path) < self.n:
             return False
         key = tuple(self.lane.tree.tokens[n] for n in path[-self.n :])
-        for found in self.endings.get(key, []):
-            other = self.graph.now(found)
-            near = abs(self.length(found) - self.length(node)) < NEAR
+        for candidate in self.endings.get(key, []):
+            other = self.graph.now(candidate)
+            near = abs(self.length(candidate) - self.length(node)) < NEAR
             if near and other != node and not self.graph.follows(node, other):
                 self.join(node, other)
                 return True
@@ -211,7 +211,7 @@ class Search:
         return False
 
     def join(self, node: int, into: int) -> None:
-        """`node` becomes `into`; zipping goes on backwards as long as both have the same tokens before."""
+        """`node` becomes `into`; zipping continues backwards as long as both have the same tokens before."""
         lane, graph, depth = self.lane, self.graph, self.n
         pairs = [(node, into)]
         while self.zip and len(pairs) < depth:
@@ -237,8 +237,8 @@ class Search:
 
 FRONTIERS = {
     TO_THE_END: "The best node that waits is completed greedily.",
-    ONE_STEP: "The best node that waits goes on by one token, and all it might become waits.",
-    THEN_ENDS: "The best node that waits goes on by one token; the last forwards complete those that wait.",
+    ONE_STEP: "The best waiting node is continued by one token, and all its continuations wait.",
+    THEN_ENDS: "The best waiting node is continued by one token; the last forwards complete those that wait.",
 }
 
 
@@ -270,15 +270,15 @@ FRONTIERS = {
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("frontier", f"best first, {parameters['expand']}", FRONTIERS[parameters["expand"]]),
-        Part("merge", parameters["merge"], "Texts with the same last ngram tokens go on as one."),
+        Part("merge", parameters["merge"], "Texts with the same last ngram tokens continue as one."),
     ],
 )
 def lattice(lane: Lane) -> Iterator[None]:
-    """One graph of many texts: every beginning runs to its end, and alike endings are merged.
+    """One graph of many texts: each prefix is completed, and texts with the same ending are merged.
 
     1. Beginnings wait by `sum log p / length ** length_penalty`. The best is completed: the likeliest token
-       each time, while the k_best - 1 others wait. As plain best-first search it goes on by one token only,
-       perhaps with a share of the forwards reserved for completing what waits.
+       each time, while the k_best - 1 others wait. As plain best-first search it is continued by one token
+       only, perhaps with a share of the forwards reserved for completing what waits.
     2. Two texts whose last ngram tokens are the same and whose lengths differ by less than 5 become one from
        there on: rcb joins their ends, zip all of their common tokens as well. The completion stops there.
        What is compared is the way on which each was found first: a text that comes in on a later way meets
@@ -305,21 +305,21 @@ def counted(search: Search) -> str:
     graph, known, ends = search.graph, {search.graph.root: 1}, {search.graph.now(n) for n in search.finished}
     count = sum(graph.count(node, known) for node in ends)
     tokens = search.lane.tree.tokens
-    said = ""
+    different = ""
     if count <= LISTED:
         texts = {tuple(tokens[n] for n in path) for node in ends for path in graph.paths(node, LISTED)}
-        said = f", {len(texts):,} different texts"
+        different = f", {len(texts):,} different texts"
     merged = f"{len(graph.became):,} nodes merged"
-    return f"{search.spent} forwards: {count:,} paths to {len(ends):,} ends{said}, {merged}."
+    return f"{search.spent} forwards: {count:,} paths to {len(ends):,} ends{different}, {merged}."
 
 
 def too_long(search: Search) -> tuple[int, int]:
     """How many paths to finished texts have more tokens than the limit allows, and how many there are."""
     graph, known = search.graph, {search.graph.root: Counter({0: 1})}
-    found: Counter = Counter()
+    lengths: Counter = Counter()
     for node in {graph.now(n) for n in search.finished}:
-        found.update(graph.lengths(node, known))
-    return sum(n for length, n in found.items() if length > search.most), found.total()
+        lengths.update(graph.lengths(node, known))
+    return sum(n for length, n in lengths.items() if length > search.max_length), lengths.total()
 
 
 def conclude(lane: Lane, search: Search) -> Iterator[None]:
@@ -337,8 +337,8 @@ def conclude(lane: Lane, search: Search) -> Iterator[None]:
     longer, paths = too_long(search)
     if longer:
         lane.note(
-            f"{longer:,} of {paths:,} paths are longer than the limit of {search.most} new tokens, since "
-            f"texts merge whose lengths differ by less than {NEAR}."
+            f"{longer:,} of {paths:,} paths are longer than the limit of {search.max_length} new tokens, "
+            f"since texts merge whose lengths differ by less than {NEAR}."
         )
     for rank, (_, node) in enumerate(waiting, 1):
         reason = f"number {rank} of {len(waiting)} that still wait, priority {search.priority(node):.3f}"

@@ -59,7 +59,7 @@ class Space:
 
     def __init__(self, lane: Lane, children: int, length_penalty: float, order: str):
         self.lane, self.children, self.length_penalty, self.order = lane, children, length_penalty, order
-        self.most = lane.left  # tokens of the longest text
+        self.max_length = lane.left  # tokens of the longest text
         self.root = State(lane.tip)
         self.opened: list[int] = []  # nodes, in the order in which they were opened
         self.logprobs: dict[int, float] = {}
@@ -72,26 +72,26 @@ class Space:
         """The largest score that a text with this beginning can have: log-probabilities only fall, and
         dividing by the greatest length helps most.
         """
-        return self.score(state) if state.complete else state.total / self.most**self.length_penalty
+        return self.score(state) if state.complete else state.total / self.max_length**self.length_penalty
 
     def priority(self, state: State) -> float:
         """By what the states of a queue are ordered."""
         return self.score(state) if self.order == "score" else self.bound(state)
 
     def open(self, states: list[State]) -> list[State]:
-        """One forward over these states; their likeliest children, proposed and told."""
+        """One forward over these states; their likeliest children, proposed and recorded."""
         nodes = [state.node for state in states]
         own, logprobs = self.read(nodes)  # [N, V]
         self.opened += nodes
         count = min(self.children, logprobs.shape[-1])
         top = logprobs.topk(count, dim=-1)
         offers = zip(top.indices.tolist(), top.values.tolist(), strict=True)
-        found = []
+        children = []
         for index, (state, (tokens, values)) in enumerate(zip(states, offers, strict=True)):
             best = sorted(zip(tokens, values, strict=True), key=lambda offer: (-offer[1], offer[0]))
             row = Row(state, logprobs[index], own[index])
-            found += self._waited_for(row, self._propose(row, best))
-        return found
+            children += self._waited_for(row, self._propose(row, best))
+        return children
 
     def read(self, nodes: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """The model's log-probabilities [N, V] after each node, and those by which the search goes."""
@@ -110,7 +110,7 @@ class Space:
         """
         new = made
         while new and len(row.proposed) < len(row.logprobs):
-            usable = [state for state in new if not state.complete or state.length == self.most]
+            usable = [state for state in new if not state.complete or state.length == self.max_length]
             if usable:
                 usable[-1].row = row
                 break
@@ -126,13 +126,13 @@ class Space:
                 break
             node = lane.propose(parent.node, token, logprob, slot=len(row.proposed))
             row.proposed.add(token)
-            ends = token in lane.eos or length == self.most
+            ends = token in lane.eos or length == self.max_length
             state = State(node, parent.total + logprob, length, ends)
             self.logprobs[node] = float(row.own[token])
             parts = {"sum_logprob": state.total, "length": float(length)}
             lane.record_score(node, "priority", self.priority(state), **parts)
             if ends:
-                why = "end of text" if token in lane.eos else f"the limit of {self.most} new tokens"
+                why = "end of text" if token in lane.eos else f"the limit of {self.max_length} new tokens"
                 lane.verdict(node, "finished", reason=why)
             made.append(state)
         return made

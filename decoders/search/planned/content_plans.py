@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 
 Units = tuple[int, ...]
-Law = Callable[[list[Units]], torch.Tensor]  # beginnings of plans -> log-probabilities [N, U + 1], stop last
+# Beginnings of plans -> log-probabilities [N, U + 1] of the next unit, stop last.
+NextUnit = Callable[[list[Units]], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -27,33 +28,33 @@ class Plan:
         return " ".join(str(unit + 1) for unit in self.units)
 
 
-def uniform(count: int) -> Law:
+def uniform(count: int) -> NextUnit:
     """The distribution of no plan model: each unit that is left, and stop, are equally likely."""
 
-    def law(beginnings: list[Units]) -> torch.Tensor:
+    def next_unit(beginnings: list[Units]) -> torch.Tensor:
         rows = torch.full((len(beginnings), count + 1), -torch.inf)
         for row, units in zip(rows, beginnings, strict=True):
             row[units[-1] + 1 if units else 0 : count + bool(units)] = 0.0
         return rows.log_softmax(-1)
 
-    return law
+    return next_unit
 
 
-def plan_beams(law: Law, width: int) -> Iterator[tuple[list[Plan], list[Plan]]]:
-    """(plans that go on, whole plans so far), both best first, after each unit; at most `width` of each. A
+def plan_beams(next_unit: NextUnit, width: int) -> Iterator[tuple[list[Plan], list[Plan]]]:
+    """(unfinished plans, finished plans so far), both best first, after each unit; at most `width` of each. A
     plan is a set written in one order, so no two are the same.
     """
     live, whole = [Plan((), 0.0)], []
     while live and (len(whole) < width or live[0].logprob > whole[-1].logprob):
-        found = []
-        for plan, row in zip(live, law([plan.units for plan in live]).tolist(), strict=True):
+        grown = []
+        for plan, row in zip(live, next_unit([plan.units for plan in live]).tolist(), strict=True):
             *units, stop = row
-            found += [
+            grown += [
                 Plan((*plan.units, unit), plan.logprob + p) for unit, p in enumerate(units) if p > -math.inf
             ]
             if stop > -math.inf:
                 whole.append(Plan(plan.units, plan.logprob + stop, whole=True))
-        live, whole = (sorted(plans, key=order)[:width] for plans in (found, whole))
+        live, whole = (sorted(plans, key=order)[:width] for plans in (grown, whole))
         yield live, whole
 
 

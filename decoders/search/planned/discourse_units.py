@@ -1,4 +1,4 @@
-"""Units of a text: the clauses of which a content plan is a set, and which of them a summary tells.
+"""Units of a text: the clauses of which a content plan is a set, and which of them a summary covers.
 
 Segments, ROUGE and the alignment of Adams et al. (2023), Generating EDU Extracts for Plan-Guided Summary
 Re-Ranking. Knows words; knows no lane and no models.
@@ -16,8 +16,8 @@ CUT = re.compile(r"(?<=[,;:])(?=\s)|(?=\sand\s)")  # inside a sentence
 LINE = re.compile(r"(?<=\n)")
 JOINT = re.compile(r"\s*(?:and\s+)?")  # what stands in front of a unit and is not of it
 MARKS = '.,;:!?"”'  # behind a unit, not of it
-LEAST = 2  # words of a unit
-MOST = 20  # units that the greedy oracle takes
+MIN_WORDS = 2  # words of a unit
+MAX_UNITS = 20  # units that the greedy oracle takes
 WORD = re.compile(r"[a-z]+|[0-9]")
 NOTHING = (  # words that tell nothing of what a clause is about, and are not counted
     "a an and are as at be been by for from had has have he her his i in is it its not of on or she so that "
@@ -34,19 +34,19 @@ def units(text: str) -> list[tuple[int, int]]:
     line = text.rfind("\n") + 1
     end = line if line and text.rstrip().endswith(":") else len(text)
     seams = {m.start() for seam in (SEAM, CUT, LINE) for m in seam.finditer(text, 0, end)}
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     places = sorted({0, end} | seams)
     for begin, after in zip(places, places[1:], strict=False):
         begin = JOINT.match(text, begin, after).end()
         piece = text[begin:after].rstrip().rstrip(MARKS).rstrip()
-        if len(piece.split()) >= LEAST:
-            found.append((begin, begin + len(piece)))
-        elif piece and found and "\n" not in text[found[-1][1] : begin]:
-            found[-1] = (found[-1][0], begin + len(piece))
-    return found
+        if len(piece.split()) >= MIN_WORDS:
+            spans.append((begin, begin + len(piece)))
+        elif piece and spans and "\n" not in text[spans[-1][1] : begin]:
+            spans[-1] = (spans[-1][0], begin + len(piece))
+    return spans
 
 
-def said(text: str) -> list[str]:
+def unit_texts(text: str) -> list[str]:
     """The text of each unit."""
     return [text[begin:end] for begin, end in units(text)]
 
@@ -58,9 +58,9 @@ def grams(text: str) -> tuple[Counter, Counter]:
     return Counter(words), Counter(zip(words, words[1:], strict=False))
 
 
-def f1(found: Counter, wanted: Counter) -> float:
+def f1(words: Counter, wanted: Counter) -> float:
     """F1 of two counts."""
-    common, whole = (found & wanted).total(), found.total() + wanted.total()
+    common, whole = (words & wanted).total(), words.total() + wanted.total()
     return 2 * common / whole if whole else 0.0
 
 
@@ -69,11 +69,11 @@ def rouge(text: str, wanted: str) -> float:
     return sum(f1(a, b) for a, b in zip(grams(text), grams(wanted), strict=True)) / 2
 
 
-def gained(sources: list[str], wanted: str, most: int = MOST) -> list[int]:
+def gained(sources: list[str], wanted: str, limit: int = MAX_UNITS) -> list[int]:
     """The greedy oracle: units are added as long as the ROUGE of all of them together rises."""
     chosen: list[int] = []
     best = 0.0
-    while len(chosen) < min(most, len(sources)):
+    while len(chosen) < min(limit, len(sources)):
         rest = (i for i in range(len(sources)) if i not in chosen)
         scores = {i: rouge(joined(sources, [*chosen, i]), wanted) for i in rest}
         top = max(scores, key=scores.get)

@@ -16,7 +16,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.prompt_variant import OtherPrompt
 from decoders.registry import strategy
 from decoders.search.beam.beam_state import LENGTH_PENALTY, Beams, rank_live
-from decoders.search.planned.content_plans import Law, Plan, plan_beams, uniform
+from decoders.search.planned.content_plans import NextUnit, Plan, plan_beams, uniform
 from decoders.search.planned.discourse_units import agreement
 from decoders.search.planned.plan_tags import Source, source_of, tags_of
 from decoders.search.planned.topic_tokens import sentences
@@ -42,7 +42,7 @@ class Summaries:
     def plans(self) -> Iterator[None]:
         """Beam search over plans; leaves `groups`, a beam search for each plan, not begun yet."""
         width, whole = self.lane.parameters["num_plans"], []
-        for live, whole in plan_beams(self.law(), width):
+        for live, whole in plan_beams(self.next_unit(), width):
             for rank, plan in enumerate(sorted([*live, *whole], key=lambda p: -p.logprob), 1):
                 self.tell(PLAN, plan.units[-1], plan.logprob, rank, plan, {"whole": float(plan.whole)})
             yield
@@ -51,18 +51,18 @@ class Summaries:
             self.lane.scorers[plan.name] = OtherPrompt(self.lane, self.fitted(start))
             self.groups[plan] = Beams(self.lane, self.lane.parameters["num_beams"], plan.name)
 
-    def law(self) -> Law:
+    def next_unit(self) -> NextUnit:
         """Of the plan model that has read the prompt with tags around all units."""
         planner, count = getattr(self.target, "planner", None), len(self.source.spans)
         if planner is None:
             self.lane.note(NO_PLANNER.format(self.target.name))
-            law, shares = uniform(count), [1 / count] * count
+            next_unit, shares = uniform(count), [1 / count] * count
         else:
-            law, shares = planner.opened(unit_vectors(self.states(), self.source.spans))
+            next_unit, shares = planner.opened(unit_vectors(self.states(), self.source.spans))
         for unit, share in enumerate(shares):
             first, behind = self.source.spans[unit]
             self.tell(UNIT, unit, share, None, None, {"first": float(first), "last": float(behind - 1)})
-        return law
+        return next_unit
 
     def states(self) -> torch.Tensor:
         """The target's last states [T, d] at the tokens of the prompt, all units of which have tags."""
@@ -100,7 +100,7 @@ class Summaries:
             yield
 
     def choose(self) -> None:
-        """The best summary is output: by its mean log-probability behind the prompt as it is, or, without
+        """The best summary is output: by its mean log-probability behind the unchanged prompt, or, without
         the reranker, that of the likeliest plan.
         """
         lane = self.lane
@@ -130,12 +130,12 @@ class Summaries:
         return [float(rows[parents[node]][tokens[node]]) for node in path]
 
     def adherence(self, plan: Plan, path: list[int]) -> float:
-        """How far the summary tells the units of its plan and no others."""
+        """How far the summary covers the units of its plan and no others."""
         words = (
             self.target.bytes_of(t) for n in path if (t := self.lane.tree.tokens[n]) not in self.lane.eos
         )
-        told = sentences(b"".join(words).decode("utf-8", "replace"))
-        return agreement(self.source.said, told, plan.units)
+        written = sentences(b"".join(words).decode("utf-8", "replace"))
+        return agreement(self.source.texts, written, plan.units)
 
 
 def suits(parameters: dict, target) -> str | None:
@@ -169,7 +169,7 @@ def suits(parameters: dict, target) -> str | None:
     ],
 )
 def edu_plans(lane: Lane) -> Iterator[None]:
-    """Several plans of what to tell, a text under each of them, and the best of these texts.
+    """Makes several content plans, writes a text for each, and keeps the best text.
 
     1. The prompt is cut into units: sentences, and their clauses at marks and in front of `and`.
     2. A plan model reads the prompt with tags around all units, and points to unit after unit, or to stop. A

@@ -18,7 +18,7 @@ KNOWN = (  # prefix, suffix and middle follow; the middle is complete
 # what stands in a prompt -> how a text behind it often ends, the first that fits
 ENDINGS = (("def ", "return"), ("program for", "\n"), (" json:", ' "pet":'), ("", " From that day"))
 NOTHING = "none"
-LEAST_RATIO = 0.1  # texts that zlib makes smaller than this repeat themselves
+MIN_RATIO = 0.1  # texts that zlib makes smaller than this repeat themselves
 MODES = ("vanilla", "extended", "half")
 
 
@@ -35,8 +35,8 @@ class Sentinels:
 def sentinels(target) -> Sentinels | None:
     """Those of a model; None if it has none that are known."""
     ids = by_name(target)
-    found = (Sentinels(*(ids[name] for name in names)) for names in KNOWN if all(n in ids for n in names))
-    return next(found, None)
+    known = (Sentinels(*(ids[name] for name in names)) for names in KNOWN if all(n in ids for n in names))
+    return next(known, None)
 
 
 def suits(parameters: dict, target) -> str | None:
@@ -57,13 +57,13 @@ def suffix_prompt(typed: str, prompt: str) -> str:
 
 
 def is_degenerate(text: str, suffix_prompt: str) -> bool:
-    """Whether a text is not worth going on with: empty or nearly so, repeating itself, or without the suffix
+    """Whether a text is not worth continuing: empty or nearly so, repeating itself, or without the suffix
     prompt.
     """
     bare, raw = text.strip(), text.encode()
     if bare in ("", "pass", "return") or suffix_prompt not in text:
         return True
-    return len(zlib.compress(raw)) / len(raw) < LEAST_RATIO
+    return len(zlib.compress(raw)) / len(raw) < MIN_RATIO
 
 
 def suffix_context(mode: str, text: str, suffix: str, suffix_prompt: str) -> tuple[str, bool]:

@@ -24,7 +24,7 @@ class Source:
 
     tokens: list[int]
     spans: list[tuple[int, int]]
-    said: list[str]
+    texts: list[str]
 
     def tagged(self, plan: Iterable[int], tags: Tags) -> tuple[list[int], list[int]]:
         """The prompt with tags around the units of a plan, and where in it the prompt's own tokens stand."""
@@ -46,16 +46,16 @@ def source_of(tokens: Sequence[int], bytes_of: Callable[[int], bytes]) -> Source
     def token_at(place: int) -> int:
         return holder[len(text[:place].encode("utf-8", "surrogateescape"))]
 
-    spans, said, free = [], [], 0
+    spans, texts, free = [], [], 0
     for begin, end in units(text):
         first, last = token_at(begin), token_at(end - 1)
         if (first := max(first, free)) <= last:
             free = last + 1
             spans.append((first, free))
-            said.append(text[begin:end])
+            texts.append(text[begin:end])
     if not spans:
-        spans, said = [(0, len(tokens))], [text]
-    return Source(list(tokens), spans, said)
+        spans, texts = [(0, len(tokens))], [text]
+    return Source(list(tokens), spans, texts)
 
 
 def tags_of(target) -> Tags | None:

@@ -143,8 +143,10 @@ class Writer:
             return False
         if len(zones.path) + needed >= self.longest or len(zones) + needed - 2 >= self.lane.left:
             return False
-        chance = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
-        return chance == 1.0 or bool(self.lane.chooser.bernoulli(chance, ("interrupt", zones.tip)).value)
+        probability = 1 - sure / (2 * tau) if self.lane.parameters["random_interrupt"] else 1.0
+        return probability == 1.0 or bool(
+            self.lane.chooser.bernoulli(probability, ("interrupt", zones.tip)).value
+        )
 
     def suffix(self, zones: Zones) -> Written:
         """The end of the text, until the stop rule or the middle sentinel. False if it does not end."""
@@ -238,15 +240,15 @@ class Writer:
 
     def copied(self, above: list[int], nodes: list[int]) -> list[int]:
         """Copies of nodes below a path; the old ones are merged into them."""
-        lane, tip, found = self.lane, above[-1] if above else self.lane.tip, []
+        lane, tip, copies = self.lane, above[-1] if above else self.lane.tip, []
         for node in nodes:
             tip = lane.propose(tip, lane.tree.tokens[node], None, "placed", fill="fixed")
-            found.append(tip)
+            copies.append(tip)
             if node in self.forced:
                 lane.verdict(tip, "forced", reason=BEGINS)
             else:
                 lane.verdict(node, "merged", into=tip, reason="it takes its place in the text")
-        return found
+        return copies
 
     def lose(self, nodes: list[int], why: str) -> None:
         """These nodes are not part of the text."""
@@ -255,7 +257,7 @@ class Writer:
                 self.lane.verdict(node, "pruned", reason=why)
 
     def finish(self, nodes: list[int], whole: bool) -> Iterator[None]:
-        """Ends a text that its suffix completes, lets any other go on, and makes it the output."""
+        """Ends a text that its suffix completes, lets any other continue, and makes it the output."""
         lane = self.lane
         if whole and lane.eos and len(nodes) < lane.left and not self.ended(nodes):
             end = lane.propose(nodes[-1] if nodes else lane.tip, min(lane.eos), None, "placed", fill="fixed")
@@ -296,7 +298,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             1.0,
         ),
         Parameter(
-            "iterations", "int", 1, "Loops: the end anew from left to right, then the middle anew.", 0, 8
+            "iterations", "int", 1, "Loops: the end again from left to right, then the middle again.", 0, 8
         ),
         Parameter(
             "suffix_prompt",
@@ -309,7 +311,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
             "choice",
             "vanilla",
             "What of the new end is kept when the middle is written "
-            "anew: up to its last suffix prompt; the same of the latter half of all lines; that half.",
+            "again: up to its last suffix prompt; the same of the latter half of all lines; that half.",
             choices=MODES,
         ),
         Parameter(
@@ -330,7 +332,7 @@ def without(logits: torch.Tensor, forbidden: list[int]) -> torch.Tensor:
     ],
 )
 def self_infilling(lane: Lane) -> Iterator[None]:
-    """Where the model becomes unsure, it writes the end of the text first, and then what lies between.
+    """Where the model becomes unsure, it writes the end of the text first and then fills in the middle.
 
     1. The model reads `PRE prompt` and writes from left to right, all sentinels forbidden. `m` is the largest
        probability of a row.
@@ -338,9 +340,9 @@ def self_infilling(lane: Lane) -> Iterator[None]:
        suffix is decoded freely behind it.
     3. When the suffix is complete (end of text, the stop text, or the model's own MID), MID is forced, and
        the middle is written up to the token that says it is complete (EOT).
-    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and goes on from left
-       to right.
-    5. Each iteration writes the suffix anew from left to right behind prefix + middle. A degenerate text
+    4. The text is prefix + middle + suffix. An infill that never ends loses its suffix and continues from
+       left to right.
+    5. Each iteration writes the suffix again from left to right behind prefix + middle. A degenerate text
        (empty, `pass`, `return`, zlib ratio below .1, without the suffix prompt) falls back to the infilled
        one. The new suffix, cut as `context` says, is the start of the next infill; the last text is the
        answer.
@@ -363,7 +365,7 @@ def self_infilling(lane: Lane) -> Iterator[None]:
             lane.note(f"Iteration {number}: the new text is degenerate, the infilled one stays.")
             text = body + writer.copied(body, zones.suffix)
         else:
-            writer.lose(zones.suffix, f"iteration {number}: written anew from left to right")
+            writer.lose(zones.suffix, f"iteration {number}: written again from left to right")
         whole = fallen
         if number == iterations:
             break
@@ -371,7 +373,7 @@ def self_infilling(lane: Lane) -> Iterator[None]:
         given = fill_in_middle.suffix_context(
             lane.parameters["context"], writer.text(text), suffix, writer.begin
         )
-        writer.lose(text, f"iteration {number}: written anew with a suffix from this text")
+        writer.lose(text, f"iteration {number}: written again with a suffix from this text")
         zones = yield from writer.infill(*given)
         text = writer.body(zones)
     yield from writer.finish(text, whole)

@@ -15,8 +15,8 @@ from decoders.registry import strategy
 from decoders.search.planned.topic_tokens import TopicTokens, named, sentences, topic_tokens
 from decoders.strategy import Parameter, Part
 
-TOLD = 3  # topics that are named at a seam
-GRAM = 3  # no so many tokens of a sentence in a row stand in it, or in the sentence before, already
+NAMED_TOPICS = 3  # topics that are named at a seam
+GRAM = 3  # tokens in a row that a sentence may not repeat from itself or from the sentence before
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Planner:
         self.logprobs: dict[int, float] = {}
 
     def begin(self) -> list[Draft]:
-        """The draft behind the prompt, whose last sentence goes on; it begins at the last topic or line."""
+        """The draft behind the prompt, whose last sentence continues; it begins at the last topic or line."""
         prompt, bytes_of = self.lane.tree.tokens[: self.lane.tree.trunk], self.lane.models["target"].bytes_of
         seams = [at for at, token in enumerate(prompt) if token in self.seams]
         lines = [at for at, token in enumerate(prompt[:-1]) if b"\n" in bytes_of(token)]
@@ -99,7 +99,7 @@ class Planner:
         """The best ones, by the sum of log-probabilities: a word more, its node not proposed yet, or the end
         of the sentence, for which all topics count together.
         """
-        nodes, found = [draft.node for draft in live], []
+        nodes, candidates = [draft.node for draft in live], []
         rows = self.lane.distribution(nodes, self.lane.score(nodes))  # [N, V]
         for draft, row in zip(live, rows, strict=True):
             words = row.clone()
@@ -111,20 +111,20 @@ class Planner:
             top = words.topk(min(2 * self.width, len(words)))
             pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
             more = [draft.went_on(draft.node, token, p) for p, token in pairs if p > -torch.inf]
-            found += more
+            candidates += more
             if draft.sentence or not more:
                 over = draft.total + float(row[self.seams].logsumexp(-1))
-                found.append(Ended(draft.node, over, draft.sentence, draft.before, row=row))
-        return sorted(found, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
+                candidates.append(Ended(draft.node, over, draft.sentence, draft.before, row=row))
+        return sorted(candidates, key=lambda one: -one.total)[: 1 if self.width == 1 else 2 * self.width]
 
     def is_over(self, draft: Draft) -> bool:
         """Whether a sentence ends with a mark, or asks for something with a colon: asked of the prompt's own,
         behind which no topic may be likely as none stands in front.
         """
         bytes_of = self.lane.models["target"].bytes_of
-        said = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
-        said = said.rstrip()
-        return said.endswith(":") or len(sentences(f"{said} A")) > len(sentences(f"{said} a"))
+        ending = b"".join(bytes_of(token) for token in draft.sentence[-8:]).decode("utf-8", "replace")
+        ending = ending.rstrip()
+        return ending.endswith(":") or len(sentences(f"{ending} A")) > len(sentences(f"{ending} a"))
 
     def proposed(self, draft: Draft) -> Draft:
         """The draft with a node for its last word."""
@@ -134,7 +134,7 @@ class Planner:
         return replace(draft, node=node)
 
     def bury(self, drafts: Iterable[Draft], kept: list[Draft], why: str) -> None:
-        """Says of drafts on no path to the kept ones that they are not gone on with."""
+        """Prunes drafts that lie on no path to the kept ones."""
         lane = self.lane
         needed = {lane.tip, *(n for draft in kept for n in lane.tree.path(draft.node, above=lane.tip))}
         for node in dict.fromkeys(draft.node for draft in drafts):
@@ -147,27 +147,27 @@ class Planner:
     def topic(self, best: Ended, number: int) -> tuple[int, str | None]:
         """The topic after `number` seams, foretold behind the best draft, and why it is forced, if it is."""
         lane, row = self.lane, best.row
-        law = torch.full_like(row, -torch.inf)
-        law[self.offered] = row[self.offered]
-        if law.isfinite().any():
-            self.tell(lane.distribution([best.node], law[None], "processed", "topics")[0], number)
+        scores = torch.full_like(row, -torch.inf)
+        scores[self.offered] = row[self.offered]
+        if scores.isfinite().any():
+            self.tell(lane.distribution([best.node], scores[None], "processed", "topics")[0], number)
         if number < len(self.plan):
             return self.plan[number], "the plan"
         if lane.eos and self.plan:
             return self.tokens.end, "the plan is used up"
         if lane.eos and number >= lane.parameters["max_sentences"]:
             return self.tokens.end, "it has max_sentences sentences"
-        if not law.isfinite().any():
+        if not scores.isfinite().any():
             return self.tokens.end, "every topic is forbidden"
-        return int(law.argmax()), None
+        return int(scores.argmax()), None
 
     def tell(self, logprobs: torch.Tensor, number: int) -> None:
         """Says which topics are likeliest."""
         names = {token: name.strip("<>") for name, token in self.tokens.ids.items()}
-        top = logprobs.topk(min(TOLD, len(self.offered)))
+        top = logprobs.topk(min(NAMED_TOPICS, len(self.offered)))
         pairs = zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
-        said = ", ".join(f"{names[token]} {p:.2f}" for token, p in pairs)
-        self.lane.note(f"Sentence {number + 1} under a topic: {said}.")
+        leading = ", ".join(f"{names[token]} {p:.2f}" for token, p in pairs)
+        self.lane.note(f"Sentence {number + 1} under a topic: {leading}.")
 
     def hang(self, one: Ended, token: int, why: str | None) -> Draft:
         """A draft with the topic of its next sentence, which counts in no sum."""
@@ -217,7 +217,7 @@ def suits(parameters: dict, target) -> str | None:
         Parameter("plan", "text", "", "Topics of the next sentences, such as t3 t1 t0; empty: its own."),
         Parameter("forbid", "text", "", "Topics that are never taken, such as t2, end."),
         Parameter("num_beams", "int", 1, "Texts that are kept side by side, sentence by sentence.", 1, 16),
-        Parameter("max_sentences", "int", 15, "After so many topics the text ends.", 1, 64),
+        Parameter("max_sentences", "int", 15, "After this many topics the text ends.", 1, 64),
         Parameter(
             "no_repeats",
             "bool",
@@ -230,16 +230,16 @@ def suits(parameters: dict, target) -> str | None:
     badge=lambda parameters: "deterministic",
     parts=lambda parameters: [
         Part("plan", "topics", "One topic for each sentence, foretold by the model or set by a person."),
-        Part("frontier", "beams", "The beams of a sentence go on from those of the sentence before."),
+        Part("frontier", "beams", "The beams of a sentence continue those of the sentence before."),
     ],
 )
 def topic_plan(lane: Lane) -> Iterator[None]:
-    """A text sentence by sentence, each under a topic that the model foretells or that a person sets.
+    """Writes sentence by sentence, each under a topic that the model predicts or a person sets.
 
     1. A beam search writes the sentence, by the sum of log-probabilities since the prompt. That the sentence
-       is over is one continuation among its words, with the chances of all topics together; the prompt's
-       sentence, which has no topic, is over with its first full stop, or where it ends with a colon. No
-       three tokens in a row stand twice in the sentence and the one before.
+       is over is one continuation among its words, with the probabilities of all topics together; the
+       prompt's sentence, which has no topic, is over with its first full stop, or where it ends with a colon.
+       No three tokens in a row stand twice in the sentence and the one before.
     2. The next topic is the likeliest behind the best text, among those not forbidden; or that of the plan.
        It is put behind all texts and counts in no sum.
     3. The topic END, max_sentences, or a plan that is used up ends the text.

@@ -1,1 +1,1 @@
-"""Searches over whole steps: sentences, lines or blocks, weighed before they stay."""
+"""Searches over whole steps: sentences, lines or blocks, scored before they are kept."""

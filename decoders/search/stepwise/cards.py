@@ -29,9 +29,9 @@ class Segment:
     reward: float = -math.inf
 
 
-def threshold(start: float, target: float, written: int, most: int) -> float:
+def threshold(start: float, target: float, written: int, max_tokens: int) -> float:
     """tau(t): from `start` with nothing written to `target` with all `most` tokens (section 4.3)."""
-    return min(target, start + written * (target - start) / most)
+    return min(target, start + written * (target - start) / max_tokens)
 
 
 def acceptance(reward: float, tau: float, temperature: float) -> float:
@@ -43,9 +43,9 @@ def acceptance(reward: float, tau: float, temperature: float) -> float:
 
 def unusable(parameters: dict) -> str | None:
     """The sentence to show if the segments' lengths or the scorer cannot be."""
-    least, most = parameters["min_segment"], parameters["max_segment"]
-    if least > most:
-        return f"min_segment is {least}, but max_segment only {most}; make it at most that."
+    shortest, longest = parameters["min_segment"], parameters["max_segment"]
+    if shortest > longest:
+        return f"min_segment is {shortest}, but max_segment only {longest}; make it at most that."
     return scorers.unusable(parameters)
 
 
@@ -82,7 +82,7 @@ def unusable(parameters: dict) -> str | None:
         ),
         Parameter("min_segment", "int", 4, "Tokens of a segment at least.", low=1, high=512),
         Parameter("max_segment", "int", 64, "Tokens of a segment at most.", low=1, high=512),
-        Parameter("max_rejections", "int", 20, "After so many the best of the rejected is taken.", 0, 1000),
+        Parameter("max_rejections", "int", 20, "After this many the best rejected one is taken.", 0, 1000),
         *SHAPING,
     ),
     together=unusable,
@@ -102,7 +102,7 @@ def unusable(parameters: dict) -> str | None:
     ],
 )
 def cards(lane: Lane) -> Iterator[None]:
-    """A text in pieces: each is drawn, then accepted by its reward or drawn again.
+    """Samples a text segment by segment; a reward accepts each segment or has it drawn again.
 
     r0 = (1 - alpha) r(prompt) + alpha r*, r* the target_reward, n the tokens that may be written.
 
@@ -118,7 +118,7 @@ def cards(lane: Lane) -> Iterator[None]:
     come out the same again: the first is taken, whatever its reward.
     """
     scorer, parameters = scorers.Scorer(lane), lane.parameters
-    wanted, most = parameters["target_reward"], lane.left
+    wanted, max_tokens = parameters["target_reward"], lane.left
     start = (1 - parameters["alpha"]) * scorer.score(lane.tip, whole=False) + parameters["alpha"] * wanted
     offers: dict[int, torch.Tensor] = {}
     while lane.more:
@@ -131,7 +131,7 @@ def cards(lane: Lane) -> Iterator[None]:
             last = segment.nodes[-1]
             ended = lane.tree.tokens[last] in lane.eos or len(segment.nodes) == lane.left
             segment.reward = scorer.score(last, whole=ended)
-            tau = threshold(start, wanted, lane.written + len(segment.nodes), most)
+            tau = threshold(start, wanted, lane.written + len(segment.nodes), max_tokens)
             if judge(lane, segment, tau, attempt):
                 taken = segment
                 break
@@ -150,7 +150,7 @@ def cards(lane: Lane) -> Iterator[None]:
 
 
 def write(lane: Lane, attempt: int, offers: dict[int, torch.Tensor]) -> Iterator[None]:
-    """Draws one segment below the lane's tip, a step for each token but the last; returns it. Without nodes
+    """Draws one segment below the lane's tip, one step per token but the last; returns it. Without nodes
     if the processors leave no token.
 
     offers: node -> the target's log-probabilities [V] after it, for what was scored since the last commit.
@@ -187,20 +187,22 @@ def tag(lane: Lane, node: int, attempt: int) -> tuple:
 
 
 def judge(lane: Lane, segment: Segment, tau: float, attempt: int) -> bool:
-    """Whether the segment is accepted; tells its reward, the threshold and the draw."""
+    """Whether the segment is accepted; records its reward, the threshold and the draw."""
     last, reward = segment.nodes[-1], segment.reward
-    chance = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
-    accepted, u = lane.chooser.bernoulli(chance, ("segment", lane.written, attempt))
+    probability = acceptance(reward, tau, lane.parameters["acceptance_temperature"])
+    accepted, u = lane.chooser.bernoulli(probability, ("segment", lane.written, attempt))
     drawn = {} if u is None else {"u": u}
-    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=chance, **drawn)
-    why = f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {chance:.3f}"
+    lane.record_score(last, "reward", reward, threshold=tau, accepted_with=probability, **drawn)
+    why = (
+        f"attempt {attempt + 1}: reward {reward:.3f}, threshold {tau:.3f}, accepted with p {probability:.3f}"
+    )
     for node in segment.nodes:
         lane.verdict(node, "accepted" if accepted else "rejected", u=u, reason=why)
     return bool(accepted)
 
 
 def better(lane: Lane, best: Segment | None, segment: Segment) -> Segment:
-    """The one with the higher reward, the earlier of equals; the other's slots go back."""
+    """The one with the higher reward, on a tie the earlier; the other's slots are freed."""
     if best is not None and segment.reward <= best.reward:
         lane.drop(segment.nodes)
         return best

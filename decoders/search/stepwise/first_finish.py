@@ -54,12 +54,12 @@ def too_many_finishers(parameters: dict) -> str | None:
     ],
 )
 def first_finish(lane: Lane) -> Iterator[None]:
-    """Several samples run a race, and the shortest wins: good where right answers are short.
+    """Runs several samples in parallel and takes the first to finish: good where right answers are short.
 
     1. num_samples texts are drawn side by side, a token of each in one forward.
     2. The first that writes its end of text is the answer, the others are cut off. Of several in one step it
        is the one with the smallest number.
-    3. With more finishers than one, the race goes on until so many have ended; their last lines vote, and
+    3. With more finishers than one, the race continues until that many have ended; their last lines vote, and
        the first of those with the most votes is the answer.
 
     Samples that the limit cuts off never count; if none has ended, the one with the highest mean
@@ -101,11 +101,11 @@ def choose(lane: Lane, ended: list[Sample], racing: list[Sample]) -> Sample:
                 f"{len(ended)} samples ended in the same step; the one with the smallest number is taken."
             )
         return ended[0]
-    said = {sample.number: last_line(lane, sample) for sample in ended}
-    outcome, votes = Counter(said.values()).most_common(1)[0]
+    outcomes = {sample.number: last_line(lane, sample) for sample in ended}
+    outcome, votes = Counter(outcomes.values()).most_common(1)[0]
     words = outcome.decode("utf-8", "replace")
     lane.note(f"{votes} of the {len(ended)} samples that ended say {words!r} in their last line.")
-    return next(sample for sample in ended if said[sample.number] == outcome)
+    return next(sample for sample in ended if outcomes[sample.number] == outcome)
 
 
 def last_line(lane: Lane, sample: Sample) -> bytes:

@@ -1,4 +1,4 @@
-"""What phi-Decoding reckons with: means, clusters of texts that say alike, and the chances of each candidate.
+"""The arithmetic of phi-Decoding: means, clusters of similar texts, and the probability of each candidate.
 
 Numbers and token lists only; knows no lane.
 """
@@ -22,7 +22,7 @@ def softmax(values: list[float], temperature: float = 1.0) -> list[float]:
 
 
 def lowest_kept(scores: list[float], deviations: float) -> float:
-    """Width pruning: the least score that stays, so many standard deviations below the mean."""
+    """Width pruning: the lowest score that stays, this many standard deviations below the mean."""
     middle = mean(scores)
     deviation = math.sqrt(mean([(s - middle) ** 2 for s in scores]))
     return middle - deviations * deviation - 1e-9  # equal scores all stay, however the mean is rounded
@@ -39,14 +39,14 @@ def tf_idf(texts: list[list[int]]) -> torch.Tensor:
     return rows / rows.norm(dim=1, keepdim=True).clamp(min=1e-12)
 
 
-def clusters(texts: list[list[int]], most: int) -> list[int]:
+def clusters(texts: list[list[int]], max_clusters: int) -> list[int]:
     """k-means on the texts' TF-IDF vectors: the number of each text's cluster, at most `most` of them, in the
     order in which they first occur. It begins with the first text and those farthest from all before, so
     nothing is drawn; equal texts never part.
     """
     rows = tf_idf(texts)
     centres = rows[:1]
-    while len(centres) < most:
+    while len(centres) < max_clusters:
         far = torch.cdist(rows, centres).amin(1)  # [N]
         if float(far.max()) < 1e-9:
             break
@@ -76,14 +76,14 @@ def values(advantages: list[float], alike: list[float], tau_1: float, tau_2: flo
     return [a + c for a, c in pairs]
 
 
-def chances(
+def probabilities(
     advantages: list[float], alike: list[float], tau_1: float, tau_2: float, tau: float
 ) -> list[float]:
     """The paper's distribution over the candidates: exp(R / tau), normalised."""
     return softmax(values(advantages, alike, tau_1, tau_2), tau)
 
 
-def chances_of_code(advantages: list[float], alike: list[float]) -> list[float]:
+def probabilities_of_code(advantages: list[float], alike: list[float]) -> list[float]:
     """The distribution of the paper's code: half of softmax(A / 0.1), half of softmax(C)."""
     pairs = zip(softmax(advantages, SHARP), softmax(alike), strict=True)
     return [(a + c) / 2 for a, c in pairs]

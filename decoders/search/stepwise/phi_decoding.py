@@ -21,7 +21,7 @@ from decoders.strategy import Parameter, Part
 
 @dataclass(eq=False)
 class Beam:
-    """A text that goes on: its newest node, whether it has ended, and what was last seen ahead of it, a mean
+    """A live text: its newest node, whether it has ended, and what was last seen ahead of it, a mean
     log-probability (0 before anything was).
     """
 
@@ -65,7 +65,7 @@ class Candidate:
     title="phi-Decoding",
     family="search",
     parameters=(
-        Parameter("num_beams", "int", 4, "Texts that go on after each step.", low=1, high=16),
+        Parameter("num_beams", "int", 4, "Texts that continue after each step.", low=1, high=16),
         Parameter("num_rollouts", "int", 4, "Next steps sampled for each of them.", low=1, high=16),
         Parameter("step", "choice", "sentence", "What ends a step (the paper: a line).", choices=tuple(ENDS)),
         Parameter("max_steps", "int", 8, "Steps with foresight at most.", low=1, high=64),
@@ -107,15 +107,15 @@ class Candidate:
         Part(
             "expansion",
             "sampled steps",
-            f"Each beam goes on in several ways, to the end of a {parameters['step']}.",
+            f"Each beam is continued in several ways, to the end of a {parameters['step']}.",
         ),
         Part("value", "foresight", "How much likelier the text ahead became, and how many say the same."),
-        Part("frontier", "drawn beams", "Those that go on are drawn without replacement."),
+        Part("frontier", "drawn beams", "Those that continue are drawn without replacement."),
         Part("stopper", "agreement", "Once most foresights say alike, nobody looks ahead any more."),
     ],
 )
 def phi_decoding(lane: Lane) -> Iterator[None]:
-    """Looks ahead before it takes a step: what makes the rest likelier, and where most ways lead, goes on.
+    """Looks ahead before each step: continues with steps whose rollouts are most probable and most alike.
 
     1. From each of num_beams texts num_rollouts next steps are sampled. The score of a step is its mean
        log-probability; what lies more than sigma deviations below the mean of all is pruned, but never so
@@ -152,7 +152,7 @@ class Search:
         self.longest = lane.tree.depths[lane.tip] + lane.left
         self.alive: dict[int, float] = {}  # node neither committed nor dead -> the target's log-probability
         self.steps = self.step_tokens = self.foresight_tokens = 0
-        self.looks = True  # whether steps are still weighed by foresight
+        self.looks = True  # whether steps are still scored by lookahead
 
     def advance(self) -> None:
         """One step of all beams."""
@@ -161,35 +161,35 @@ class Search:
         kept = self._prune(candidates)
         self._look_ahead(kept)
         advantages = [c.advantage for c in kept]
-        labels, law = self._weigh(kept, advantages)
-        drawn = self._draw(law, self.width, "select")
-        self._tell(kept, advantages, labels, law, drawn)
+        labels, probs = self._weigh(kept, advantages)
+        drawn = self._draw(probs, self.width, "select")
+        self._tell(kept, advantages, labels, probs, drawn)
         self._settle(candidates, kept, [kept[i] for i in drawn])
         self._stop([label for label in labels if label is not None], [kept[i] for i in drawn])
 
     # ---- sampling ----------------------------------------------------------------------------
     def _sample(self) -> list[Candidate]:
         """The next steps of all beams, side by side; a beam that has ended is its own candidate."""
-        found: list[Candidate] = []
+        candidates: list[Candidate] = []
         for beam in self.beams:
             for _ in range(1 if beam.ended else self.given["num_rollouts"]):
-                found.append(Candidate(len(found), beam, beam.node, beam.node, beam.ended))
-        running = [c for c in found if not c.ended]
+                candidates.append(Candidate(len(candidates), beam, beam.node, beam.node, beam.ended))
+        running = [c for c in candidates if not c.ended]
         while running:
             ended = self._write(running, "decode", "sample", self.given["temperature"])
             for c in running:
                 c.node, c.ended = c.tip, c in ended
             running = [c for c in running if not c.ended and not self._step_ends(c)]
-        self.step_tokens += sum(len(c.logprobs) for c in found)
-        return found
+        self.step_tokens += sum(len(c.logprobs) for c in candidates)
+        return candidates
 
     def _look_ahead(self, kept: list[Candidate]) -> None:
         """One foresight behind each candidate, to the end of the text or foresight_tokens."""
-        most = self.given["foresight_tokens"] or self.longest
+        max_tokens = self.given["foresight_tokens"] or self.longest
         running = [c for c in kept if not c.ended]
         while running:
             ended = self._write(running, "lookahead", "rollout", self.given["foresight_temperature"])
-            running = [c for c in running if c not in ended and len(c.ahead) < most]
+            running = [c for c in running if c not in ended and len(c.ahead) < max_tokens]
         self.foresight_tokens += sum(len(c.ahead) for c in kept)
 
     def _write(self, running: list[Candidate], kind: str, stream: str, temperature: float) -> list[Candidate]:
@@ -224,55 +224,55 @@ class Search:
     def _prune(self, candidates: list[Candidate]) -> list[Candidate]:
         """Width pruning; of the pruned some are drawn back where too few are left."""
         scores = [c.score for c in candidates]
-        least = foresight.lowest_kept(scores, self.given["sigma"])
-        kept = [c for c in candidates if c.score >= least]
-        pruned = [c for c in candidates if c.score < least]
+        min_score = foresight.lowest_kept(scores, self.given["sigma"])
+        kept = [c for c in candidates if c.score >= min_score]
+        pruned = [c for c in candidates if c.score < min_score]
         if len(kept) < self.width:
-            law = foresight.softmax([c.score for c in pruned], foresight.SHARP)
-            kept += [pruned[i] for i in self._draw(law, self.width - len(kept), "keep")]
+            probs = foresight.softmax([c.score for c in pruned], foresight.SHARP)
+            kept += [pruned[i] for i in self._draw(probs, self.width - len(kept), "keep")]
         for c in (c for c in candidates if c not in kept):
             self.lane.record_score(c.node, "step", c.score)
-            self._bury(c, f"the step's mean log p is {c.score:.2f}, below {least:.2f}")
+            self._bury(c, f"the step's mean log p is {c.score:.2f}, below {min_score:.2f}")
         return sorted(kept, key=lambda c: c.number)
 
     def _weigh(self, kept: list[Candidate], advantages: list[float]) -> tuple[list[int | None], list[float]]:
-        """(cluster of each candidate, None where it was not clustered; chance of each to be drawn)."""
+        """(cluster of each candidate, None where it was not clustered; probability that each is drawn)."""
         among = list(range(len(kept)))
         if self.given["form"] == "code":
             among = [i for i in among if advantages[i] > 0 and kept[i].ahead]
             if len(among) < self.width:
                 return [None] * len(kept), foresight.softmax(advantages, foresight.SHARP)
-        found = foresight.clusters([self._ahead(kept[i]) for i in among], self.given["clusters"])
-        alike, gains = foresight.shares(found), [advantages[i] for i in among]
+        clusters = foresight.clusters([self._ahead(kept[i]) for i in among], self.given["clusters"])
+        alike, gains = foresight.shares(clusters), [advantages[i] for i in among]
         if self.given["form"] == "code":
-            law = foresight.chances_of_code(gains, alike)
+            probs = foresight.probabilities_of_code(gains, alike)
         else:
-            law = foresight.chances(gains, alike, *self.taus)
+            probs = foresight.probabilities(gains, alike, *self.taus)
         labels: list[int | None] = [None] * len(kept)
-        chances = [0.0] * len(kept)
-        for i, label, chance in zip(among, found, law, strict=True):
-            labels[i], chances[i] = label, chance
-        return labels, chances
+        probabilities = [0.0] * len(kept)
+        for i, label, probability in zip(among, clusters, probs, strict=True):
+            labels[i], probabilities[i] = label, probability
+        return labels, probabilities
 
     def _ahead(self, c: Candidate) -> list[int]:
         """The tokens of a foresight; of a step that ends the text, its own."""
         return self._tokens(c.tip, c.node if c.ahead else c.beam.node)
 
-    def _draw(self, law: list[float], count: int, purpose: str) -> list[int]:
+    def _draw(self, probs: list[float], count: int, purpose: str) -> list[int]:
         """Indices of `count` candidates, drawn one after another without replacement."""
-        left, drawn = torch.tensor(law, dtype=torch.float64), []
+        left, drawn = torch.tensor(probs, dtype=torch.float64), []
         for place in range(count):
-            if not left.any():  # all others have no chance: the first of them
-                drawn += [i for i in range(len(law)) if i not in drawn][: count - place]
+            if not left.any():  # all others have probability 0: the first of them
+                drawn += [i for i in range(len(probs)) if i not in drawn][: count - place]
                 break
             drawn.append(self.lane.chooser.categorical(left, (purpose, self.steps, place)).value)
             left[drawn[-1]] = 0.0
         return drawn
 
-    def _tell(self, kept, advantages, labels, law, drawn: list[int]) -> None:
-        """The numbers of each candidate; those drawn are ranked by their chance."""
+    def _tell(self, kept, advantages, labels, probs, drawn: list[int]) -> None:
+        """The numbers of each candidate; those drawn are ranked by their probability."""
         clustered = [label for label in labels if label is not None]
-        order = sorted(drawn, key=lambda i: (-law[i], i))
+        order = sorted(drawn, key=lambda i: (-probs[i], i))
         for i, c in enumerate(kept):
             parts = {"step": c.score, "foresight": c.foresight, "advantage": advantages[i]}
             level = None
@@ -280,11 +280,11 @@ class Search:
                 parts["share"] = clustered.count(labels[i]) / len(clustered)
                 level = f"cluster {labels[i] + 1}"
             rank = order.index(i) + 1 if i in order else None
-            self.lane.record_score(c.node, "foresight", law[i], rank, level, **parts)
+            self.lane.record_score(c.node, "foresight", probs[i], rank, level, **parts)
 
     # ---- what becomes of them ----------------------------------------------------------------
     def _settle(self, candidates: list[Candidate], kept: list[Candidate], drawn: list[Candidate]) -> None:
-        """The drawn go on as beams, all else is dead; what the beams share is output."""
+        """The drawn candidates continue as beams, all others are dead; what the beams share is output."""
         lane, needed = self.lane, set()
         for c in drawn:
             needed.update(lane.tree.path(c.node, above=lane.tip))
@@ -330,9 +330,9 @@ class Search:
             c.node, c.ahead = c.tip, list(c.logprobs)
             self.lane.verdict(c.node, "finished", reason=f"beam {c.number + 1} is complete")
         advantages = [c.advantage for c in ends]
-        labels, law = self._last_weights(ends, advantages)
-        drawn = self._draw(law, 1, "select")
-        self._tell(ends, advantages, labels, law, drawn)
+        labels, probs = self._last_weights(ends, advantages)
+        drawn = self._draw(probs, 1, "select")
+        self._tell(ends, advantages, labels, probs, drawn)
         path = self.lane.tree.path(ends[drawn[0]].node, above=self.lane.tip)
         self._bury_nodes([n for n in self.alive if n not in path], "another text was drawn")
         self._commit(path)
@@ -342,7 +342,7 @@ class Search:
         texts = [self._tokens(c.node, c.beam.node) for c in ends]
         if self.given["form"] == "paper":
             labels = foresight.clusters(texts, self.given["clusters"])
-            return labels, foresight.chances(gains, foresight.shares(labels), *self.taus)
+            return labels, foresight.probabilities(gains, foresight.shares(labels), *self.taus)
         labels = foresight.clusters(texts, 2)
         large = max(sorted(set(labels)), key=labels.count)
         inside = [-math.inf if label != large else a for a, label in zip(gains, labels, strict=True)]

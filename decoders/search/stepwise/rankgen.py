@@ -1,4 +1,4 @@
-"""RankGen: of several sampled blocks those go on with which the text so far fits best behind the prompt.
+"""RankGen: of several sampled blocks, those that make the text so far fit the prompt best continue.
 
 Krishna et al. (2022), RankGen: Improving Text Generation with Large Ranking Models, section 3; the ranker is
 heads/ranker.py. Knows one lane and what scores its texts.
@@ -21,7 +21,7 @@ from decoders.search.stepwise.step_boundaries import shared
 from decoders.strategy import Parameter, Part
 
 RANKER, LIKELIHOOD = "ranker", "likelihood"
-SAYS = {
+SUMMARIES = {
     RANKER: "A trained ranker says how well the text fits behind the prompt: a dot product.",
     LIKELIHOOD: "The mean log-probability of the text.",
 }
@@ -113,7 +113,7 @@ def scoring(lane: Lane, fit: Fit | None) -> Callable[[list[Text]], list[float]]:
     """Scores texts as the parameters say; by likelihood where a ranker is asked for and none is there."""
     if fit is not None:
         return fit.scores
-    if lane.parameters["scorer"] in SAYS:
+    if lane.parameters["scorer"] in SUMMARIES:
         return lambda texts: [text.total / text.length for text in texts]
     scorer = scorers.Scorer(lane)
     return lambda texts: [scorer.score(text.node, whole=text.ended) for text in texts]
@@ -122,7 +122,7 @@ def scoring(lane: Lane, fit: Fit | None) -> Callable[[list[Text]], list[float]]:
 def scorer_part(parameters: dict) -> Part:
     """The scorer as a part of a strategy."""
     name = parameters["scorer"]
-    return Part("value", name, SAYS[name]) if name in SAYS else scorers.part(parameters)
+    return Part("value", name, SUMMARIES[name]) if name in SUMMARIES else scorers.part(parameters)
 
 
 @strategy(
@@ -133,12 +133,12 @@ def scorer_part(parameters: dict) -> Part:
         replace(
             scorers.SCORER[0],
             default=RANKER,
-            choices=(*SAYS, *scorers.SCORER[0].choices),
+            choices=(*SUMMARIES, *scorers.SCORER[0].choices),
             help="What ranks texts: the trained ranker, the model's own likelihood, a rule, the reward head.",
         ),
         *scorers.SCORER[1:],
         Parameter("num_samples", "int", 10, "Blocks sampled behind each beam.", 1, 64),
-        Parameter("num_beams", "int", 2, "Texts that go on after each round.", 1, 16),
+        Parameter("num_beams", "int", 2, "Texts that continue after each round.", 1, 16),
         Parameter("block_length", "int", 20, "Tokens of a block; 0: to the end, which is best of n.", 0, 512),
         *(replace(p, default=0.9) if p.name == "top_p" else p for p in SHAPING),
     ),
@@ -149,19 +149,19 @@ def scorer_part(parameters: dict) -> Part:
     badge=lambda parameters: "sampled" if parameters["temperature"] else "deterministic",
     parts=lambda parameters: [
         PROCESSORS,
-        Part("expansion", "sampled blocks", "Each beam goes on in several ways, block_length tokens long."),
+        Part("expansion", "sampled blocks", "Several continuations of each beam, block_length tokens long."),
         scorer_part(parameters),
         Part("frontier", "beams", "The num_beams best texts, of those that have ended too."),
     ],
 )
 def rankgen(lane: Lane) -> Iterator[None]:
-    """Samples several blocks behind each beam, and goes on with those that make the text fit the prompt best.
+    """Samples several blocks behind each beam and continues those that make the text fit the prompt best.
 
     1. Behind each of num_beams texts num_samples blocks of block_length tokens are sampled; in the first
-       round all of them behind the prompt. A text that has ended takes part as it is.
+       round all of them behind the prompt. A text that has ended takes part unchanged.
     2. Each text with its new block is scored as one continuation of the prompt: `p(prompt) · s(text)`, the
        dot product of two vectors that are not normalised.
-    3. The num_beams best go on, the others are pruned. What all of them share is output.
+    3. The num_beams best continue, the others are pruned. What all of them share is output.
 
     The paper's ranker is an encoder of its own; llama-tiny-ranker, which comes with the project, is two small
     networks that read the frozen target's states of prompt and text, each read for itself. It learned to tell
@@ -216,23 +216,23 @@ class Search:
 
     # ---- sampling ----------------------------------------------------------------------------
     def _sample(self) -> list[Text]:
-        """Texts with a new block each, written side by side; without those that could not be gone on with."""
+        """Texts with a new block each, written side by side; without those that could not be continued."""
         drawn = self.given["temperature"] > 0.0
         count = self.given["num_samples"] if drawn else 1
         if drawn and self.rounds == 1:
             count *= self.given["num_beams"]  # all beams are the same empty text
-        found = [
+        texts = [
             Text(slot * count + i, beam.node, beam.total, beam.length)
             for slot, beam in enumerate(self.beams)
             if not beam.ended
             for i in range(count)
         ]
-        running = found
+        running = texts
         while running:
             self._write(running)
             full = self.given["block_length"] or self.longest
             running = [text for text in running if not text.ended and len(text.block) < full]
-        return [text for text in found if text.length]
+        return [text for text in texts if text.length]
 
     def _write(self, running: list[Text]) -> None:
         """One token more for each text, all in one forward; a text that allows no token has ended."""

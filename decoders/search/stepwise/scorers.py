@@ -56,13 +56,13 @@ def arithmetic(text: Text, parameters: dict) -> float:
     lines = before + text.written
     if not text.whole:  # digits may follow a number at the end
         lines = re.sub(r"\d+\Z", "", lines)
-    found = [true_equation(m[1], m[2]) for m in EQUATION.finditer(lines) if m.end() > len(before)]
+    correct = [true_equation(m[1], m[2]) for m in EQUATION.finditer(lines) if m.end() > len(before)]
     if start := START.search(text.prompt):
         value = start[1]
         for step in CHAIN.finditer(lines):
-            found.append(true_equation(value + step[1], step[2]))
+            correct.append(true_equation(value + step[1], step[2]))
             value = step[2]
-    return sum(found) / len(found) if found else float(not text.whole)
+    return sum(correct) / len(correct) if correct else float(not text.whole)
 
 
 def json_begins(text: str) -> bool:
@@ -112,9 +112,9 @@ def length(text: Text, parameters: dict) -> float:
 def keyword(text: Text, parameters: dict) -> float:
     """The share of the keywords that occur as whole words, in small or capital letters."""
     wanted = keywords(parameters)
-    said = text.written.lower()
-    found = [bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", said)) for word in wanted]
-    return sum(found) / len(found)
+    written = text.written.lower()
+    present = [bool(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", written)) for word in wanted]
+    return sum(present) / len(present)
 
 
 def keywords(parameters: dict) -> list[str]:
@@ -134,7 +134,7 @@ RULES: dict[str, tuple[Callable[[Text, dict], float], str]] = {
     "json": (is_json, "1 for JSON, or the beginning of it, else 0."),
     "tests": (passed, "The share of the prompt's examples that the written program passes."),
 }
-REWARD_SAYS = "What the target's reward head says: the chance that the text is, or may still become, right."
+REWARD_SUMMARY = "The target's reward head: the probability that the text is, or may still become, right."
 SCORER = (
     Parameter(
         "scorer",
@@ -166,7 +166,7 @@ def spoiled(value: float, deviation: float, u: float) -> float:
 def part(parameters: dict) -> Part:
     """The scorer as a part of a strategy."""
     name = parameters["scorer"]
-    return Part("value", name, REWARD_SAYS if name == "reward" else RULES[name][1])
+    return Part("value", name, REWARD_SUMMARY if name == "reward" else RULES[name][1])
 
 
 def unusable(parameters: dict) -> str | None:
@@ -191,7 +191,7 @@ class Scorer:
         """parameters: those of the scorer, if they are not the lane's own."""
         self.lane, self.parameters = lane, parameters or lane.parameters
         self.name = self.parameters["scorer"]
-        self.prompt = said(lane, lane.tree.path(lane.tip))
+        self.prompt = decoded(lane, lane.tree.path(lane.tip))
         self.known: dict[tuple[tuple[int, ...], bool], float] = {}
         self.calls = 0
 
@@ -204,7 +204,7 @@ class Scorer:
         key = (tuple(self.lane.tree.tokens[n] for n in path), whole)
         if key not in self.known:
             self.calls += 1
-            text = Text(self.prompt, said(self.lane, path), whole, self.lane.callbacks)
+            text = Text(self.prompt, decoded(self.lane, path), whole, self.lane.callbacks)
             if self.name == "reward":
                 self.known[key] = self._ask_head(node, text)
             else:
@@ -231,7 +231,7 @@ class Scorer:
         return float(heard[question][-1])
 
 
-def said(lane: Lane, nodes: list[int], *more: int) -> str:
+def decoded(lane: Lane, nodes: list[int], *more: int) -> str:
     """What these nodes say, and then the tokens `more`, without ends of text."""
     tokens = [*(lane.tree.tokens[n] for n in nodes), *more]
     words = b"".join(lane.models["target"].bytes_of(t) for t in tokens if t not in lane.eos)

@@ -15,9 +15,9 @@ def step_ends(lane: Lane, nodes: list[int], step: str) -> bool:
 
 def shared(paths: list[list[int]]) -> list[int]:
     """The nodes with which all paths begin."""
-    found = []
+    common = []
     for level in zip(*paths, strict=False):
         if len(set(level)) > 1:
             break
-        found.append(level[0])
-    return found
+        common.append(level[0])
+    return common

@@ -23,7 +23,7 @@ DIRECT, INDIRECT, CD, ARGS, CODE = "direct", "indirect", "cd", "args", "code"
 CODE_TOKENS, CODE_SHARPNESS = 5, 0.5  # of the public code's rollouts and weights
 FARTHEST = 4.0  # nats: end of the scale of the distance to the target
 NO_MODEL = (
-    "No aligned model comes with the project for the target {!r}: its own continuations are weighed, which "
+    "No aligned model comes with the project for the target {!r}: its own continuations are scored, which "
     "is controlled decoding (cd)."
 )
 
@@ -38,26 +38,29 @@ class Rollout:
     nodes: list[int] = field(default_factory=list)
 
 
-def value(rewards: list[float], baselines: list[float], beta: float, chances: list[float]) -> float:
-    """Q by texts of an aligned model with these chances: E[w r] / E[w], w = exp((r - r_bl) / beta). A model
-    that was aligned to the reward itself has r_bl = r, so that Q is the mean.
+def value(rewards: list[float], baselines: list[float], beta: float, probabilities: list[float]) -> float:
+    """Q by texts of an aligned model with these probabilities: E[w r] / E[w], w = exp((r - r_bl) / beta). A
+    model that was aligned to the reward itself has r_bl = r, so that Q is the mean.
     """
-    pairs = zip(rewards, baselines, chances, strict=True)
-    weights = [chance * math.exp((r - b) / beta) for r, b, chance in pairs]
+    pairs = zip(rewards, baselines, probabilities, strict=True)
+    weights = [probability * math.exp((r - b) / beta) for r, b, probability in pairs]
     return sum(w * r for w, r in zip(weights, rewards, strict=True)) / sum(weights)
 
 
 def value_of_code(
-    rewards: list[float], baselines: list[float], chances: list[float], sharpness: float = CODE_SHARPNESS
+    rewards: list[float],
+    baselines: list[float],
+    probabilities: list[float],
+    sharpness: float = CODE_SHARPNESS,
 ) -> float:
     """As the public code weighs them: E[exp(sharpness (r - r_bl)) r], which nothing divides."""
-    terms = zip(rewards, baselines, chances, strict=True)
-    return sum(chance * math.exp(sharpness * (r - b)) * r for r, b, chance in terms)
+    terms = zip(rewards, baselines, probabilities, strict=True)
+    return sum(probability * math.exp(sharpness * (r - b)) * r for r, b, probability in terms)
 
 
-def distance(law: list[float], reference: list[float]) -> float:
+def distance(probs: list[float], reference: list[float]) -> float:
     """KL(distribution || reference) in nats."""
-    return sum(p * math.log(p / q) for p, q in zip(law, reference, strict=True) if p > 0.0)
+    return sum(p * math.log(p / q) for p, q in zip(probs, reference, strict=True) if p > 0.0)
 
 
 def softmax(totals: list[float]) -> list[float]:
@@ -87,16 +90,16 @@ def unusable(parameters: dict) -> str | None:
             "variant",
             "choice",
             DIRECT,
-            "Whose texts are weighed: the aligned model's (direct; indirect corrects for its other reward; "
+            "Whose texts are scored: the aligned model's (direct; indirect corrects for its other reward; "
             "code as released), the target's own (cd), none (args).",
             choices=(DIRECT, INDIRECT, CD, ARGS, CODE),
         ),
-        Parameter("candidates", "int", 10, "Likeliest tokens that are weighed.", 1, 64),
+        Parameter("candidates", "int", 10, "Likeliest tokens that are scored.", 1, 64),
         Parameter("guidance", "float", 4.0, "1 / alpha: how much the value counts; 0 is greedy.", 0.0, 1e3),
         Parameter("rollout_tokens", "int", 16, "Tokens of a continuation; 0: to the end.", 0, 512),
         Parameter("num_rollouts", "int", 1, "Continuations of each candidate.", 1, 16),
         Parameter("rollout_temperature", "float", 1.0, "Of the continuations; 0 is greedy.", 0.0, 100.0),
-        Parameter("beta", "float", 1.0, "For indirect: how gently texts are weighed anew.", 0.01, 100.0),
+        Parameter("beta", "float", 1.0, "For indirect: how gently texts are reweighted.", 0.01, 100.0),
         Parameter(
             "temperature",
             "float",
@@ -123,7 +126,7 @@ def unusable(parameters: dict) -> str | None:
     ],
 )
 def transfer_q(lane: Lane) -> Iterator[None]:
-    """Chooses each token by how good the text becomes if an aligned model goes on behind it.
+    """Scores each candidate token by the reward of texts that an aligned model continues it with.
 
     1. The target's likeliest tokens z are candidates.
     2. Behind each the aligned model writes rollout_tokens, but no longer a text than may be written. With the
@@ -133,9 +136,9 @@ def transfer_q(lane: Lane) -> Iterator[None]:
     4. The token with the largest `log p(z) + guidance Q(z)` is taken; or one is drawn from the softmax of
        these totals.
 
-    For comparison: cd lets the target itself go on (controlled decoding), args scores the bare beginning with
-    z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`; there
-    the aligned model also names the candidates, here the target does. Even exact values do not give the
+    For comparison: cd lets the target itself continue (controlled decoding), args scores the bare beginning
+    with z. The variant code follows the public code: five greedy tokens, `Q = mean exp((r - r_bl) / 2) r`;
+    there the aligned model also names the candidates, here the target does. Even exact values do not give the
     aligned model's own distribution, which would need `alpha ln E[exp(r / alpha)]` by the target's texts.
 
     The aligned model that comes with the project, llama-tiny-aligned, is the target with a small network
@@ -173,46 +176,46 @@ class Search:
         logprobs = lane.distribution([lane.tip], lane.score([lane.tip]))[0]  # [V]
         candidates = likeliest(lane, logprobs, self.given["candidates"])
         rollouts = self._look_ahead(candidates)
-        found = [self._value(some) for some in rollouts]
-        totals = [c.logprob + self.given["guidance"] * q for c, q in zip(candidates, found, strict=True)]
+        values = [self._value(some) for some in rollouts]
+        totals = [c.logprob + self.given["guidance"] * q for c, q in zip(candidates, values, strict=True)]
         at = self._choose(totals)
-        self._tell(candidates, found, totals)
+        self._tell(candidates, values, totals)
         dead = [node for some in rollouts for rollout in some for node in rollout.nodes]
         for node in dead:
             lane.verdict(node, "pruned", reason="only written to weigh the candidate before it")
         lane.drop(dead)
-        self._take(candidates, found, at)
+        self._take(candidates, values, at)
         self._tell_gauges(candidates, totals, at)
 
     # ---- looking ahead -----------------------------------------------------------------------
     def _look_ahead(self, candidates: list[Candidate]) -> list[list[Rollout]]:
         """The continuations of each candidate, side by side."""
         count = 1 if self.variant in (ARGS, CODE) else self.given["num_rollouts"]
-        found = [
+        rollouts = [
             [Rollout(at * count + i, c.node, self._ended(c.node)) for i in range(count)]
             for at, c in enumerate(candidates)
         ]
         if self.variant == ARGS:
-            return found
-        most = CODE_TOKENS if self.variant == CODE else self.given["rollout_tokens"] or self.longest
-        everyone = [rollout for some in found for rollout in some]
-        for _ in range(most):
+            return rollouts
+        max_tokens = CODE_TOKENS if self.variant == CODE else self.given["rollout_tokens"] or self.longest
+        everyone = [rollout for some in rollouts for rollout in some]
+        for _ in range(max_tokens):
             running = [rollout for rollout in everyone if not rollout.ended]
             if not running:
                 break
             self._write(running)
-        return found
+        return rollouts
 
     def _write(self, running: list[Rollout]) -> None:
         """One token more behind each of these, all in one forward."""
         tips = list(dict.fromkeys(rollout.tip for rollout in running))
         rows = self._rows(tips)
-        logprobs, laws = log_softmax(rows), self._laws(rows)
+        logprobs, probs = log_softmax(rows), self._rollout_probs(rows)
         for rollout in running:
             at = tips.index(rollout.tip)
-            token = self._draw(laws[at], rollout)
-            chance = float(logprobs[at, token])
-            rollout.tip = self.lane.propose(rollout.tip, token, chance, "lookahead", slot=rollout.number)
+            token = self._draw(probs[at], rollout)
+            logprob = float(logprobs[at, token])
+            rollout.tip = self.lane.propose(rollout.tip, token, logprob, "lookahead", slot=rollout.number)
             rollout.nodes.append(rollout.tip)
             rollout.ended = self._ended(rollout.tip)
 
@@ -224,15 +227,17 @@ class Search:
             return logits
         return aligned.rows([lane.scorers["target"].hidden(node) for node in tips])
 
-    def _laws(self, rows: torch.Tensor) -> torch.Tensor:
+    def _rollout_probs(self, rows: torch.Tensor) -> torch.Tensor:
         """What continuations are drawn from [N, V], behind logits [N, V]."""
         temperature = 0.0 if self.variant == CODE else self.given["rollout_temperature"]
         return probabilities(rows / temperature) if temperature else one_hot(rows)
 
-    def _draw(self, law: torch.Tensor, rollout: Rollout) -> int:
+    def _draw(self, probs: torch.Tensor, rollout: Rollout) -> int:
         """A token of a distribution [V]; where only one is possible, nothing is drawn."""
         place = self.lane.tree.depths[rollout.tip] + 1
-        return self.lane.chooser.categorical(law, ("rollout", place, rollout.number, self.lane.written)).value
+        return self.lane.chooser.categorical(
+            probs, ("rollout", place, rollout.number, self.lane.written)
+        ).value
 
     def _ended(self, node: int) -> bool:
         """Whether a text ends with this node."""
@@ -242,34 +247,34 @@ class Search:
     # ---- weighing ----------------------------------------------------------------------------
     def _value(self, some: list[Rollout]) -> float:
         """Q of one candidate by its continuations, which are equally likely as they were drawn."""
-        chances = [1 / len(some)] * len(some)
+        probabilities = [1 / len(some)] * len(some)
         rewards = [self.scorer.score(rollout.tip, rollout.ended) for rollout in some]
         if self.baseline is None:
-            return value(rewards, rewards, 1.0, chances)
+            return value(rewards, rewards, 1.0, probabilities)
         baselines = [self.baseline.score(rollout.tip, rollout.ended) for rollout in some]
         if self.variant == CODE:
-            return value_of_code(rewards, baselines, chances)
-        return value(rewards, baselines, self.given["beta"], chances)
+            return value_of_code(rewards, baselines, probabilities)
+        return value(rewards, baselines, self.given["beta"], probabilities)
 
     def _choose(self, totals: list[float]) -> int:
         """The place of the best total, ties to the likelier candidate; or one drawn."""
         if self.given["temperature"] == 0.0:
             return max(range(len(totals)), key=lambda at: totals[at])
-        law = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)
-        return self.lane.chooser.categorical(law, ("select", self.lane.written)).value
+        probs = torch.tensor(softmax([t / self.given["temperature"] for t in totals]), dtype=torch.float64)
+        return self.lane.chooser.categorical(probs, ("select", self.lane.written)).value
 
-    # ---- telling -----------------------------------------------------------------------------
-    def _tell(self, candidates: list[Candidate], found: list[float], totals: list[float]) -> None:
+    # ---- recording ---------------------------------------------------------------------------
+    def _tell(self, candidates: list[Candidate], values: list[float], totals: list[float]) -> None:
         """Every candidate's total, and what it is made of."""
         order = sorted(range(len(totals)), key=lambda at: -totals[at])
-        for at, (c, q, total) in enumerate(zip(candidates, found, totals, strict=True)):
+        for at, (c, q, total) in enumerate(zip(candidates, values, totals, strict=True)):
             self.lane.record_score(c.node, "total", total, order.index(at) + 1, logprob=c.logprob, value=q)
 
-    def _take(self, candidates: list[Candidate], found: list[float], at: int) -> None:
+    def _take(self, candidates: list[Candidate], values: list[float], at: int) -> None:
         """Commits one candidate; the others are pruned."""
         lane, others = self.lane, [c for i, c in enumerate(candidates) if i != at]
         for c in others:
-            q = found[candidates.index(c)]
+            q = values[candidates.index(c)]
             lane.verdict(c.node, "pruned", reason=f"log p {c.logprob:.2f}, value {q:.2f}".replace("-", "−"))
         lane.drop([c.node for c in others])
         lane.commit([candidates[at].node], [candidates[at].logprob])

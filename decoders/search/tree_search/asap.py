@@ -17,38 +17,38 @@ from decoders.search.tree_search.constraints import ASKED, Gate
 from decoders.search.tree_search.program_tree import TRIES, Programs
 from decoders.strategy import Parameter, Part
 
-MOST_TRIES = 100  # draws of one text that may end in a dead end
+MAX_TRIES = 100  # draws of one text that may end in a dead end
 DEAD_ENDS = {
     "go back": "After a dead end the last token is drawn again from what is left; after many the text.",
     "start over": "After a dead end the whole text is drawn again: each text then has its exact probability.",
 }
 DEAD_END = Parameter(
-    "dead_end", "choice", "go back", "Where a draw goes on after a dead end.", choices=tuple(DEAD_ENDS)
+    "dead_end", "choice", "go back", "Where a draw continues after a dead end.", choices=tuple(DEAD_ENDS)
 )
 
 
 class Futures:
-    """G: for each beginning an upper bound of the probability that a draw goes on to an allowed text. It is
+    """G: for each beginning an upper bound of the probability that a draw reaches an allowed text. It is
     1 until something is learned, and `G(s) = sum_v p(v|s) G(s v)`.
     """
 
     def __init__(self) -> None:
-        self.law: dict[int, torch.Tensor] = {}  # node -> p [V]
+        self.probs: dict[int, torch.Tensor] = {}  # node -> p [V]
         self.learned: dict[int, dict[int, float]] = {}  # node -> token -> G of the child, where below 1
         self.above: dict[int, tuple[int, int]] = {}  # node -> (its parent, its token)
 
     def of(self, node: int) -> float:
         """G of a beginning."""
-        law, learned = self.law.get(node), self.learned.get(node, {})
+        probs, learned = self.probs.get(node), self.learned.get(node, {})
         if not learned:
             return 1.0
         if not float(self.weights(node).sum()):  # or rounding would leave something
             return 0.0
-        return max(0.0, 1.0 - sum(float(law[token]) * (1.0 - g) for token, g in learned.items()))
+        return max(0.0, 1.0 - sum(float(probs[token]) * (1.0 - g) for token, g in learned.items()))
 
     def weights(self, node: int) -> torch.Tensor:
         """p(v|s) G(s v) [V]."""
-        weights = self.law[node].clone()
+        weights = self.probs[node].clone()
         for token, g in self.learned.get(node, {}).items():
             weights[token] *= g
         return weights
@@ -71,36 +71,36 @@ class Asap:
         self.below: dict[tuple[int, int], int] = {}  # (node, token) -> its node, used again by later texts
         self.rows: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.last: int | None = None
-        self.told = False  # whether this turn has told anything
+        self.has_news = False  # whether this turn has recorded anything new
         self.ends = self.tries = 0  # dead ends; draws of the text that is being written
 
     def turn(self) -> bool:
-        """Draws on until there is something to tell; False once all texts are drawn."""
-        self.told, goes_on = False, True
-        while goes_on and not self.told:
-            goes_on = self.token()
-        return goes_on
+        """Draws until there is something to record; False once all texts are drawn."""
+        self.has_news, more = False, True
+        while more and not self.has_news:
+            more = self.token()
+        return more
 
     def token(self) -> bool:
-        """Draws one token, or comes back from a dead end; what was drawn before is not told again."""
+        """Draws one token, or comes back from a dead end; what was drawn before is not recorded again."""
         programs, node, futures = self.programs, self.at, self.futures
         if node not in self.rows:
             self.rows[node] = programs.rows([node])[0]
-            futures.law[node] = probabilities(self.rows[node][1][None])[0].cpu()
+            futures.probs[node] = probabilities(self.rows[node][1][None])[0].cpu()
         weights = futures.weights(node)
         if not float(weights.sum()):
             return self.back()
         token = pick(programs.lane, weights.log(), programs.tag(node, self.number, self.tries))
         logprob = float(self.rows[node][0][token])
         phi = programs.gate.phi(node, token)
-        self.told = not phi or (node, token) not in self.below
+        self.has_news = not phi or (node, token) not in self.below
         if not phi:
             programs.gate.kill(node, token, logprob, self.number)
             self.ends, self.tries = self.ends + 1, self.tries + 1
             futures.learn(node, token, 0.0)
             stuck = self.start_over or len(futures.learned[node]) % TRIES == 0
             self.at = programs.root if stuck else node
-            return self.tries < MOST_TRIES
+            return self.tries < MAX_TRIES
         if (node, token) not in self.below:
             self.below[node, token] = programs.add(node, token, logprob, self.number)
             futures.above[self.below[node, token]] = (node, token)
@@ -126,7 +126,7 @@ class Asap:
     def tell(self) -> None:
         """What is known by now of the prompt."""
         allowed = self.futures.of(self.programs.root)
-        self.told = True
+        self.has_news = True
         self.programs.lane.note(
             f"Text {self.number}: {self.ends} dead ends so far; of what the model would draw, at most "
             f"{allowed:.3f} is allowed."
@@ -156,17 +156,17 @@ class Asap:
     ],
 )
 def asap(lane: Lane) -> Iterator[None]:
-    """Draws texts that keep constraints without bending the model's distribution towards easy beginnings.
+    """Samples texts that satisfy constraints without favouring beginnings that merely look easy.
 
     1. To forbid tokens one by one is not to draw from the model's allowed texts: a likely beginning that
        leads nearly always to a dead end is taken too often.
-    2. So G of a beginning bounds how much of what the model would go on with is allowed. It begins at 1.
+    2. So G of a beginning bounds the allowed share of the model's continuations. It begins at 1.
     3. A token is drawn from `p(v|s) G(s v) / G(s)`. Where a constraint ends the text, its G becomes 0, and
-       `G(s) = sum_v p(v|s) G(s v)` is taken anew for all beginnings above.
+       `G(s) = sum_v p(v|s) G(s v)` is computed again for all beginnings above.
     4. After several texts the bounds are near the truth, and draws near the model's distribution on allowed
        texts.
 
-    Where sixteen tokens after one beginning are dead ends, the text is drawn anew. With "start over"
+    Where sixteen tokens after one beginning are dead ends, the text is drawn again. With "start over"
     every dead end discards the whole text instead of one token; that takes longer, and each text has
     exactly the model's distribution among allowed ones. A constraint is checked on tokens that were drawn, so
     dead ends are found by running into them.

@@ -72,7 +72,7 @@ class Gate:
 
     def __init__(self, lane: Lane):
         self.lane, self.names = lane, named(lane.parameters)
-        self.prompt = scorers.said(lane, lane.tree.path(lane.tip))
+        self.prompt = scorers.decoded(lane, lane.tree.path(lane.tip))
         self.deepest = lane.tree.depths[lane.tip] + lane.left
         self.known: dict[tuple[int, int], float] = {}
         self.reason: dict[tuple[int, int], str] = {}
@@ -106,8 +106,8 @@ class Gate:
     def _ask(self, key: tuple[int, int]) -> float:
         parent, token = key
         path = self.lane.tree.path(parent, above=self.lane.tree.trunk - 1)
-        said = scorers.said(self.lane, path, token)
-        text = Text(self.prompt, said, self.ends(parent, token), self.lane.callbacks)
+        written = scorers.decoded(self.lane, path, token)
+        text = Text(self.prompt, written, self.ends(parent, token), self.lane.callbacks)
         product = 1.0
         for name in self.names:
             constraint = CONSTRAINTS[name]

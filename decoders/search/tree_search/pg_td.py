@@ -64,11 +64,11 @@ def bonus(rule: str, visits: int, edge: Edge, c: float, c_base: float) -> float:
     parts=lambda parameters: [
         scorers.part(parameters),
         Part("frontier", parameters["selection"], RULES[parameters["selection"]]),
-        Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
+        Part("expansion", "likeliest tokens", "A beginning grows by its width likeliest next tokens."),
     ],
 )
 def pg_td(lane: Lane) -> Iterator[None]:
-    """Completes many texts, tests each, and goes on where tests went well: a search for what passes.
+    """Monte Carlo tree search: completes many texts, tests each, and searches on where tests passed.
 
     1. A beginning's children are its width likeliest next tokens; their priors P are a softmax over these
        alone. From the prompt on, the child with the largest
@@ -76,8 +76,8 @@ def pg_td(lane: Lane) -> Iterator[None]:
        through it, n how many came back, N the visits of the parent.
     2. The first child on the way that is new gets children of its own.
     3. The text behind it is completed by beam search (one beam: greedily), and the scorer judges it.
-    4. The result goes back to all edges on the way. After so many rollouts the best of all texts that were
-       ever completed is output; of equals the earliest.
+    4. The result goes back to all edges on the way. After `rollouts` rollouts the best of all texts that were
+       ever completed is output; on a tie the earliest.
 
     Selection "constant" leaves the logarithm out of the weight, "uct" the prior as well, which is
     `Q + c sqrt(ln N) / (1 + n)` with the authors; "ucb1" is the classic `Q + c sqrt(ln N / n)`.
@@ -126,13 +126,13 @@ class Search(TreeSearch):
 
     def child(self, node: int, token: int, logprob: float, slot: int = 0, again: bool = True) -> int:
         """The node of a token after `node`: the one that is there, if it may be used again."""
-        found = self.below.get((node, token)) if again else None
-        if found is None:
-            found = self.lane.propose(node, token, logprob, slot=slot)
-            self.logprob[found] = logprob
+        child = self.below.get((node, token)) if again else None
+        if child is None:
+            child = self.lane.propose(node, token, logprob, slot=slot)
+            self.logprob[child] = logprob
             if again:
-                self.below[node, token] = found
-        return found
+                self.below[node, token] = child
+        return child
 
     def ends(self, node: int) -> bool:
         """Whether the text is finished here, by its end token or by the limit."""
@@ -162,7 +162,7 @@ class Search(TreeSearch):
         edge.value = max(edge.value, value)
 
     def choose(self, state: State) -> Edge:
-        """The edge to follow; of equals the likeliest token."""
+        """The edge to follow; on a tie that of the likeliest token."""
         given = self.given
 
         def urgency(edge: Edge) -> float:
@@ -214,9 +214,9 @@ class Search(TreeSearch):
         """The end of a completion that is drawn."""
         while not self.ends(node):
             logits = self.lane.score([node])  # [1, V]
-            law = probabilities(self.lane.process(logits, [node]))[0]
+            probs = probabilities(self.lane.process(logits, [node]))[0]
             tag = ("rollout", self.lane.tree.depths[node] + 1, self.done)
-            token = self.lane.chooser.categorical(law, tag).value
+            token = self.lane.chooser.categorical(probs, tag).value
             node = self.child(node, token, float(logits[0].log_softmax(-1)[token]), again=self.given["cache"])
         return node
 
@@ -224,7 +224,7 @@ class Search(TreeSearch):
     def conclude(self) -> None:
         """Outputs the best text; says what became of all others."""
         lane = self.lane
-        winner = max(self.texts, key=self.texts.__getitem__)  # of equals the earliest
+        winner = max(self.texts, key=self.texts.__getitem__)  # on a tie the earliest
         path = lane.tree.path(winner, above=lane.tip)
         inner = {lane.tree.parents[n] for n in self.logprob}
         for node in self.logprob:

@@ -1,6 +1,6 @@
 """The tree of partial programs that several decoders share: rows, nodes, finished texts, and how it ends.
 
-Knows one lane and its constraints, not which text is gone on with.
+Knows one lane and its constraints, not which text is continued.
 """
 
 from collections.abc import Iterator
@@ -32,8 +32,8 @@ class Programs:
         unique = list(dict.fromkeys(nodes))
         logits = self.lane.score(unique)
         offers = self.lane.distribution(unique, logits), self.lane.process(logits, unique)
-        found = dict(zip(unique, zip(*offers, strict=True), strict=True))
-        return [found[node] for node in nodes]
+        by_node = dict(zip(unique, zip(*offers, strict=True), strict=True))
+        return [by_node[node] for node in nodes]
 
     def tag(self, node: int, number: int = 0, tried: int = 0) -> Tag:
         """The stream of a draw after a node: for the first text and its first try, that of plain sampling."""
@@ -43,8 +43,8 @@ class Programs:
     def draw(
         self, node: int, row: tuple[torch.Tensor, torch.Tensor], number: int = 0, tries: int = TRIES
     ) -> int | None:
-        """The node of a token drawn after `node`; one that a constraint ends is told, and another is drawn.
-        None if that failed so often, or nothing is left.
+        """The node of a token drawn after `node`; one that a constraint ends is recorded, and another is
+        drawn. None if that failed so often, or nothing is left.
         """
         logprobs, scores = row
         for tried in range(tries):
@@ -59,7 +59,7 @@ class Programs:
         return None
 
     def add(self, parent: int, token: int, logprob: float, slot: int = 0) -> int:
-        """A child that no constraint ended; where the text ends with it, that is told."""
+        """A child that no constraint ended; where the text ends with it, that is recorded."""
         node = self.lane.propose(parent, token, logprob, slot=slot)
         self.logprob[node] = logprob
         self.unjudged.add(node)

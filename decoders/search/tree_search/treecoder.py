@@ -41,7 +41,7 @@ class Sampling:
         self.active = [Particle(number, programs.root) for number in range(count)]
 
     def turn(self) -> bool:
-        """A token for each; those that end, or cannot go on, are active no more."""
+        """A token for each; those that end, or cannot continue, are no longer active."""
         programs, rows = self.programs, self.programs.rows([p.node for p in self.active])
         for particle, row in zip(self.active, rows, strict=True):
             particle.node = programs.draw(particle.node, row, particle.number, self.tries)
@@ -54,7 +54,7 @@ class Sampling:
         return [p for p in living if p.node not in self.programs.finished]
 
     def best(self) -> int | None:
-        """The complete text that is worth most, of equals the earliest."""
+        """The complete text with the highest value, on a tie the earliest."""
         return max(self.programs.finished, key=self.programs.finished.__getitem__, default=None)
 
 
@@ -232,7 +232,7 @@ class Mcts:
         return self.left > 0 and 1.0 not in self.search.texts.values()
 
     def best(self) -> int | None:
-        """The completed text that is worth most, of equals the earliest."""
+        """The completed text with the highest value, on a tie the earliest."""
         search = self.search
         self.programs.logprob.update(search.logprob)
         self.programs.unjudged.update(search.logprob)
@@ -245,7 +245,7 @@ class BestAsap(Asap):
     """ASAp, of whose texts the one that is worth most is taken; the last one, where it is worth as much."""
 
     def best(self) -> int | None:
-        """The complete text with the highest Phi; of equals the last one drawn, else the earliest."""
+        """The complete text with the highest Phi; on a tie the last one drawn, else the earliest."""
         worth = self.programs.finished
         return max(worth, key=lambda node: (worth[node], node == self.last), default=None)
 
@@ -261,13 +261,13 @@ DECODERS = {
     ),
     "best first": (BestFirst, "The likeliest beginnings of all that wait, population of them in a turn."),
 }
-WITHOUT_CHANCE = ("beam", "best first")
+DETERMINISTIC = ("beam", "best first")
 
 
 def badge(parameters: dict) -> str:
     """Whether anything is drawn."""
-    sure = parameters["decoder"] in WITHOUT_CHANCE or parameters["temperature"] == 0.0
-    return "deterministic" if sure else "sampled"
+    deterministic = parameters["decoder"] in DETERMINISTIC or parameters["temperature"] == 0.0
+    return "deterministic" if deterministic else "sampled"
 
 
 @strategy(
@@ -275,7 +275,9 @@ def badge(parameters: dict) -> str:
     title="TreeCoder",
     family="search",
     parameters=(
-        Parameter("decoder", "choice", "beam", "Which beginnings are gone on with.", choices=tuple(DECODERS)),
+        Parameter(
+            "decoder", "choice", "beam", "Which partial programs are continued.", choices=tuple(DECODERS)
+        ),
         *ASKED,
         Parameter("population", "int", 4, "Texts side by side: beams, samples, particles.", low=1, high=32),
         Parameter("temperature", "float", 1.0, "Of draws: below 1 sharper, 0 is greedy.", 0.0, 100.0),
@@ -304,7 +306,7 @@ def treecoder(lane: Lane) -> Iterator[None]:
 
     1. The model offers continuations of the active beginnings.
     2. Constraints are checked: of each beginning (syntax, comments), and of complete texts (tests). They give
-       0 to 1, and their product is `Phi = prod_i Phi_i`. Phi = 0 ends a text, which is never gone on with.
+       0 to 1, and their product is `Phi = prod_i Phi_i`. A text with Phi = 0 is never continued.
     3. The decoder scores what is left and chooses what is active next: several samples, beams, particles that
        are drawn again (SMC), a tree search, ASAp, or the likeliest beginnings first.
     4. Of the complete texts one with the highest Phi is the answer: for beams that with the best score, for

@@ -16,7 +16,7 @@ from decoders.search.stepwise.scorers import Scorer
 from decoders.search.tree_search.mcts import Edge, State, TreeSearch
 from decoders.strategy import Parameter, Part
 
-LEAST_SPAN = 1e-8  # values that are closer than this count as equal
+MIN_SPAN = 1e-8  # values that are closer than this count as equal
 RESCALED = "between siblings"
 VALUES = {
     RESCALED: "Q runs from 0 to 1 between the least and the largest of the siblings and their parent.",
@@ -54,11 +54,11 @@ VALUES = {
         scorers.part(parameters),
         Part("frontier", "visits", "A tree of beginnings; the next token is the one tried most often."),
         Part("selection", parameters["q_values"], VALUES[parameters["q_values"]]),
-        Part("expansion", "likeliest tokens", "A beginning goes on with its width likeliest next tokens."),
+        Part("expansion", "likeliest tokens", "A beginning grows by its width likeliest next tokens."),
     ],
 )
 def value_mcts(lane: Lane) -> Iterator[None]:
-    """Tries many beginnings before each token; the token that was tried most often is taken.
+    """Monte Carlo tree search before each token, with a value head; the most visited token is taken.
 
     1. From the text so far, the edge with the largest
        `Q + (c + ln((N + c_base + 1) / c_base)) P sqrt(N) / (1 + n)` is followed: Q is the mean value seen
@@ -68,8 +68,8 @@ def value_mcts(lane: Lane) -> Iterator[None]:
        hold a share of Dirichlet noise.
     2. The first beginning that is new gets edges of its own, and the scorer says what it is worth.
     3. The value goes back to all edges on the way.
-    4. After so many simulations the token with the most visits is output, of equals the likelier; what is
-       known behind it is kept.
+    4. After `simulations` simulations the token with the most visits is output, on a tie the likelier; what
+       is known behind it is kept.
     """
     search = Search(lane)
     state = search.open(lane.tip)
@@ -134,13 +134,13 @@ class Search(TreeSearch):
             edge.prior = (1 - share) * edge.prior + share * drawn / total
 
     def choose(self, state: State) -> Edge:
-        """The edge to follow; of equals the likelier token."""
+        """The edge to follow; on a tie that of the likelier token."""
         c, base = self.given["c"], self.given["c_base"]
         weight = c + (math.log((state.visits + base + 1) / base) if base else 0.0)
         low, span = 0.0, 1.0
         if self.given["q_values"] == RESCALED:
             known = [self.value(state), *(edge.value for edge in state.edges if edge.visits)]
-            low, span = min(known), max(max(known) - min(known), LEAST_SPAN)
+            low, span = min(known), max(max(known) - min(known), MIN_SPAN)
 
         def urgency(edge: Edge) -> float:
             q = (edge.value - low) / span if edge.visits else 0.0

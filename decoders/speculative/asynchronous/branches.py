@@ -15,10 +15,10 @@ def ended(lane: Lane, node: int) -> bool:
     return node != lane.tip and not open_ends(lane, [node])
 
 
-def best_chances(lane: Lane, node: int, count: int) -> list[float]:
+def best_probabilities(lane: Lane, node: int, count: int) -> list[float]:
     """The draft's probabilities of its `count` likeliest tokens after `node`, if it has as many."""
-    chances = DRAFT_MODEL.scores(lane, [node])[0].double().softmax(-1)  # [V]
-    return chances.topk(min(count, len(chances))).values.tolist()
+    probs = DRAFT_MODEL.scores(lane, [node])[0].double().softmax(-1)  # [V]
+    return probs.topk(min(count, len(probs))).values.tolist()
 
 
 def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> list[list[int]]:
@@ -31,12 +31,12 @@ def fork(lane: Lane, draft: Draft, end: int, begun: list[int], count: int) -> li
         return [[node] for node in likeliest(lane, draft, [end], scores, [count])]
     others = scores.clone()
     others[0, lane.tree.tokens[begun[0]]] = float("-inf")
-    found, logprobs = [begun], scores.log_softmax(-1)[0]
+    branches, logprobs = [begun], scores.log_softmax(-1)[0]
     for token in others[0].topk(min(count, others.shape[-1]) - 1).indices.tolist():
         if others[0, token] > float("-inf"):
             how = {"source": "draft", "fill": FIXED}
-            found.append([draft.propose(lane, end, token, float(logprobs[token]), **how)])
-    return found
+            branches.append([draft.propose(lane, end, token, float(logprobs[token]), **how)])
+    return branches
 
 
 def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> None:
@@ -52,7 +52,9 @@ def grow(lane: Lane, draft: Draft, sequences: list[list[int]], length: int) -> N
 
 
 def endless_forks(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """Sequences without chance that go on and on; greedy match at temperature 0, else node sampling."""
+    """Deterministic sequences that are continued without end; greedy match at temperature 0, else node
+    sampling.
+    """
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
         fill=FIXED,

@@ -1,7 +1,7 @@
 """The target's forward beside the lane's own work: in a thread of its own, or after it in turn.
 
 Two models compute at the same time if they are two engines; on a GPU the target gets a stream of its own.
-What is told, and in which order, is the same either way, but for the times. Knows no method.
+What is recorded, and in which order, is the same either way, except the times. Knows no method.
 """
 
 from collections.abc import Callable

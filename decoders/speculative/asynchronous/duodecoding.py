@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.branches import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.branches import best_probabilities, ended, endless_forks, fork, grow
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.forward_times import tokens_per_target_forward
@@ -17,19 +17,19 @@ from decoders.speculative.interfaces import Draft, badge, described
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
-MOST = 8  # sequences
+MAX_SEQUENCES = 8  # sequences
 BUDGETS = (1, 2, 4, 6, 8, 12, 16, 24, 36, 48, 60)  # tokens; each has many divisors for its size
 
 
-def sequence_count(chances: list[float], second: float, budget: int) -> int:
-    """How many sequences share the budget. chances: of first tokens, best first; second: of the best token
+def sequence_count(probs: list[float], second: float, budget: int) -> int:
+    """How many sequences share the budget. probs: of first tokens, best first; second: of the best token
     after the best first one.
 
     One, and one more for each next first token that is likelier than the best two in a row together; rounded
     down to a divisor of the budget.
     """
     count = 1
-    while count < min(len(chances), MOST) and chances[count] > chances[0] * second:
+    while count < min(len(probs), MAX_SEQUENCES) and probs[count] > probs[0] * second:
         count += 1
     return max(k for k in range(1, count + 1) if budget % k == 0)
 
@@ -46,19 +46,19 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     """What the draft writes below `end` with a budget of tokens."""
     if room < 1 or ended(lane, end):
         return []
-    found = fork(lane, draft, end, [], 1)
-    (first,) = found[0]
+    branches = fork(lane, draft, end, [], 1)
+    (first,) = branches[0]
     if budget > 1 and not ended(lane, first):
-        chances, (second,) = best_chances(lane, end, MOST), best_chances(lane, first, 1)
-        count = sequence_count(chances, second, budget)
-        found = fork(lane, draft, end, found[0], count)
-        likelier = sum(chance > chances[0] * second for chance in chances[1:])
+        probs, (second,) = best_probabilities(lane, end, MAX_SEQUENCES), best_probabilities(lane, first, 1)
+        count = sequence_count(probs, second, budget)
+        branches = fork(lane, draft, end, branches[0], count)
+        likelier = sum(p > probs[0] * second for p in probs[1:])
         lane.note(
-            f"The best first two tokens have {number(chances[0] * second)} together; {likelier} other first "
+            f"The best first two tokens have {number(probs[0] * second)} together; {likelier} other first "
             f"tokens have more: {count} sequence{'s' * (count > 1)} of {budget // count}."
         )
-    grow(lane, draft, found, min(budget // len(found), room))
-    return found
+    grow(lane, draft, branches, min(budget // len(branches), room))
+    return branches
 
 
 @strategy(
@@ -85,7 +85,7 @@ def sequences(lane: Lane, draft: Draft, end: int, room: int, budget: int) -> lis
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )
 def duodecoding(lane: Lane) -> Iterator[None]:
-    """The draft writes ahead while the target reads: in several sequences where it is unsure how to begin.
+    """The draft writes ahead while the target verifies, in several sequences where its first token is unsure.
 
     1. As in PEARL, the target reads the window that waits, while the draft writes below its end.
     2. The draft looks at its best first token and the best token behind it. Every other first token that is

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from decoders.lane import Lane
 from decoders.speculative.asynchronous.concurrent_forward import Beside
-from decoders.speculative.draft_verify_loop import judged, law
+from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
 from decoders.speculative.interfaces import SAMPLED, Draft, Verifier
@@ -37,7 +37,7 @@ def overlapped(
     post_verify: bool = True,
 ) -> Iterator[None]:
     """Rounds in which the target reads the newest token and the sure part of the window, in a thread of its
-    own if the lane asks for that, while `write` goes on behind it.
+    own if the lane asks for that, while `write` continues behind it.
 
     What is tested are the sure part and the first tokens of what was written; a round whose tests all pass
     draws no token of its own. Without `pre_verify` the target waits while the first window is written, and
@@ -79,7 +79,7 @@ def written(lane: Lane, draft: Draft, end: int, count: int) -> list[int]:
         if lane.parameters["temperature"] == 0.0:
             born = likeliest(lane, draft, level, scores, [1])
         else:
-            born = sampled(lane, draft, level, law(lane, scores), [1], SAMPLED)
+            born = sampled(lane, draft, level, distributions(lane, scores), [1], SAMPLED)
         nodes += born
         level = open_ends(lane, born)
     return nodes
@@ -89,13 +89,13 @@ def carried(draft: Draft, tip: int, window: list[int]) -> Draft:
     """What the next round needs of `draft`: the text ends in `tip` now and `window` is yet to be tested."""
     children = {n: draft.children[n] for n in (tip, *window) if n in draft.children}
     q = {n: draft.q[n] for n in children if n in draft.q}
-    return Draft(tip, list(window), children, q, chance={n: draft.chance[n] for n in window})
+    return Draft(tip, list(window), children, q, probability={n: draft.probability[n] for n in window})
 
 
 def forget(lane: Lane, nodes: list[int], draft: Draft, reason: str) -> None:
     """Drafted nodes that no test will reach."""
     for node in nodes:
-        lane.verdict(node, "never reached", q=draft.chance.get(node), reason=reason)
+        lane.verdict(node, "never reached", q=draft.probability.get(node), reason=reason)
     lane.drop(nodes)
 
 

@@ -1,6 +1,6 @@
 """PEARL (Liu et al. 2024): target and draft never wait for each other.
 
-The draft goes on while the target reads what it wrote before. Knows the two models by their roles; how the
+The draft continues while the target reads what it wrote before. Knows the two models by their roles; how the
 forwards come to run at the same time is `beside`'s business.
 """
 
@@ -15,14 +15,14 @@ from decoders.speculative.forward_times import tokens_per_target_forward
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verifier, described
 from decoders.strategy import Parameter, Part
 
-MOST = 32  # tokens of a window
+MAX_WINDOW = 32  # tokens of a window
 CONCURRENT = Parameter(
     "concurrent", "bool", True, "Target and draft compute at the same time; the tokens are the same if not."
 )
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain that goes on and on; greedy match at temperature 0, else token rejection."""
+    """A chain that is continued without end; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
     drafter = Drafter(
         propose=lambda lane: Draft(lane.tip),
@@ -43,7 +43,7 @@ def schedule(parameters: dict) -> Part:
 
 def measured_window(lane: Lane) -> int:
     """How many tokens the draft writes in the time of one target forward."""
-    count = tokens_per_target_forward(lane, MOST)
+    count = tokens_per_target_forward(lane, MAX_WINDOW)
     lane.note(f"Windows of {count} token{'s' * (count > 1)}.")
     return count
 
@@ -61,7 +61,7 @@ def measured_window(lane: Lane) -> int:
             "Tokens that the draft writes in a round; 0: as many as it "
             "writes in the time of one target forward, measured here.",
             low=0,
-            high=MOST,
+            high=MAX_WINDOW,
         ),
         Parameter(
             "pre_verify",
@@ -85,7 +85,7 @@ def measured_window(lane: Lane) -> int:
     parts=lambda parameters: [*described(*parts(parameters)), schedule(parameters)],
 )
 def pearl(lane: Lane) -> Iterator[None]:
-    """The draft writes ahead while the target checks what it wrote before: neither waits for the other.
+    """The draft writes ahead while the target verifies its previous tokens: neither waits for the other.
 
     1. Pre-verify: nothing is pending. The draft writes a window of num_assistant_tokens; meanwhile the target
        reads the last token of the text, which is enough to test the first of them.

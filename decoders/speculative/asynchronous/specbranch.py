@@ -1,4 +1,4 @@
-"""SpecBranch: the draft stops being followed where it is in doubt, and goes on there in several branches.
+"""SpecBranch: where the draft is in doubt it is followed no further, and continues in several branches.
 
 Shen et al. (2025), SpecBranch. The predictor of how a window will fare (H-RAD) is heads/outlook.py; which one
 fits a pair is the target's to know. Above temperature 0 branches are the likeliest tokens, among which the
@@ -13,7 +13,7 @@ from decoders.heads.outlook import ALL, NONE, SOME
 from decoders.lane import Lane
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
-from decoders.speculative.asynchronous.branches import best_chances, ended, endless_forks, fork, grow
+from decoders.speculative.asynchronous.branches import best_probabilities, ended, endless_forks, fork, grow
 from decoders.speculative.asynchronous.overlapped_rounds import overlapped
 from decoders.speculative.asynchronous.pearl import CONCURRENT, schedule
 from decoders.speculative.interfaces import Draft, badge, described
@@ -28,9 +28,9 @@ MISSING = (
 )
 
 
-def branch_count(most: int, confidence: float) -> int:
+def branch_count(max_branches: int, confidence: float) -> int:
     """How many branches leave a place where the draft's best token has this probability."""
-    return max(1, math.floor(most * (1.0 - confidence)))
+    return max(1, math.floor(max_branches * (1.0 - confidence)))
 
 
 def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
@@ -41,7 +41,7 @@ def sure_part(lane: Lane, draft: Draft, window: list[int]) -> int:
     if fate == NONE:
         return 0
     limit = 0.0 if fate == ALL else lane.parameters["epsilon"]
-    return next((i for i, n in enumerate(window) if draft.chance[n] < limit), len(window))
+    return next((i for i, n in enumerate(window) if draft.probability[n] < limit), len(window))
 
 
 def foreseen(lane: Lane) -> int | None:
@@ -50,9 +50,9 @@ def foreseen(lane: Lane) -> int | None:
     if head is None:
         return None
     streams = lane.scorers["target"].streams(lane.tree.parents[lane.tip])  # where the newest token was chosen
-    chances = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
-    fate = max(range(len(chances)), key=chances.__getitem__)
-    lane.note(f"Of the window {FATES[fate]} is expected to pass, with {number(chances[fate])}.")
+    scores = head.scores(streams, lane.tree.tokens[lane.tip]).tolist()
+    fate = max(range(len(scores)), key=scores.__getitem__)
+    lane.note(f"Of the window {FATES[fate]} is expected to pass, with {number(scores[fate])}.")
     return fate
 
 
@@ -66,14 +66,14 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     """What the draft writes below `end`: branches, of which the first may have begun."""
     if room < 1 or ended(lane, end):
         return []
-    (confidence,) = best_chances(lane, end, 1)
+    (confidence,) = best_probabilities(lane, end, 1)
     count = branch_count(lane.parameters["max_branches"], confidence)
-    found = fork(lane, draft, end, begun, count)
+    forks = fork(lane, draft, end, begun, count)
     where = "A token of the window is in doubt" if begun else "No token of the window is in doubt"
-    plural = "es" if len(found) > 1 else ""
-    lane.note(f"{where}; the best one there has {number(confidence)}: {len(found)} branch{plural}.")
-    grow(lane, draft, found, min(lane.parameters["num_assistant_tokens"], room))
-    return found
+    plural = "es" if len(forks) > 1 else ""
+    lane.note(f"{where}; the best one there has {number(confidence)}: {len(forks)} branch{plural}.")
+    grow(lane, draft, forks, min(lane.parameters["num_assistant_tokens"], room))
+    return forks
 
 
 @strategy(
@@ -97,7 +97,7 @@ def branches(lane: Lane, draft: Draft, end: int, begun: list[int], room: int) ->
     parts=lambda parameters: [*described(*endless_forks(parameters)), schedule(parameters)],
 )
 def specbranch(lane: Lane) -> Iterator[None]:
-    """While the target reads the sure part of a window, the draft branches where it is in doubt.
+    """While the target verifies the confident part of a window, the draft branches where it is in doubt.
 
     1. A small trained network reads what the target's last layers left behind at the newest token, and
        foretells the fate of the window that waits: none of it passes, a part, or all. If a part, the window
@@ -108,7 +108,7 @@ def specbranch(lane: Lane) -> Iterator[None]:
     3. The sure part is tested, then the first tokens of the branches. The branch whose first token passes is
        the next window; the others are thrown away.
     4. If a test of the sure part fails, or no branch passes, the target's own token is written and the draft
-       starts anew: a rollback.
+       starts again: a rollback.
 
     One branch, and windows that are never cut, make it PEARL. Where no predictor was trained for
     the two models, the draft's confidence alone says where to cut. Where that is, is known before the target

@@ -53,7 +53,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=BATCH_VIEWS,
 )
 def bass(lane: Lane) -> Iterator[None]:
-    """Several texts share every forward, and each keeps as many guesses as it accepts.
+    """Batched speculation: texts share every forward, and each keeps the drafted tokens it accepts.
 
     1. The draft writes l guesses for every text, one forward for the next guess of all of them.
     2. One target forward checks the guesses of all texts. A mask lets every token see its own text alone.
@@ -68,10 +68,10 @@ def bass(lane: Lane) -> Iterator[None]:
     length = length_of(lane.parameters)
 
     def propose(texts: list[Text]) -> list[Draft]:
-        lane.record_score(lane.tip, "draft length", length.most(lane))
-        return draft_chains(texts, [length.most(lane)] * len(texts))
+        lane.record_score(lane.tip, "draft length", length.max_tokens(lane))
+        return draft_chains(texts, [length.max_tokens(lane)] * len(texts))
 
     def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
-        length.observe(length.most(lane), max(len(walk.path) for walk in walks))
+        length.observe(length.max_tokens(lane), max(len(walk.path) for walk in walks))
 
     yield from batch_rounds(lane, propose, verifier, observe)

@@ -44,8 +44,8 @@ def verifier_of(mistake: str) -> Verifier:
     """Greedy match, or what a mistake makes of it."""
     if mistake != MISMATCH:
         return GREEDY_MATCH
-    says = "As greedy match, but the first guess that fails is kept, too: a mistake."
-    return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=says)
+    summary = "As greedy match, but the first guess that fails is kept, too: a mistake."
+    return Verifier(keeps_the_mismatch, frozenset(), draws=False, uses_q=False, name=MISMATCH, says=summary)
 
 
 def fixed(parameters: dict) -> str:
@@ -70,8 +70,8 @@ def decode(
     def observe(texts: list[Text], drafts: list[Draft], walks: list[Verification]) -> None:
         if isinstance(target, Rectangle):
             for text, row in zip(texts, target.rows.values(), strict=True):
-                told = {"moved": row.moved, "width": target.width}
-                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **told)
+                widths = {"moved": row.moved, "width": target.width}
+                lane.record_score(lane.tip, "padding", row.padding, level=f"text {text.number}", **widths)
 
     yield from batch_rounds(lane, propose, verifier_of(mistake), observe, choose)
 
@@ -99,15 +99,15 @@ def decode(
     suits=too_long,
 )
 def eqspec(lane: Lane) -> Iterator[None]:
-    """A padded batch of texts that stays right although every text accepts another number of guesses.
+    """A padded batch that stays correct although each text accepts a different number of tokens.
 
     1. The texts stand in a rectangle, padded on the left; a mask hides the padding, and positions count the
        tokens of a text alone.
     2. The draft writes num_assistant_tokens guesses for every text, one batched forward for each.
     3. One batched target forward checks them. A text keeps its guesses up to the first that is not the
        target's likeliest token, and gets the target's own.
-    4. Now the rows differ in length. Each is unpadded, what it accepted is appended, and all are padded anew:
-       cache entries move to other columns, and must still stand under their tokens.
+    4. Now the rows differ in length. Each is unpadded, what it accepted is appended, and all are padded
+       again: cache entries move to other columns, and must still stand under their tokens.
 
     Greedy only. The published code drops the target's extra token when all guesses match; here it is kept.
     Three mistakes that others made can be switched on. The lane's prompt is the first text.
@@ -135,7 +135,7 @@ def eqspec(lane: Lane) -> Iterator[None]:
     suits=too_long,
 )
 def exspec(lane: Lane) -> Iterator[None]:
-    """Of a window of texts those of equal length share the next forward: no padding, no repair.
+    """Texts of equal length in a window share the next forward: no padding, no repair.
 
     1. All unfinished texts are taken in order of their lengths at first; the first `window` of them are open.
     2. The first batch_size open texts of one length run together, without any padding.
@@ -158,7 +158,7 @@ def exspec(lane: Lane) -> Iterator[None]:
 
 def of_one_length(texts: list[Text], size: int) -> list[Text]:
     """The first `size` texts of one length, both with a cache or both without; the first `size` if no length
-    has so many.
+    has this many.
     """
     groups: dict[tuple[int, bool], list[Text]] = {}
     for text in texts:

@@ -1,9 +1,9 @@
 """A batch in a rectangle: texts of different lengths padded on the left, and repaired after every round.
 
 Scores nodes of several texts that stand beside each other in one token tree, through transformers' own
-forward with a batch dimension: a row a text, a padding mask, keys and values [B, H, T, D] for each layer.
+forward with a batch dimension: one row per text, a padding mask, keys and values [B, H, T, D] per layer.
 When texts have moved on by different numbers of tokens, their rows are unpadded, cut to what is kept, and
-padded anew. The same interface as `engine.Scorer`; the nodes asked for lie on one path in each text.
+padded again. The same interface as `engine.Scorer`; the nodes asked for lie on one path in each text.
 """
 
 from dataclasses import dataclass
@@ -60,14 +60,14 @@ class Row:
     columns: list[int]
     padding: int = 0  # columns without a token of its own in the last forward
     moved: int = 0  # entries that were copied to other columns for the last forward
-    counted: int = 0  # padding that it had whenever it was padded anew
+    counted: int = 0  # padding that it had whenever it was padded again
 
 
 class Rectangle:
     """`rows[root]`: the texts that it holds, by their first nodes, in the order of the rectangle's rows.
 
     `mistake`: one of those that real batches made, for lessons: positions are columns, or count the padding
-    that a row had each time it was padded anew.
+    that a row had each time it was padded again.
     """
 
     def __init__(self, model: torch.nn.Module, tree: Tree, mistake: str | None = None):
@@ -88,7 +88,7 @@ class Rectangle:
         return sum(len(row.nodes) for row in self.rows.values())
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
-        """Logits [N, V] of the token after each node; what is new runs in one forward, a row a text."""
+        """Logits [N, V] of the token after each node; what is new runs in one forward, one row per text."""
         self.work = Work(rows=len(nodes))
         paths: dict[int, list[int]] = {}  # root -> the path down to the deepest node that is asked for
         for node in nodes:
@@ -104,11 +104,14 @@ class Rectangle:
         known = {root: self._known(root, path, asked) for root, path in paths.items()}
         self.width = width = self._lay_out(known)
         new = {root: path[known[root] :] for root, path in paths.items()}
-        most = max(map(len, new.values()))
-        ids = torch.zeros((len(new), most), dtype=torch.long)
-        places, seen = torch.zeros_like(ids), torch.zeros((len(new), 1, most, width + most), dtype=torch.bool)
+        widest = max(map(len, new.values()))
+        ids = torch.zeros((len(new), widest), dtype=torch.long)
+        places, seen = (
+            torch.zeros_like(ids),
+            torch.zeros((len(new), 1, widest, width + widest), dtype=torch.bool),
+        )
         for i, (root, added) in enumerate(new.items()):
-            row, first = self.rows[root], most - len(added)  # shorter additions are padded on the left, too
+            row, first = self.rows[root], widest - len(added)  # shorter additions are padded on the left, too
             row.padding += first
             ids[i, first:] = torch.tensor([self.tree.tokens[n] for n in added])
             start = {BY_COLUMN: width + first, PADDING_KEPT: known[root] + row.counted}
@@ -119,7 +122,7 @@ class Rectangle:
             seen[i, 0, first:, width + first :] = square
             seen[i, 0, :first, width + first] = True  # what stands for padding must see something
             row.nodes += added
-            row.columns += range(width + first, width + most)
+            row.columns += range(width + first, width + widest)
         cache, device, dtype = Rows(self.stored, self.layers), self.model.device, self.model.dtype
         mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
         with torch.inference_mode():
@@ -133,9 +136,9 @@ class Rectangle:
         self.stored = cache.stored
         logits = logits if logits.dtype == torch.float64 else logits.float()
         for i, added in enumerate(new.values()):
-            self.kept.update(zip(added, logits[i, most - len(added) :], strict=True))
+            self.kept.update(zip(added, logits[i, widest - len(added) :], strict=True))
         self.work.tokens = sum(map(len, new.values()))
-        self.peak = max(self.peak, len(new) * (width + most))
+        self.peak = max(self.peak, len(new) * (width + widest))
 
     def _known(self, root: int, path: list[int], asked: set[int]) -> int:
         """How many nodes of a path need not run again: they are held, and nobody asks for lost logits."""
@@ -148,8 +151,9 @@ class Rectangle:
         return count
 
     def _lay_out(self, known: dict[int, int]) -> int:
-        """Makes the rectangle of these texts, each cut to its first so many nodes and ending at the right
-        edge; its width. Rows that stand right are only cut; otherwise all are unpadded and padded anew.
+        """Makes the rectangle of these texts, each cut to as many nodes as `known` says and ending at the
+        right edge; its width. Rows that stand right are only cut; otherwise all are unpadded and padded
+        again.
         """
         width = max(known.values())
         for row in self.rows.values():

@@ -2,8 +2,8 @@
 
 The lane's prompt is the first text; the others stand beside it in the same token tree, each with a root of
 its own, so the tree mask keeps them apart and one forward serves all. The first text is the lane's own and is
-told as any lane's; of every text, round by round, `Cell` events tell what became of each guess. Knows drafts
-and verifiers by their interface alone.
+recorded as any lane's; for every text, round by round, `Cell` events record what became of each guess. Knows
+drafts and verifiers by their interface alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ import torch
 from decoders.chooser import Chooser, Draw, Tag
 from decoders.lane import Lane
 from decoders.logits.distributions import log_softmax
-from decoders.speculative.draft_verify_loop import judged, law
+from decoders.speculative.draft_verify_loop import distributions, judged
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Verification, Verifier
 from decoders.strategy import Parameter
 
 BATCH_VIEWS = ("batch", "draft_tree", "draft_round", "timeline", "entropy", "dependencies", "text")
-MOST = 15  # texts beside the lane's own
+MAX_TEXTS = 15  # texts beside the lane's own
 OTHERS = "Once upon a time\nThe old man looked at the sky and said,\nBen has a red ball. Mia has a"
 PROMPTS = Parameter(
     "prompts",
@@ -41,8 +41,8 @@ def too_many(parameters: dict) -> str | None:
     """A sentence if there are more texts than a batch holds."""
     count = len(lines(parameters))
     return (
-        f"prompts has {count} lines, but a batch has room for {MOST}; leave some out."
-        if count > MOST
+        f"prompts has {count} lines, but a batch has room for {MAX_TEXTS}; leave some out."
+        if count > MAX_TEXTS
         else None
     )
 
@@ -78,7 +78,7 @@ class Apart:
 class Text:
     """One text of a batch. It stands where drafters, verifiers and the loop expect a lane.
 
-    What it tells goes into the lane's story if it is the first text, else into its cells alone.
+    The first text's events are the lane's own; the others are recorded in its cells alone.
     """
 
     def __init__(self, lane: Lane, number: int, tip: int, left: int):
@@ -90,7 +90,7 @@ class Text:
         self.tip, self.left, self.ended = tip, left, False
         self.started = False  # whether a round has read it
         self.born: list[int] = []  # nodes of the running round ...
-        self.fate: dict[int, tuple[str, float | None]] = {}  # ... and their statuses and chances
+        self.fate: dict[int, tuple[str, float | None]] = {}  # ... and their statuses and probabilities
 
     @property
     def more(self) -> bool:
@@ -146,9 +146,9 @@ class Text:
     def report(self, turn: int) -> None:
         """Tells what became of this round's guesses, and the token that the target added."""
         for node in self.born:
-            status, chance = self.fate.get(node, ("settled", None))
+            status, probability = self.fate.get(node, ("settled", None))
             at, token = self.tree.depths[node], self.tree.tokens[node]
-            self.lane.cell(at, turn, token, status, chance, f"text {self.number}")
+            self.lane.cell(at, turn, token, status, probability, f"text {self.number}")
         self.born, self.fate = [], {}
 
 
@@ -189,7 +189,7 @@ def next_guess(text: Text, draft: Draft, end: int, scores: torch.Tensor) -> int:
     draft.scores[end] = scores[0]
     if text.parameters["temperature"] == 0.0:
         return likeliest(text, draft, [end], scores, [1])[0]
-    return sampled(text, draft, [end], law(text, scores), [1], SAMPLED)[0]
+    return sampled(text, draft, [end], distributions(text, scores), [1], SAMPLED)[0]
 
 
 def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
@@ -199,7 +199,7 @@ def chains(temperature: float, says: str, sees_token: bool = False) -> Drafter:
         return draft_chains([text], [text.left])[0]
 
     fill = FIXED if temperature == 0.0 else SAMPLED
-    how = "the likeliest token of each place" if fill == FIXED else "a token drawn by chance at each place"
+    how = "the likeliest token of each place" if fill == FIXED else "a token drawn at random at each place"
     says = f"One forward of a second, smaller model guesses the next token of every text: {how}. {says}"
     return Drafter(propose, fill, "draft", sees_token, name="a chain for every text", says=says)
 
@@ -239,5 +239,5 @@ def batch_rounds(
 
 
 def opened(text: Text, draft: Draft) -> list[int]:
-    """The nodes that the target scores: the newest committed one and the guesses that may go on."""
+    """The nodes that the target scores: the newest committed one and the guesses that may continue."""
     return [n for n in (draft.root, *draft.nodes) if n == draft.root or text.tree.tokens[n] not in text.eos]

@@ -84,7 +84,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=BATCH_VIEWS,
 )
 def tetris(lane: Lane) -> Iterator[None]:
-    """A batch drafts a little too much, and the target checks the guesses with the best prospects.
+    """Each text of a batch drafts a few tokens too many; the target verifies the most promising ones.
 
     1. Every text gets num_assistant_tokens + extra_tokens guesses.
     2. A guess scores what the draft gave its whole path: `s(j) = log q(x1) + ... + log q(xj)`.

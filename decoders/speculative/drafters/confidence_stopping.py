@@ -1,7 +1,7 @@
-"""A shape that goes on while its source is sure: a chain, if wanted with runners-up. Knows no model."""
+"""A shape that grows while its source is sure: a chain, optionally with runners-up. Knows no model."""
 
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, likeliest, open_ends, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, WITHOUT_REPLACEMENT, Draft, Shape
 
@@ -20,21 +20,21 @@ def sure_chain(count: int, threshold: float, temperature: float, runners_up: boo
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT if runners_up else SAMPLED
     widths = GREEDY_WIDTHS if temperature == 0.0 else DRAWN_WIDTHS
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         level = [lane.tip]
-        for _ in range(min(count, most)):
+        for _ in range(min(count, max_levels)):
             scores = guess(level)  # [1, V]
             sure = float(scores.softmax(-1).max())
-            width = next(n for least, n in widths if sure > least) if runners_up else 1
+            width = next(n for limit, n in widths if sure > limit) if runners_up else 1
             if fill == FIXED:
                 born = likeliest(lane, draft, level, scores, [width])
             else:
-                born = sampled(lane, draft, level, law(lane, scores), [width], fill)
+                born = sampled(lane, draft, level, distributions(lane, scores), [width], fill)
             level = open_ends(lane, born[:1])
             if sure < threshold or not level:
                 return
 
-    says = f"A chain goes on until a place whose likeliest token has less than {threshold:g}."
+    says = f"A chain grows until a place whose likeliest token has less than {threshold:g}."
     if runners_up:
         return Shape(
             grow, fill, "sure chain with runners-up", says + " Beside it stand the next best tokens."

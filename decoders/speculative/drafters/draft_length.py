@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import SAYS, Guess, likeliest, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Seen, Shape, Verification
 
@@ -23,10 +23,10 @@ class Length:
     hears of each round.
     """
 
-    most: Callable[[Lane], int]
+    max_tokens: Callable[[Lane], int]
     says: str
     enough: Callable[[Lane, Draft, list[int]], bool] = lambda lane, draft, nodes: False
-    least: float = 0.0
+    min_probability: float = 0.0
     observe: Callable[[int, int], None] = lambda drafted, accepted: None
 
 
@@ -34,15 +34,15 @@ def chain(length: Length, temperature: float) -> Shape:
     """A chain whose length is up to a policy."""
     fill = FIXED if temperature == 0.0 else SAMPLED
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         node, nodes = lane.tip, []
-        for _ in range(min(most, length.most(lane))):
+        for _ in range(min(max_levels, length.max_tokens(lane))):
             scores = guess([node])  # [1, V]
             if fill == FIXED:
                 (node,) = likeliest(lane, draft, [node], scores, [1])
             else:
-                (node,) = sampled(lane, draft, [node], law(lane, scores), [1], fill)
-            if draft.chance[node] < length.least:
+                (node,) = sampled(lane, draft, [node], distributions(lane, scores), [1], fill)
+            if draft.probability[node] < length.min_probability:
                 draft.prune(lane, [node], "The draft gave it too little: it is not submitted.")
                 break
             nodes.append(node)
@@ -54,7 +54,7 @@ def chain(length: Length, temperature: float) -> Shape:
             length.observe(len(draft.nodes), len(walk.path))
 
     says = f"It writes down {SAYS[fill]}. {length.says}"
-    return Shape(grow, fill, "chain", says, sees_token=length.least > 0.0, observe=observe)
+    return Shape(grow, fill, "chain", says, sees_token=length.min_probability > 0.0, observe=observe)
 
 
 def fixed(count: int) -> Length:
@@ -90,19 +90,21 @@ def batch_heuristic(start: int = 7, step: int = 2, divisor: int = 10, limit: int
     return Length(lambda lane: now[0], says, observe=observe)
 
 
-def confident(threshold: float, most: int) -> Length:
+def confident(threshold: float, max_tokens: int) -> Length:
     """Stops after a token that the draft itself gave less than `threshold`; the token is submitted. It is
     transformers' assistant_confidence_threshold.
     """
     return Length(
-        lambda lane: most,
+        lambda lane: max_tokens,
         f"It stops after a token with less than {threshold:g}, which the target still tests.",
-        enough=lambda lane, draft, nodes: draft.chance[nodes[-1]] < threshold,
+        enough=lambda lane, draft, nodes: draft.probability[nodes[-1]] < threshold,
     )
 
 
-def cut_before(threshold: float, most: int) -> Length:
+def cut_before(threshold: float, max_tokens: int) -> Length:
     """Stops before a token that the draft itself gave less than `threshold`: the token is thrown away."""
     return Length(
-        lambda lane: most, f"It throws a token with less than {threshold:g} away and stops.", least=threshold
+        lambda lane: max_tokens,
+        f"It throws a token with less than {threshold:g} away and stops.",
+        min_probability=threshold,
     )

@@ -12,28 +12,28 @@ from itertools import islice
 import torch
 
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import Guess, largest, likeliest, open_ends
 from decoders.speculative.interfaces import FIXED, WITHOUT_REPLACEMENT, Draft, Shape
 from decoders.speculative.verifiers.recursive_rejection import without
 
 FIRST = 8  # tokens of a place that are looked for at once
-Offer = tuple[int, float, float]  # token, its chance among those that are left, its log-probability
+Offer = tuple[int, float, float]  # token, its probability among those that are left, its log-probability
 
 
 def best_slots(budget: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024, algorithm 1): of all open slots the one that is likeliest to be tested is
     filled next, until `budget` nodes are drafted.
 
-    A slot is worth the chance that the verifier comes to it, if a drafted token is accepted with its own
+    A slot is worth the probability that the verifier reaches it, if a drafted token is accepted with its own
     probability. It is chosen before its token is drawn, so the draft does not bend the target's distribution.
     At temperature 0 a slot takes the likeliest token that is left.
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        deepest, offers = lane.tree.depths[lane.tip] + most, {}  # node -> what comes into its slots
-        slots = [(-1.0, 0, lane.tip)] if most else []  # (-value, age, parent)
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        deepest, offers = lane.tree.depths[lane.tip] + max_levels, {}  # node -> what comes into its slots
+        slots = [(-1.0, 0, lane.tip)] if max_levels else []  # (-value, age, parent)
         while slots and len(draft.nodes) < budget:
             value, _, parent = heapq.heappop(slots)
             if parent not in offers:
@@ -56,7 +56,7 @@ def best_slots(budget: int, temperature: float) -> Shape:
     )
 
 
-def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
+def slots_above(threshold: float, max_nodes: int, temperature: float) -> Shape:
     """DySpec (Xiong et al. 2024), grown by a threshold: level by level, every slot that is worth at least
     `threshold`, until `most_nodes` nodes are drafted; one forward for each level, not one for each node.
 
@@ -64,14 +64,14 @@ def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        deepest = lane.tree.depths[lane.tip] + most
-        level = {lane.tip: 1.0} if most else {}  # what the first slot below a node is worth
-        while level and len(draft.nodes) < most_nodes:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        deepest = lane.tree.depths[lane.tip] + max_levels
+        level = {lane.tip: 1.0} if max_levels else {}  # what the first slot below a node is worth
+        while level and len(draft.nodes) < max_nodes:
             scores, below = guess(list(level)), {}  # [level, V]
             for row, (parent, value) in enumerate(level.items()):
-                offers = offered(lane, draft, parent, scores[row : row + 1], most_nodes, fill)
-                while value >= threshold and len(draft.nodes) < most_nodes and (offer := next(offers, None)):
+                offers = offered(lane, draft, parent, scores[row : row + 1], max_nodes, fill)
+                while value >= threshold and len(draft.nodes) < max_nodes and (offer := next(offers, None)):
                     node, worth = filled(lane, draft, parent, offer, value, deepest, fill)
                     if worth.get("below", 0.0) >= threshold:
                         below[node] = worth["below"]
@@ -82,8 +82,8 @@ def slots_above(threshold: float, most_nodes: int, temperature: float) -> Shape:
         grow,
         fill,
         "tree of all good slots",
-        f"Every open place that is tested with a chance of {threshold:.3g} or more gets a token, one forward "
-        "for each level.",
+        f"Every open place that is reached with probability {threshold:.3g} or more gets a token, "
+        "one forward per level.",
     )
 
 
@@ -93,32 +93,32 @@ def filled(
     """Drafts a token into the next slot below `parent`, which is worth `value`: the new node, and what the
     slots are worth that it opens, `beside` it and `below` it (none below `deepest`, none behind the end).
     """
-    token, chance, logprob = offer
+    token, probability, logprob = offer
     node = draft.propose(lane, parent, token, logprob, source="draft", fill=fill)
     worth = {}
-    if chance < 1.0:
-        worth["beside"] = value * (1.0 - chance)
+    if probability < 1.0:
+        worth["beside"] = value * (1.0 - probability)
     if token not in lane.eos and lane.tree.depths[node] < deepest:
-        worth["below"] = value * chance
+        worth["below"] = value * probability
     lane.record_score(node, "slot", value, **worth)
     return node, worth
 
 
 def offered(
-    lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, most: int, fill: str
+    lane: Lane, draft: Draft, parent: int, scores: torch.Tensor, limit: int, fill: str
 ) -> Iterator[Offer]:
     """What comes into the slots below `parent`, one after the other: the likeliest tokens of scores [1, V],
     or tokens drawn from their distribution.
     """
-    return ranked(scores[0], most) if fill == FIXED else drawn(lane, draft, parent, scores)
+    return ranked(scores[0], limit) if fill == FIXED else drawn(lane, draft, parent, scores)
 
 
-def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
+def ranked(scores: torch.Tensor, limit: int) -> Iterator[Offer]:
     """The tokens of scores [V] from the likeliest on, `most` at most. Few are asked for as a rule, so few are
     looked for at first.
     """
     logprobs, left, done = scores.log_softmax(-1), 1.0, 0
-    for count in (min(FIRST, most, len(scores)), min(most, len(scores))):
+    for count in (min(FIRST, limit, len(scores)), min(limit, len(scores))):
         best = logprobs.topk(count)
         offers = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         for token, logprob in islice(offers, done, None):
@@ -131,7 +131,7 @@ def ranked(scores: torch.Tensor, most: int) -> Iterator[Offer]:
 
 def drawn(lane: Lane, draft: Draft, parent: int, scores: torch.Tensor) -> Iterator[Offer]:
     """Tokens below `parent`, each drawn from what earlier ones left of the distribution of scores [1, V]."""
-    draft.q[parent] = q = left = law(lane, scores)[0]
+    draft.q[parent] = q = left = distributions(lane, scores)[0]
     root, depth = lane.tree.depths[draft.root], lane.tree.depths[parent] + 1
     while bool((left > 0.0).any()):
         token = lane.chooser.categorical(left, ("draft", root, depth, len(draft.nodes) + 1)).value
@@ -143,21 +143,21 @@ def best_paths(count: int, depth: int, delta: float) -> Shape:
     """OPT-Tree (Wang et al. 2024, algorithm 1): the `count` paths of the largest value, at most `depth` deep.
 
     Level by level the `count` best candidates are found, until the sum of the `count` largest values of all
-    levels grows by no more than `delta`; the others are pruned. No chance is involved. What `count` others
+    levels grows by no more than `delta`; the others are pruned. Nothing is random. What `count` others
     are worth more than is not written down: it would be pruned.
     """
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         value, level = {lane.tip: 0.0}, [lane.tip]  # values are logarithms
-        best, least = [], -math.inf  # the largest so far, and what a further one has to pass
-        for _ in range(min(depth, most)):
-            offers = [o for o in best_children(level, guess(level), count, value) if o[0] > least]
+        best, min_worth = [], -math.inf  # the largest so far, and what a further one has to pass
+        for _ in range(min(depth, max_levels)):
+            offers = [o for o in best_children(level, guess(level), count, value) if o[0] > min_worth]
             ranked = sorted([*best, *(offer[0] for offer in offers)], reverse=True)[:count]
-            least = ranked[-1] if len(ranked) == count else -math.inf
+            min_worth = ranked[-1] if len(ranked) == count else -math.inf
             gain = sum(map(math.exp, ranked)) - sum(map(math.exp, best))
             best, born = ranked, []
             for total, parent, token in offers:
-                if total < least:
+                if total < min_worth:
                     break
                 logprob = total - value[parent]
                 born.append(draft.propose(lane, parent, token, logprob, source="draft", fill=FIXED))
@@ -205,15 +205,15 @@ def keep(lane: Lane, draft: Draft, value: dict[int, float], count: int) -> None:
 
 def expand_and_rerank(top: int, depth: int, count: int) -> Shape:
     """EAGLE-2's dynamic tree (Li et al. 2024, section 4): on each level the `top` best nodes are expanded by
-    `top` children each; then the `count` best candidates of all levels are the draft. No chance is involved.
+    `top` children each; then the `count` best candidates of all levels are the draft. Nothing is random.
     """
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         value, level = {lane.tip: 1.0}, [lane.tip]
-        for _ in range(min(depth, most)):
+        for _ in range(min(depth, max_levels)):
             born = likeliest(lane, draft, level, guess(level), [top] * len(level))
             for node in born:
-                value[node] = value[lane.tree.parents[node]] * draft.chance[node]
+                value[node] = value[lane.tree.parents[node]] * draft.probability[node]
             level = sorted(open_ends(lane, born), key=lambda n: (-value[n], n))[:top]
             if not level:
                 break

@@ -1,6 +1,6 @@
 """Shapes of a draft: a chain, a tree of fixed widths, or several chains. Knows no model.
 
-Where chance fills the slots, children are drawn one after the other from what is left of q (Gumbel top-k
+Where slots are filled at random, children are drawn one after the other from what is left of q (Gumbel top-k
 draws the same distribution), as in RSD-C (Jeon et al. 2024), or each from the whole of q, as in SpecTr (Sun
 et al. 2023), MCSD (Yang et al. 2024) and SpecInfer (Miao et al. 2023). At temperature 0 they are the
 likeliest tokens.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import torch
 
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.interfaces import (
     FIXED,
     SAMPLED,
@@ -37,19 +37,21 @@ def widths(children: list[int], temperature: float, replacement: bool = False) -
     drawn = (WITH_REPLACEMENT if replacement else WITHOUT_REPLACEMENT) if several else SAMPLED
     fill = FIXED if temperature == 0.0 else drawn
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         level, copies = [lane.tip], Counter([lane.tip])
-        for count in children[:most]:
+        for count in children[:max_levels]:
             if not level:
                 break
             scores = guess(level)  # [level, V]
             if fill == FIXED:
                 born = likeliest(lane, draft, level, scores, [count] * len(level))
             elif fill == WITH_REPLACEMENT:
-                copies = repeated(lane, draft, level, law(lane, scores), [count * copies[n] for n in level])
+                copies = repeated(
+                    lane, draft, level, distributions(lane, scores), [count * copies[n] for n in level]
+                )
                 born = list(copies)
             else:
-                born = sampled(lane, draft, level, law(lane, scores), [count] * len(level), fill)
+                born = sampled(lane, draft, level, distributions(lane, scores), [count] * len(level), fill)
             level = open_ends(lane, born)
 
     return Shape(grow, fill, shape_name(children, fill), f"It writes down {SAYS[fill]}.")
@@ -61,9 +63,9 @@ def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         paths = {lane.tip: ()}
-        for _ in range(most):
+        for _ in range(max_levels):
             level = [n for n in paths if paths[n] in children]
             if not level:
                 break
@@ -71,7 +73,7 @@ def skeleton(children: dict[tuple[int, ...], int], temperature: float) -> Shape:
             if fill == FIXED:
                 born = likeliest(lane, draft, level, scores, counts)
             else:
-                born = sampled(lane, draft, level, law(lane, scores), counts, fill)
+                born = sampled(lane, draft, level, distributions(lane, scores), counts, fill)
             above = {n: paths[lane.tree.parents[n]] for n in born}
             slot = {n: draft.children[lane.tree.parents[n]].index(n) for n in born}
             paths = {n: (*above[n], slot[n]) for n in open_ends(lane, born)}
@@ -92,7 +94,7 @@ def shape_name(children: list[int], fill: str) -> str:
 
 SAYS = {
     FIXED: "the likeliest tokens of each place",
-    SAMPLED: "a token drawn by chance at each place",
+    SAMPLED: "a token drawn at random at each place",
     WITHOUT_REPLACEMENT: "several tokens of each place, drawn without putting any back",
     WITH_REPLACEMENT: "several tokens of each place, each drawn from the whole distribution",
 }
@@ -109,16 +111,16 @@ def likeliest(
     """The likeliest tokens of each row of scores [level, V] as children, as many as `counts` says; returns
     their nodes. A token that another draft model (`source`) has put there shares its node.
     """
-    logprobs, most = scores.log_softmax(-1), max(counts)
-    if most == 1:
+    logprobs, widest = scores.log_softmax(-1), max(counts)
+    if widest == 1:
         tokens = scores.argmax(-1, keepdim=True)  # ties as greedy decoding breaks them
         values = logprobs.gather(1, tokens)
     else:
-        values, tokens = largest(logprobs, most)
+        values, tokens = largest(logprobs, widest)
     born = []
-    for parent, count, row, chances in zip(level, counts, tokens.tolist(), values.tolist(), strict=True):
+    for parent, count, row, row_logprobs in zip(level, counts, tokens.tolist(), values.tolist(), strict=True):
         node_of = draft.below(lane, parent)
-        for token, logprob in zip(row[:count], chances, strict=False):
+        for token, logprob in zip(row[:count], row_logprobs, strict=False):
             if logprob == -math.inf:
                 break
             if token not in node_of:
@@ -139,21 +141,21 @@ def largest(values: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tenso
         return tuple(values.topk(min(count, size)))
     blocks = values.view(rows, -1, BLOCK)
     at = blocks.amax(-1).topk(count).indices  # [N, count]
-    found = blocks.gather(1, at[..., None].expand(-1, -1, BLOCK)).flatten(1).topk(count)
-    return found.values, at.gather(1, found.indices // BLOCK) * BLOCK + found.indices % BLOCK
+    best = blocks.gather(1, at[..., None].expand(-1, -1, BLOCK)).flatten(1).topk(count)
+    return best.values, at.gather(1, best.indices // BLOCK) * BLOCK + best.indices % BLOCK
 
 
 def sampled(
-    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], fill: str
+    lane: Lane, draft: Draft, level: list[int], probs: torch.Tensor, counts: list[int], fill: str
 ) -> list[int]:
-    """For each distribution q of `laws` [level, V] up to as many children drawn from it as `counts`
+    """For each distribution q of `probs` [level, V] up to as many children drawn from it as `counts`
     says; returns the new nodes.
 
     The draws are kept apart by the depth of the root and that of the level, the rank of the parent in its
     level and the slot: a verifier may have looked at draws of an earlier round that came to nothing.
     """
     root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, []
-    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
+    for rank, (parent, q, count) in enumerate(zip(level, probs, counts, strict=True)):
         draft.q[parent] = left = q
         for slot in range(count):
             if slot and not bool((left > 0).any()):
@@ -168,25 +170,25 @@ def sampled(
 
 
 def repeated(
-    lane: Lane, draft: Draft, level: list[int], laws: torch.Tensor, counts: list[int], source: str = "draft"
+    lane: Lane, draft: Draft, level: list[int], probs: torch.Tensor, counts: list[int], source: str = "draft"
 ) -> Counter:
-    """For each distribution q of `laws` [level, V] as many draws from it as `counts` says; equal
+    """For each distribution q of `probs` [level, V] as many draws from it as `counts` says; equal
     tokens share a node, also with those of another draft model (`source`). Returns how often each node was
     drawn.
     """
     root, depth, born = lane.tree.depths[draft.root], lane.tree.depths[level[0]] + 1, Counter()
     whose = () if source == "draft" else (source,)
-    for rank, (parent, q, count) in enumerate(zip(level, laws, counts, strict=True)):
+    for rank, (parent, q, count) in enumerate(zip(level, probs, counts, strict=True)):
         draft.q.setdefault(parent, q)
         node_of = draft.below(lane, parent)
         for slot in range(count):
             token = lane.chooser.categorical(q, ("draft", root, depth, rank, slot, *whose)).value
             if token not in node_of:
-                chance = math.log(float(q[token]))
+                logprob = math.log(float(q[token]))
                 node_of[token] = draft.propose(
-                    lane, parent, token, chance, source=source, fill=WITH_REPLACEMENT
+                    lane, parent, token, logprob, source=source, fill=WITH_REPLACEMENT
                 )
             draft.draws.setdefault(parent, []).append(node_of[token])
-            draft.laws.setdefault(parent, []).append(q)
+            draft.draw_probs.setdefault(parent, []).append(q)
             born[node_of[token]] += 1
     return born

@@ -7,7 +7,7 @@ SpecInfer (Miao et al. 2023), "merge-based speculative inference". With one draf
 from collections import Counter
 
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters import draft_model
 from decoders.speculative.drafters.fixed_trees import SAYS, likeliest, open_ends, repeated
 from decoders.speculative.interfaces import FIXED, WITH_REPLACEMENT, Draft, Drafter
@@ -43,7 +43,9 @@ def merged_drafts(expansion: list[int], temperature: float) -> Drafter:
             lane.distribution(nodes, scores, view="draft", level=role)
         if fill == FIXED:
             return Counter(likeliest(lane, draft, nodes, scores, [count] * len(nodes), role))
-        return repeated(lane, draft, nodes, law(lane, scores), [count * level[n] for n in nodes], role)
+        return repeated(
+            lane, draft, nodes, distributions(lane, scores), [count * level[n] for n in nodes], role
+        )
 
     says = f"Each draft model writes down {SAYS[fill]}; what two of them wrote alike is one node."
     return Drafter(propose, fill, "draft", name="merged trees of draft models", says=says)

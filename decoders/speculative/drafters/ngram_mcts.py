@@ -65,7 +65,7 @@ class TrigramSearch(TreeSearch):
         return State(node, [Edge((*node, token), weight) for token, weight in after.items()])
 
     def choose(self, state: State) -> Edge:
-        """What was never tried first, then the edge that deserves a visit most; of equals the first."""
+        """What was never tried first, then the edge that most deserves a visit; on a tie the first."""
         for edge in state.edges:
             if not edge.visits:
                 return edge
@@ -91,10 +91,10 @@ def search(
     return root
 
 
-def roll_out(table: Table, pair: tuple[int, int], most: int, chooser: Chooser, tag: tuple) -> float:
+def roll_out(table: Table, pair: tuple[int, int], max_depth: int, chooser: Chooser, tag: tuple) -> float:
     """The sum of the weights of up to `most` successors, each drawn in proportion to its weight."""
     gained = 0.0
-    for level in range(most):
+    for level in range(max_depth):
         after = table.get(pair)
         if not after:
             break
@@ -105,7 +105,7 @@ def roll_out(table: Table, pair: tuple[int, int], most: int, chooser: Chooser, t
 
 
 def ranked(root: State) -> list[tuple[tuple[int, ...], int]]:
-    """All visited paths and their visits, most visited first; of equals the shorter, then the smaller."""
+    """All visited paths and their visits, most visited first; ties go to the shorter, then to the smaller."""
     paths, open_states = [], [root]
     while open_states:
         for edge in open_states.pop().edges:

@@ -1,7 +1,7 @@
 """The best fixed form of a drafted tree, by dynamic programming. Knows numbers only.
 
-Sequoia (Chen et al. 2024), section 3: if the chance that a node's k-th child is the one that is accepted is
-P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
+Sequoia (Chen et al. 2024), section 3: if the probability that a node's k-th child is the one that is accepted
+is P_k wherever the node stands, a tree commits F = sum over its nodes of the product of P along their paths
 tokens per round, the target's own included, and the best tree of n nodes is made of the best trees of fewer.
 """
 
@@ -46,16 +46,16 @@ class Forms:
 
 
 @cache
-def forms(chances: tuple[float, ...], most: int, depth: int) -> Forms:
-    """The table of all trees of up to `most` nodes on up to `depth` levels, for the chances P_1, P_2, ..."""
-    value = np.full((depth + 1, most + 1, len(chances) + 1), -np.inf)
+def forms(rates: tuple[float, ...], max_nodes: int, depth: int) -> Forms:
+    """The table of all trees of up to `max_nodes` nodes on up to `depth` levels, for rates P_1, P_2, ..."""
+    value = np.full((depth + 1, max_nodes + 1, len(rates) + 1), -np.inf)
     earlier = np.zeros(value.shape, dtype=int)
     for levels in range(1, depth + 1):
         value[levels, 1, 0] = 1.0
         below = value[levels - 1].max(1)  # [n]: the best of n nodes, one level less
-        for b, chance in enumerate(chances, 1):
-            last = np.where(np.isfinite(below), chance * np.maximum(below, 0.0), -np.inf)
-            for nodes in range(b + 1, most + 1):
+        for b, rate in enumerate(rates, 1):
+            last = np.where(np.isfinite(below), rate * np.maximum(below, 0.0), -np.inf)
+            for nodes in range(b + 1, max_nodes + 1):
                 # 1 to n - 1 nodes for the root and its earlier children, the rest for the last one
                 sums = value[levels, 1:nodes, b - 1] + last[nodes - 1 : 0 : -1]
                 earlier[levels, nodes, b] = at = 1 + int(sums.argmax())
@@ -63,15 +63,15 @@ def forms(chances: tuple[float, ...], most: int, depth: int) -> Forms:
     return Forms(value, earlier)
 
 
-def best_size(found: Forms, seconds: Mapping[int, float], draft: float) -> tuple[int, int, float]:
+def best_size(table: Forms, seconds: Mapping[int, float], draft: float) -> tuple[int, int, float]:
     """(nodes, levels, gain): the size whose rounds commit most tokens in the time of a plain forward.
 
     seconds: how long a target forward of n nodes takes, by n; 1 has to be there. draft: how long one draft
     forward takes, in the same unit; each level below the root costs one.
     """
     gain, nodes, levels = max(
-        (seconds[1] * found.expected(n, d) / (seconds[n] + draft * (d - 1)), -n, -d)
+        (seconds[1] * table.expected(n, d) / (seconds[n] + draft * (d - 1)), -n, -d)
         for n in seconds
-        for d in range(1, len(found.value))
+        for d in range(1, len(table.value))
     )
     return -nodes, -levels, gain

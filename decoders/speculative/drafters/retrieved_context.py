@@ -14,14 +14,14 @@ def chunked(tokens: Sequence[int], size: int, ends: frozenset[int]) -> list[tupl
     """`tokens` cut into chunks (start, end) of at most `size`: behind the last token of `ends` that fits, if
     there is one.
     """
-    found, start = [], 0
+    chunks, start = [], 0
     while start < len(tokens):
         stop = min(start + size, len(tokens))
         if stop < len(tokens):
             stop = next((i + 1 for i in range(stop - 1, start, -1) if tokens[i] in ends), stop)
-        found.append((start, stop))
+        chunks.append((start, stop))
         start = stop
-    return found
+    return chunks
 
 
 def bm25(query: Sequence[int], documents: list[Sequence[int]]) -> list[float]:

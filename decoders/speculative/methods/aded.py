@@ -29,10 +29,12 @@ def searched(store: str, simulations: int, depth: int, budget: int) -> Drafter:
         if not read:
             read.append(counted([lane.models["target"].encode(t) for t in texts(store)]))
         raised = nudge(read[0], text[-RECENT:])
-        most = min(depth, lane.left - 1)
-        if len(text) < 2 or not most:
+        max_depth = min(depth, lane.left - 1)
+        if len(text) < 2 or not max_depth:
             return draft
-        root = search(read[0], (text[-2], text[-1]), simulations, most, lane.chooser, ("search", len(text)))
+        root = search(
+            read[0], (text[-2], text[-1]), simulations, max_depth, lane.chooser, ("search", len(text))
+        )
         for path, _ in ranked(root)[:PATHS]:
             after = read[0].get((*text[-1:], *path)[-2:], {})
             longer = (*path, max(after, key=after.get)) if after else path
@@ -69,7 +71,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TREE_VIEWS,
 )
 def aded(lane: Lane) -> Iterator[None]:
-    """Counts of three tokens in a row stand in for a draft model, and a tree search picks the paths to check.
+    """Trigram counts replace the draft model; a tree search over them picks the paths to verify.
 
     1. A table holds how often each token followed two others in a store of texts. Trigrams of the newest 16
        tokens gain 0.04 before each draft.

@@ -20,7 +20,7 @@ WHOLE, BEHIND_COLON = "whole prompt", "behind the last colon"
 
 
 def rejoin(source: list[int], output: list[int]) -> tuple[int, int] | None:
-    """(start, n): where in `source` the output goes on if it goes on copying, and the n tokens that say so.
+    """(start, n): where in `source` the output continues if it keeps copying, and the n tokens that match.
 
     They are the shortest end of the output, of up to LONGEST tokens, that stands exactly once in the source.
     None if there is no such end. At first, with no output, it is the whole source: (0, 0).
@@ -50,17 +50,17 @@ def copied_input(where: str, count: int) -> Drafter:
     def propose(lane: Lane) -> Draft:
         prompt, text = lane.trace.prompt, lane.tree.text(lane.tip)
         begin = source_start(lane, where)
-        found = rejoin(prompt[begin:], text[len(prompt) :])
-        if found is None:
+        rejoined = rejoin(prompt[begin:], text[len(prompt) :])
+        if rejoined is None:
             return Draft(lane.tip)
-        start, n = found
+        start, n = rejoined
         draft = copied(lane, begin + start, n, min(count, len(prompt) - begin - start))
         if draft.nodes and n:
             words = "the last token" if n == 1 else f"the last {n} tokens"
             lane.note(f"The output joins the input again: {words} of it stood there once.")
         return draft
 
-    says = "Copies the input from where the output last agreed with it; no model, no chance."
+    says = "Copies the input from where the output last agreed with it; no model needed."
     return Drafter(propose, FIXED, source="prompt", name="copy from the input", says=says)
 
 
@@ -89,7 +89,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     papers=("lossless-acceleration-for-seq2seq-generation-with-aggressive",),
 )
 def aggressive(lane: Lane) -> Iterator[None]:
-    """Takes the input itself as the draft of the output: of corrections and copies most passes at once.
+    """Drafts by copying the input: in corrections and copies most of it is accepted at once.
 
     1. The first draft is the whole input. The target checks it in one forward and writes its own token where
        it first disagrees.

@@ -43,11 +43,11 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=(*TIMED_TREE_VIEWS[:3], "heap", *TIMED_TREE_VIEWS[3:]),
 )
 def dyspec(lane: Lane) -> Iterator[None]:
-    """The drafted tree grows where the draft is sure of itself, node by node, within a budget.
+    """The draft tree grows node by node where the draft is confident, within a budget.
 
-    1. Every open slot is worth the chance that the verifier comes to it, if the draft judges itself right:
-       the first slot 1; a slot below a token `value x q(token)`; the next slot beside it
-       `value x (1 - q(token))`.
+    1. Every open slot is worth the probability that the verifier reaches it, if the draft judges itself
+       right: the first slot 1; a slot below a token `value x q(token)`; the next slot beside it `value x (1 -
+       q(token))`.
     2. The slot that is worth most gets the next token, drawn from what is left of q there, until budget
        nodes are drafted.
     3. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed

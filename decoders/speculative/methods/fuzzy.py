@@ -73,7 +73,7 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         )
         return TokenTest(child, accepted, float(inputs.probs[node][inputs.tokens[child]]), reason=reason)
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         p, q = inputs.p[node], inputs.draft.q[node]
         return q if far(inputs.probs[node], inputs.guessed(node)) <= limit else p
 
@@ -85,7 +85,7 @@ def fuzzy_acceptance(limit: float, divergence: str, temperature: float) -> Verif
         exact if limit == 0.0 else frozenset(),
         name="fuzzy acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes where target and draft are no more than {number(limit)} ({divergence}) "
         "apart.",
     )
@@ -118,7 +118,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def fuzzy(lane: Lane) -> Iterator[None]:
-    """Where draft and target nearly agree the draft writes, whatever the token; elsewhere the target does.
+    """Accepts any drafted token where the two distributions are close; elsewhere the target writes.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. At each place the divergence of the two distributions is computed; a guess passes while it is at most

@@ -2,8 +2,8 @@
 would have said.
 
 Bachmann et al. (2025), Judge Decoding. The head is heads/judge.py; which one fits a target is the model's to
-know. After a token that neither test lets pass, drawn text goes on from the ordinary residual: our reading,
-the paper decodes greedily.
+know. After a token that neither test lets pass, sampled text continues from the ordinary residual: our
+reading, the paper decodes greedily.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,10 +69,10 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
             return test
         test.watched = (SCORE, score, delta)
         if not test.accepted:
-            told = f"finds it right with {number(score)}, limit {number(delta)}"
+            opinion = f"finds it right with {number(score)}, limit {number(delta)}"
             test.accepted = score > delta
             test.reason += (
-                f" The judge {told}: it {'passes all the same' if test.accepted else 'is refused'}."
+                f" The judge {opinion}: it {'passes all the same' if test.accepted else 'is refused'}."
             )
         return test
 
@@ -131,7 +131,7 @@ def parts(parameters: dict, judge: Judge | None = None) -> tuple[Drafter, Verifi
     views=RELAXED_VIEWS,
 )
 def judge(lane: Lane) -> Iterator[None]:
-    """A guess passes if the target might have made it, or if a small trained head finds it right.
+    """Accepts a drafted token by the usual test, or if a small trained head judges it correct.
 
     1. The draft guesses a chain, and the target reads it in one forward, as in speculative decoding. That
        forward leaves the target's state after each guess.

@@ -30,7 +30,9 @@ from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
-MOST = 1024  # tokens whose neighbours are looked up for a distribution: those that the draft overrates most
+MAX_LOOKED_UP = (
+    1024  # tokens whose neighbours are looked up for a distribution: those that the draft overrates most
+)
 NOTHING = 1e-12  # mass that is rounding
 
 
@@ -82,21 +84,25 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         token = inputs.tokens[child]
         counted, lifted = supported(inputs, node, token)
         p = inputs.probs[node]
-        said = f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
+        reason_so_far = (
+            f"The target gave {number(float(p[token]))}; with {len(counted)} neighbours, {number(lifted)}"
+        )
         if greedy:
             raised = p.clone()
             raised[token] = lifted
             accepted = int(raised.argmax()) == token
             side = "the most of all" if accepted else f"less than another's {number(float(p.max()))}"
-            return TokenTest(child, accepted, lifted, reason=f"{said}, {side}.")
+            return TokenTest(child, accepted, lifted, reason=f"{reason_so_far}, {side}.")
         q = float(inputs.draft.q[node][token])
-        chance = acceptance(lifted, q)
-        accepted, u = inputs.chooser.bernoulli(chance, ("accept", *at))
+        probability = acceptance(lifted, q)
+        accepted, u = inputs.chooser.bernoulli(probability, ("accept", *at))
         alone = accepted and u is not None and u * q >= float(p[token])
         why = ", and without the neighbours it would not be." if alone else "."
-        said = f"{said}, against the draft's {number(q)}: it passes with {number(chance)}."
+        reason_so_far = (
+            f"{reason_so_far}, against the draft's {number(q)}: it passes with {number(probability)}."
+        )
         verdict = "accepted" if accepted else "rejected"
-        return TokenTest(child, bool(accepted), lifted, q, u, f"{said} It was {verdict}{why}")
+        return TokenTest(child, bool(accepted), lifted, q, u, f"{reason_so_far} It was {verdict}{why}")
 
     def left(inputs: VerifierInput, node: int) -> torch.Tensor:
         """max(p~ - q, 0): the mass of the neighbours that counted is the refused token's now."""
@@ -105,18 +111,18 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         rest[counted] = 0.0
         return rest if float(rest.sum()) > NOTHING else inputs.p[node]
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         """The sum of q's accepted part and, for every refused token, its own residual; of more than MOST
         tokens that the draft overrates the others count as refused without neighbours.
         """
         p, q = inputs.p[node], inputs.draft.q[node]
         wanted, over = (p - q).clamp(min=0.0), (q - p).clamp(min=0.0)
-        tokens = over.topk(min(MOST, len(over))).indices
+        tokens = over.topk(min(MAX_LOOKED_UP, len(over))).indices
         tokens = tokens[over[tokens] > 0.0]
         ids = near(tokens)  # [n, k]
         inside = support(p, ids, delta)
         lifted = p[tokens] + (p[ids] * inside).sum(1)
-        refused = over.clone()  # of each token the chance to be drafted and refused
+        refused = over.clone()  # of each token the probability that it is drafted and refused
         refused[tokens] = (q[tokens] - lifted).clamp(min=0.0)
         taken = wanted[ids] * inside  # [n, k]: what the residual after each token lacks
         mass = wanted.sum() - taken.sum(1)
@@ -124,8 +130,8 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         nowhere = refused[tokens][mass <= NOTHING].sum()
         others = refused.sum() - refused[tokens].sum()
         whole = share.sum() + (others / wanted.sum() if float(others) > NOTHING else 0.0)
-        found = q - refused + wanted * whole + nowhere * p
-        return found.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
+        weights = q - refused + wanted * whole + nowhere * p
+        return weights.scatter_add(0, ids.flatten(), -(taken * share[:, None]).flatten())
 
     def walk(inputs: VerifierInput) -> Verification:
         return go_down(inputs, rule, left, WANTED_MORE, greedy)
@@ -135,7 +141,7 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         fill if delta == 0.0 else frozenset(),
         name="neighbours' support",
         relaxed_for=fill,
-        law=law,
+        distribution=distribution,
         says=f"A drafted token counts with its nearest neighbours' probability, up to {number(delta)} of it.",
     )
 
@@ -175,7 +181,7 @@ def parts(parameters: dict, near: Near | None = None) -> tuple[Drafter, Verifier
     views=RELAXED_VIEWS,
 )
 def lantern(lane: Lane) -> Iterator[None]:
-    """A guess is backed by its neighbours: what the target gives to similar tokens counts for it.
+    """A drafted token is credited with the target's probability of similar tokens, its neighbours.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. The neighbours of a guess x, nearest first in the target's output embedding, lend it their

@@ -25,7 +25,7 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
+from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_distribution
 from decoders.strategy import Parameter
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
@@ -40,7 +40,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         token = inputs.tokens[child]
         p, q = float(inputs.p[node][token]), float(inputs.draft.q[node][token])
         accepted, u = inputs.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
-        said = (
+        comparison = (
             f"The target gave {number(p)}, the draft {number(q)}, which counts as {number(lenience * q)}: it "
             f"passes with {number(acceptance(p, lenience * q))}"
         )
@@ -50,7 +50,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
             if alone
             else (". It was accepted." if accepted else ". It was rejected.")
         )
-        return TokenTest(child, bool(accepted), p, lenience * q, u, said + why)
+        return TokenTest(child, bool(accepted), p, lenience * q, u, comparison + why)
 
     def likely_enough(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
         p, best = float(inputs.probs[node][inputs.tokens[child]]), float(inputs.probs[node].max())
@@ -65,9 +65,9 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         rest = residual(inputs.p[node], lenience * inputs.draft.q[node])
         return inputs.p[node] if rest is None else rest
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         passes = torch.minimum(inputs.draft.q[node], inputs.p[node] / lenience)
-        return relaxed_law(passes, left(inputs, node))
+        return relaxed_distribution(passes, left(inputs, node))
 
     def walk(inputs: VerifierInput) -> Verification:
         return go_down(inputs, likely_enough if greedy else drawn, left, WANTED_MORE, greedy)
@@ -77,7 +77,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         fill if lenience == 1.0 else frozenset(),
         name="lenient rejection",
         relaxed_for=fill,
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes with probability p/q divided by {number(lenience)}, at most 1."
         if not greedy
         else f"A drafted token passes if the target gives it {number(lenience)} of its best token's "
@@ -113,7 +113,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def lenient(lane: Lane) -> Iterator[None]:
-    """The draft's probability counts for less than it is, so that more of the draft passes.
+    """Scales the draft's probability down in the test, so that more drafted tokens are accepted.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. A guess x passes if the draw u is below `p / (lenience q)`; no token becomes more than 1/lenience

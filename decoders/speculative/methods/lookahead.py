@@ -33,7 +33,7 @@ NGram = tuple[int, ...]
 class Pool:
     """The n-grams found so far: token -> what may follow it, oldest first, `most` entries a token."""
 
-    most: int
+    max_ngrams: int
     entries: dict[int, list[NGram]] = field(default_factory=dict)
 
     def add(self, token: int, rest: NGram) -> None:
@@ -42,7 +42,7 @@ class Pool:
         if rest in known:
             known.remove(rest)
         known.append(rest)
-        del known[: max(0, len(known) - self.most)]
+        del known[: max(0, len(known) - self.max_ngrams)]
 
     def read(self, text: list[int], n: int, new: int) -> None:
         """Writes in the n-grams of `text` that end in one of its last `new` tokens."""
@@ -97,16 +97,16 @@ class Window:
         """Reads the next row off the forward, harvests n-grams, and moves the window on by one token."""
         self.passes += 1
         text = lane.tree.text(lane.tip)
-        said = text[lane.tree.depths[draft.root] + 1 :]
-        for position, token in enumerate(said, len(text) - len(said)):
+        new_tokens = text[lane.tree.depths[draft.root] + 1 :]
+        for position, token in enumerate(new_tokens, len(text) - len(new_tokens)):
             lane.cell(position, self.passes, token, "settled")
         if self.from_prompt:
-            self.pool.read(text, self.n, len(said))
+            self.pool.read(text, self.n, len(new_tokens))
         at = {node: row for row, node in enumerate(seen.nodes)}
         warm = len(self.rows) == self.n - 1
         top = self.comb[-1] if warm else self.comb[-1][1:]
         if not top:
-            self.tell_waits(lane, said, walk, {})
+            self.tell_waits(lane, new_tokens, walk, {})
             return
         fresh = seen.logits[[at[node] for node in top]].argmax(-1).tolist()
         given = {
@@ -118,7 +118,7 @@ class Window:
                 given[position] = Standing(any_of(text, lane, i))
         fresh = [now.token for now in given.values()]
         self.tell(lane, len(text), lane.tree.depths[top[0]] + 1, fresh)
-        self.tell_waits(lane, said, walk, given)
+        self.tell_waits(lane, new_tokens, walk, given)
         if warm:
             self.harvest(lane, fresh)
             self.rows = [*self.rows[1:], fresh]
@@ -134,7 +134,7 @@ class Window:
         lane.note(f"The window left {len(grams)} runs of {self.n} tokens; the pool holds {held}.")
 
     def tell_waits(
-        self, lane: Lane, said: list[int], walk: Verification, guesses: dict[int, Standing]
+        self, lane: Lane, new_tokens: list[int], walk: Verification, guesses: dict[int, Standing]
     ) -> None:
         """What the new tokens `said` had waited for, if that is asked. A run of the pool stands where it is
         checked before the forward: it waits for none of its own tokens. guesses: the window's newest row.
@@ -142,9 +142,9 @@ class Window:
         if not lane.parameters["dependencies"]:
             return
         end = lane.tree.depths[lane.tip] + 1
-        new = range(end - len(said), end)
+        new = range(end - len(new_tokens), end)
         given = {position: now for position, now in guesses.items() if position >= end}
-        for position, token in zip(new, said, strict=True):
+        for position, token in zip(new, new_tokens, strict=True):
             if position < end - 1 or walk.token is None:
                 self.waits.guess(position, token)
             else:
@@ -183,9 +183,9 @@ def any_of(text: list[int], lane: Lane, place: int) -> int:
     return prompt[lane.chooser.categorical(torch.ones(len(prompt)), ("guess", lane.written, place)).value]
 
 
-def windowed(n: int, width: int, most: int, from_prompt: bool) -> Drafter:
+def windowed(n: int, width: int, max_ngrams: int, from_prompt: bool) -> Drafter:
     """A drafter that draws its n-grams from a window of its own."""
-    window = Window(n, width, Pool(most), from_prompt)
+    window = Window(n, width, Pool(max_ngrams), from_prompt)
     says = "Runs of tokens that a window of guesses left in earlier forwards, if they begin with this token."
     return Drafter(
         window.propose, FIXED, source="pool", observe=window.observe, name="n-gram pool", says=says
@@ -214,7 +214,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=("draft_tree", "draft_round", "graph", "parallel_grid", "entropy", "dependencies", "text"),
 )
 def lookahead(lane: Lane) -> Iterator[None]:
-    """The model drafts for itself: a window of guesses about later places leaves runs of tokens to check.
+    """The model drafts for itself: a window of guesses yields n-grams that are verified in one forward.
 
     1. A window of guesses stands behind the newest token. Each forward gives the model's likeliest token
        after every guess; these are its next row.

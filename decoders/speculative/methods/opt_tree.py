@@ -43,7 +43,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def opt_tree(lane: Lane) -> Iterator[None]:
-    """The drafted tree is the one from which, as the draft sees it, most tokens will be accepted.
+    """Builds the draft tree with the largest expected number of accepted tokens, by the draft's estimate.
 
     1. A node is worth the product of the draft's probabilities on its path. If the draft is right, the
        expected number of accepted tokens is the sum of these values over the tree.

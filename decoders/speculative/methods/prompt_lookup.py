@@ -32,7 +32,7 @@ def look_up(text: list[int], largest: int) -> tuple[int, int]:
 def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
     """A chain of up to `count` tokens that stand in the text from `start` on, cut before end-of-text tokens.
 
-    The lane is told what was copied from where, and that the last n tokens stand before `start` too.
+    The lane records what was copied from where, and that the last n tokens stand before `start` too.
     """
     draft, path, node = Draft(lane.tip), lane.tree.path(lane.tip), lane.tip
     for there in path[start : start + min(count, lane.left - 1)]:
@@ -61,7 +61,7 @@ def lookup(count: int, largest: int) -> Drafter:
             )
         return draft
 
-    says = "Copies what followed the last few tokens at an earlier place of the text; no model, no chance."
+    says = "Copies what followed the last few tokens at an earlier place of the text; no model needed."
     return Drafter(propose, FIXED, source="prompt", name="copy from the text", says=says)
 
 
@@ -84,7 +84,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     ),
 )
 def prompt_lookup(lane: Lane) -> Iterator[None]:
-    """Guesses that the text repeats itself: what followed the same words before is checked in one forward.
+    """Drafts what followed the same tokens earlier in the text, and verifies it in one forward.
 
     1. The last n tokens are looked for earlier in the text, first n = max_matching_ngram_size, then less.
     2. What followed them there, up to prompt_lookup_num_tokens tokens, is the draft; without a match one

@@ -26,7 +26,7 @@ SHORT = Source(
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
-    """A chain from the short view, and the adjusted target; the target as it is at eta = 0."""
+    """A chain from the short view, and the adjusted target; the plain target at eta = 0."""
     temperature = parameters["temperature"]
     length = confident(parameters["assistant_confidence_threshold"], parameters["num_assistant_tokens"])
     drafter = drafted(SHORT, chain(length, temperature))
@@ -87,7 +87,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
             "alpha",
             "float",
             0.1,
-            "A token with less than this share of the draft's best stays as it is.",
+            "A token with less than this share of the draft's best stays unchanged.",
             low=0.0,
             high=1.0,
         ),
@@ -96,7 +96,7 @@ def sentence(reads: int, whole: int, chosen: list[int], chunks: int) -> str:
     papers=("long-context-inference-with-retrieval-augmented-speculative",),
 )
 def rapid(lane: Lane) -> Iterator[None]:
-    """The same model drafts from a few chunks of a long prompt, and checks with the whole of it.
+    """The model drafts from a few retrieved chunks of a long prompt and verifies with all of it.
 
     1. The prompt is cut into chunks. Those that share the most rare words with its last query_tokens are put
        in front of these, in their own order: the short view.

@@ -52,13 +52,13 @@ def weed(
     """The prefixes without those whose first token the draft model holds for unlikely: these tokens are
     written down and taken out again, with the reason.
     """
-    chances = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
-    best = set(chances.topk(min(plausible, len(chances))).indices.tolist())
+    probs = DRAFT_MODEL.scores(lane, [draft.root])[0].double().softmax(-1)  # [V], no new forward
+    best = set(probs.topk(min(plausible, len(probs))).indices.tolist())
     unlikely = {prefix: count for prefix, count in prefixes.items() if prefix[0] not in best}
     for prefix, count in unlikely.items():
         if len(prefix) == 1:
             node = draft.propose(lane, draft.root, prefix[0], None, source="store", fill=FIXED)
-            q = number(float(chances[prefix[0]]))
+            q = number(float(probs[prefix[0]]))
             why = f"Found {count} of {whole} times, but it is not among the draft model's {plausible}"
             draft.prune(lane, [node], f"{why} likeliest tokens: q {q}.")
     return {prefix: count for prefix, count in prefixes.items() if prefix not in unlikely}
@@ -80,7 +80,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
         Parameter("depth", "int", 3, "Levels of the draft model's tree at most.", low=1, high=16),
         Parameter("width", "int", 2, "Nodes that are expanded on a level, and their children.", 1, 16),
         Parameter("draft_budget", "int", 8, "Nodes of the draft model's tree.", low=1, high=128),
-        Parameter("plausible", "int", 10, "A continuation must begin with one of so many tokens.", 1, 1000),
+        Parameter("plausible", "int", 10, "A continuation must begin with one of this many tokens.", 1, 1000),
         *STORE,
         *GREEDY,
     ),
@@ -88,7 +88,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def rasd(lane: Lane) -> Iterator[None]:
-    """Two sources, one tree: a draft model guesses, a store of texts remembers, and the target checks both.
+    """One draft tree from two sources: a draft model and continuations retrieved from a store of texts.
 
     1. The draft model writes down its tree of the best paths.
     2. The newest tokens are looked up in the store; the most frequent continuations are a second tree.

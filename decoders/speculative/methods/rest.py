@@ -45,9 +45,9 @@ def retriever(parameters: dict) -> Callable[[Lane], Retrieved]:
     def look(lane: Lane) -> Retrieved:
         text = lane.tree.text(lane.tip)
         store = sorted_store(joined([text]) if name == TEXT else encoded(name, lane.models["target"]))
-        n, found = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
-        found = [cut for run in found if (cut := before_end(run, lane))]
-        return n, frequent(found, budget), len(found)
+        n, runs = retrieve(store, text, longest, SHORTEST, min(count, lane.left - 1))
+        runs = [cut for run in runs if (cut := before_end(run, lane))]
+        return n, frequent(runs, budget), len(runs)
 
     return look
 
@@ -60,7 +60,7 @@ def before_end(run: Prefix, lane: Lane) -> Prefix:
 
 def hang(lane: Lane, draft: Draft, prefixes: dict[Prefix, int], whole: int) -> int:
     """Hangs a tree of prefixes into the draft; where they agree with what is there, only the rest. Returns
-    how many of them were there already. The chance of a token is its share among the continuations.
+    how many of them were there already. The probability of a token is its share among the continuations.
     """
     node_of, agreed = {(): draft.root}, 0
     for prefix, count in prefixes.items():
@@ -108,7 +108,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TREE_VIEWS,
 )
 def rest(lane: Lane) -> Iterator[None]:
-    """Looks the newest tokens up in a store of texts: what mostly followed them there is the draft.
+    """Looks up the newest tokens in a store of texts and drafts what most often followed them there.
 
     1. The last n tokens are looked up in the store, first n = max_matching_ngram_size, then less, down to 2.
     2. The continuations of all their places share beginnings. The budget prefixes that most of them have are

@@ -14,7 +14,7 @@ from decoders.logits.gumbel import perturbed
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import Guess, open_ends
 from decoders.speculative.interfaces import (
@@ -36,16 +36,18 @@ def stochastic_beam(width: int, depth: int, temperature: float) -> Shape:
     """
     fill = FIXED if temperature == 0.0 else WITHOUT_REPLACEMENT
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
         phi, value, level = {lane.tip: 0.0}, {lane.tip: 0.0}, [lane.tip]
         root = lane.tree.depths[lane.tip]
-        for _ in range(min(depth, most)):
+        for _ in range(min(depth, max_levels)):
             if not level:
                 break
             scores = guess(level)
-            laws = scores.double().softmax(-1) if fill == FIXED else law(lane, scores)  # [level, V]
+            probs = (
+                scores.double().softmax(-1) if fill == FIXED else distributions(lane, scores)
+            )  # [level, V]
             at, candidates = lane.tree.depths[level[0]] + 1, []
-            for rank, (node, q) in enumerate(zip(level, laws, strict=True)):
+            for rank, (node, q) in enumerate(zip(level, probs, strict=True)):
                 logs = phi[node] + q.cpu().log()
                 values = logs
                 if fill != FIXED:
@@ -94,7 +96,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def rsd_s(lane: Lane) -> Iterator[None]:
-    """The drafted tree is a beam of whole paths, drawn by chance and none of them twice.
+    """The draft tree is a stochastic beam: paths sampled without replacement.
 
     1. Each path has the log-probability that the draft gives it, plus noise of its own (Gumbel): the paths
        with the largest sums are a draw without replacement.

@@ -31,14 +31,14 @@ def measured(lane: Lane) -> Costs:
     """What forwards take on this machine, in target forwards of one node. The target is timed at a few sizes;
     between them the line is straight.
     """
-    most = lane.parameters["budget"] + 1
-    sizes = sorted({1, most, *(n for n in (4, 16, 64) if n < most)})
+    max_nodes = lane.parameters["budget"] + 1
+    sizes = sorted({1, max_nodes, *(n for n in (4, 16, 64) if n < max_nodes)})
     draft = forward_seconds(lane, "draft", [1])[1]
-    found = forward_seconds(lane, "target", sizes)
-    by_size = ", ".join(f"{shown(found[n])} over {n}" for n in sizes)
+    seconds = forward_seconds(lane, "target", sizes)
+    by_size = ", ".join(f"{shown(seconds[n])} over {n}" for n in sizes)
     lane.note(f"Measured here: a draft forward takes {shown(draft)}, a target forward {by_size} tokens.")
-    one = max(found[1], 1e-9)
-    table = np.interp(range(1, most + 1), sizes, [found[n] / one for n in sizes])
+    one = max(seconds[1], 1e-9)
+    table = np.interp(range(1, max_nodes + 1), sizes, [seconds[n] / one for n in sizes])
     return dict(enumerate(table.tolist(), 1)), draft / one
 
 
@@ -46,9 +46,9 @@ def best(parameters: dict, costs: Costs) -> tuple[Skeleton, float, Forms]:
     """The form of up to budget drafted nodes that is worth most, the tokens per round expected of it, and the
     table of all forms.
     """
-    found = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
-    nodes, levels, _ = best_size(found, *costs)
-    return found.skeleton(nodes, levels), found.expected(nodes, levels), found
+    table = forms(tuple(parameters["acceptance"]), parameters["budget"] + 1, parameters["max_depth"] + 1)
+    nodes, levels, _ = best_size(table, *costs)
+    return table.skeleton(nodes, levels), table.expected(nodes, levels), table
 
 
 def parts(parameters: dict, form: Skeleton) -> tuple[Drafter, Verifier, float]:
@@ -110,30 +110,30 @@ def fits(parameters: dict) -> str | None:
     together=fits,
 )
 def sequoia(lane: Lane) -> Iterator[None]:
-    """The drafted tree has the form that is best for how good the draft's first, second, ... guesses are.
+    """Drafts the tree shape that is optimal for the acceptance rates of first, second, ... guesses.
 
     1. How often the k-th child of a node is the one that is accepted has been measured before; it is much
        the same wherever the node stands.
-    2. With these chances the expected number of tokens a round is the sum, over the nodes, of the product of
-       the chances on their paths. Dynamic programming finds the form with the largest sum, and the size that
-       is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when the
-       lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
+    2. With these probabilities the expected tokens per round are the sum, over the nodes, of the product of
+       the probabilities on their paths. Dynamic programming finds the form with the largest sum, and the size
+       that is worth its costs. Costs are assumed, unless costs is measured: then both models are timed when
+       the lane starts, and the form, and above temperature 0 the drawn text, may differ from run to run.
     3. The form is filled level by level with tokens drawn without putting any back.
     4. One target forward scores the tree, and siblings are tested one after the other, as in a tree of fixed
        widths.
     """
     costs = measured(lane) if lane.parameters["costs"] == MEASURED else assumed(lane.parameters)
-    form, tokens, found = best(lane.parameters, costs)
+    form, tokens, table = best(lane.parameters, costs)
     drafter, verifier, _ = parts(lane.parameters, form)
     nodes, levels = sum(form.values()), max((len(path) + 1 for path in form), default=0)
     lane.note(
         f"A form of {nodes} nodes on {levels} levels: {tokens:.2f} tokens per round are expected of it."
     )
-    for depth in range(1, len(found.value) - 1):  # the root is no drafted node and no drafted level
-        row = {n: found.expected(n + 1, depth + 1) for n in range(1, found.value.shape[1] - 1)}
-        told = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
+    for depth in range(1, len(table.value) - 1):  # the root is no drafted node and no drafted level
+        row = {n: table.expected(n + 1, depth + 1) for n in range(1, table.value.shape[1] - 1)}
+        expected = {f"nodes {n}": value for n, value in row.items() if value > -math.inf}
         chosen = {"chosen": float(nodes)} if depth == levels else {}
         lane.record_score(
-            lane.tip, "tokens a round", max(told.values()), level=f"{depth} deep", **chosen, **told
+            lane.tip, "tokens a round", max(expected.values()), level=f"{depth} deep", **chosen, **expected
         )
     yield from rounds(lane, drafter, verifier)

@@ -56,26 +56,26 @@ class CostModel:
         return target + k * (self.draft + self.draft_per_text * texts)
 
 
-def line(found: dict[int, float]) -> tuple[float, float]:
+def line(seconds: dict[int, float]) -> tuple[float, float]:
     """(at no token, for each token) of the line through times of two sizes; it never falls."""
-    (small, first), (large, second) = sorted(found.items())
+    (small, first), (large, second) = sorted(seconds.items())
     slope = max(0.0, (second - first) / (large - small))
     return max(first - slope * small, 1e-9), slope
 
 
-def measured_costs(lane: Lane, texts: int, most: int) -> CostModel:
+def measured_costs(lane: Lane, texts: int, max_drafted: int) -> CostModel:
     """Lines through forwards of this machine: the target over one token and over as many as a round of these
     texts verifies at most, the draft over one token and over one of each text. What the cache costs is part
     of the fixed time: all are measured behind the lane's prompt.
     """
-    sizes = {"target": [1, texts * (most + 1)], "draft": [1, max(2, texts)]}
-    found = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}
-    told = (
+    sizes = {"target": [1, texts * (max_drafted + 1)], "draft": [1, max(2, texts)]}
+    seconds = {role: forward_seconds(lane, role, counts) for role, counts in sizes.items()}
+    measured = (
         f"a {role} forward takes {' and '.join(f'{shown(s)} over {n}' for n, s in by_size.items())} tokens"
-        for role, by_size in found.items()
+        for role, by_size in seconds.items()
     )
-    lane.note(f"Measured here: {', '.join(told)}.")
-    (fixed, per_token), (draft, per_text) = line(found["target"]), line(found["draft"])
+    lane.note(f"Measured here: {', '.join(measured)}.")
+    (fixed, per_token), (draft, per_text) = line(seconds["target"]), line(seconds["draft"])
     return CostModel(fixed, 0.0, per_token, draft, per_text)
 
 
@@ -86,13 +86,13 @@ def goodput(k: int, alpha: float, texts: int, length: int, costs: CostModel) -> 
 
 
 def best_goodput(
-    alpha: float, texts: int, length: int, costs: CostModel, most: int, capacity: int = 0
+    alpha: float, texts: int, length: int, costs: CostModel, max_drafted: int, capacity: int = 0
 ) -> int:
     """The k up to `most`: raised from 0 until the goodput falls or the caches would hold more than `capacity`
     tokens (0: no limit).
     """
     best = 0
-    for k in range(1, most + 1):
+    for k in range(1, max_drafted + 1):
         if capacity and texts * (length + k + 1) * SLACK > capacity:
             break
         if goodput(k, alpha, texts, length, costs) < goodput(best, alpha, texts, length, costs):
@@ -107,7 +107,7 @@ class Goodput:
     nothing more is learnt, so it stands.
     """
 
-    most: int
+    max_drafted: int
     capacity: int = 0
     costs: CostModel = CostModel()
     alpha: float = START
@@ -115,12 +115,12 @@ class Goodput:
     k: int = 0
 
     def decide(self, texts: int, length: int, note: Callable[[str], None]) -> int:
-        """Guesses for each of so many texts, which have about `length` tokens, in the coming round."""
+        """Guesses for each of this many texts, which have about `length` tokens, in the coming round."""
         if self.rounds % EVERY == 0:
-            self.k = best_goodput(self.alpha, texts, length, self.costs, self.most, self.capacity)
+            self.k = best_goodput(self.alpha, texts, length, self.costs, self.max_drafted, self.capacity)
             many = "1 text" if texts == 1 else f"{texts} texts"
             note(
-                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses a round "
+                f"For {many} at once and an acceptance of {number(self.alpha)}, {self.k} guesses per round "
                 "promise the most tokens for the time."
             )
         self.rounds += 1
@@ -135,9 +135,9 @@ class Goodput:
 SAYS = "As many as promise the most accepted tokens for the time that a round of the whole batch takes."
 
 
-def by_goodput(most: int) -> Length:
+def by_goodput(max_drafted: int) -> Length:
     """The policy for one text."""
-    policy = Goodput(most)
+    policy = Goodput(max_drafted)
     return Length(
         lambda lane: policy.decide(1, lane.tree.depths[lane.tip] + 1, lane.note), SAYS, observe=policy.observe
     )
@@ -175,10 +175,10 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=BATCH_VIEWS,
 )
 def smartspec(lane: Lane) -> Iterator[None]:
-    """Guesses cost the target work, and under load work is dear: the draft is as long as it pays.
+    """Chooses the draft length with the best goodput: long when idle, short under load.
 
     1. The share alpha of accepted guesses of all texts is followed: `alpha = .85 alpha + .15 newest`.
-    2. For k guesses a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
+    2. With k guesses, a round gives `(1 - alpha^(k+1)) / (1 - alpha)` tokens per text and takes a time that
        grows with the batch. The quotient is the goodput.
     3. Every 20 rounds k is raised from 0 until the goodput falls: one k for all texts.
     4. One target forward checks the chains of all texts, and each keeps what it accepts.
@@ -189,10 +189,10 @@ def smartspec(lane: Lane) -> Iterator[None]:
     differ from run to run. Each text is the target's whatever the length.
     """
     _, verifier, _ = parts(lane.parameters)
-    most = lane.parameters["num_assistant_tokens"]
-    policy = Goodput(most, lane.parameters["capacity"])
+    max_drafted = lane.parameters["num_assistant_tokens"]
+    policy = Goodput(max_drafted, lane.parameters["capacity"])
     if lane.parameters["costs"] == MEASURED:
-        policy.costs = measured_costs(lane, 1 + len(lines(lane.parameters)), most)
+        policy.costs = measured_costs(lane, 1 + len(lines(lane.parameters)), max_drafted)
 
     def propose(texts: list[Text]) -> list[Draft]:
         length = math.ceil(fmean(text.length for text in texts))

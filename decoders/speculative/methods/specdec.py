@@ -39,18 +39,20 @@ def block(masked: Callable[[Lane], Masked | None], count: int) -> Drafter:
     """
 
     def propose(lane: Lane) -> Draft:
-        draft, model, most = Draft(lane.tip), masked(lane), min(count, lane.left - 1)
-        if model is None or most < 1:
+        draft, model, max_tokens = Draft(lane.tip), masked(lane), min(count, lane.left - 1)
+        if model is None or max_tokens < 1:
             return draft
         text, start = lane.tree.text(lane.tip), lane._clock()
-        logits = lane.process(model.guess(text, most), [lane.tip] * most)
+        logits = lane.process(model.guess(text, max_tokens), [lane.tip] * max_tokens)
         took = lane._clock() - start
-        lane.tell_forward(Forward("draft", "draft", min(len(text) + most, model.context), most, start, took))
-        laws, node, above = logits.log_softmax(-1), lane.tip, []
-        for law in laws:
-            token = int(law.argmax())
+        lane.tell_forward(
+            Forward("draft", "draft", min(len(text) + max_tokens, model.context), max_tokens, start, took)
+        )
+        logprobs, node, above = logits.log_softmax(-1), lane.tip, []
+        for row in logprobs:
+            token = int(row.argmax())
             above.append(node)
-            node = draft.propose(lane, node, token, float(law[token]), source="draft", fill=FIXED)
+            node = draft.propose(lane, node, token, float(row[token]), source="draft", fill=FIXED)
             if token in lane.eos:
                 break
         lane.distribution(above, logits[: len(above)], view="draft")
@@ -69,18 +71,20 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         return simplest_verifier(FIXED, temperature)
 
     def rule(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        law, token = inputs.probs[node].log(), inputs.tokens[child]
-        rank, gap = 1 + int((law > law[token]).sum()), float(law.max() - law[token])
+        logprobs, token = inputs.probs[node].log(), inputs.tokens[child]
+        rank, gap = 1 + int((logprobs > logprobs[token]).sum()), float(logprobs.max() - logprobs[token])
         accepted = rank <= beta and gap <= tau
         reason = f"The target's number {rank}, {number(gap)} nats behind its best: " + (
             "it passes." if accepted else f"it passes up to number {beta} and {number(tau)} nats."
         )
-        return TokenTest(child, accepted, float(law[token].exp()), reason=reason, watched=("gap", gap, tau))
+        return TokenTest(
+            child, accepted, float(logprobs[token].exp()), reason=reason, watched=("gap", gap, tau)
+        )
 
     def own(inputs: VerifierInput, node: int) -> torch.Tensor:
         return inputs.p[node]
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         """The drafted token for certain if it passes; else p."""
         for child in inputs.children(node):
             if rule(inputs, node, child, (0, 0)).accepted:
@@ -97,7 +101,7 @@ def nearly_best(beta: int, tau: float, temperature: float) -> Verifier:
         frozenset(),
         name="nearly the best",
         relaxed_for=frozenset({FIXED}),
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes if it is among the target's {beta} likeliest and at most {number(tau)} "
         "nats behind the best.",
     )
@@ -140,7 +144,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=("shortlist", *TIMED_VIEWS),
 )
 def specdec(lane: Lane) -> Iterator[None]:
-    """A masked-diffusion model drafts a block in one forward; the target takes what is nearly its best.
+    """A masked-diffusion model drafts a block in one forward; the target accepts near-best tokens.
 
     1. Behind the text so far stand num_assistant_tokens masks. A model that looks in both directions reads
        all of it once and puts its likeliest token in the place of each mask. No guess has seen the others.

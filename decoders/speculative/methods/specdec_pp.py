@@ -23,7 +23,7 @@ HEAD, OWN = "acceptance head", "draft's own probability"
 SCORE = "all accepted so far"
 PREDICTORS = {
     HEAD: "A small network reads the draft's state after a token and says whether it will be accepted.",
-    OWN: "The draft's own probability of a token stands for the chance that it is accepted.",
+    OWN: "The draft's own probability of a token stands for the probability that it is accepted.",
 }
 MISSING = (
     "No acceptance head comes with the project for the draft {!r} before the target {!r}: the draft's own "
@@ -33,7 +33,7 @@ MISSING = (
 Predict = Callable[[Lane, Draft, int], float]
 
 
-def doubtful(stop: float, least: int, most: int) -> Callable[[list[float]], bool]:
+def doubtful(stop: float, min_tokens: int, max_tokens: int) -> Callable[[list[float]], bool]:
     """After token t of a draft, given the predicted acceptances of all tokens before t: whether 1 - S >
     `stop`, S being their product. Token t is not judged yet, and is submitted. Never before `least`, always
     at `most`.
@@ -41,14 +41,14 @@ def doubtful(stop: float, least: int, most: int) -> Callable[[list[float]], bool
 
     def enough(judged: list[float]) -> bool:
         count = len(judged) + 1
-        return count >= most or (count >= least and 1.0 - math.prod(judged) > stop)
+        return count >= max_tokens or (count >= min_tokens and 1.0 - math.prod(judged) > stop)
 
     return enough
 
 
-def own_chance(lane: Lane, draft: Draft, node: int) -> float:
+def own_probability(lane: Lane, draft: Draft, node: int) -> float:
     """The draft's own probability of the token."""
-    return draft.chance[node]
+    return draft.probability[node]
 
 
 def foretold(lane: Lane, draft: Draft, node: int) -> float:
@@ -57,7 +57,7 @@ def foretold(lane: Lane, draft: Draft, node: int) -> float:
     """
     head = None if lane.parameters["predictor"] == OWN else head_of(lane)
     if head is None:
-        return own_chance(lane, draft, node)
+        return own_probability(lane, draft, node)
     return float(head.scores(lane.scorers["draft"].hidden(node)))
 
 
@@ -68,10 +68,14 @@ def head_of(lane: Lane) -> Acceptance | None:
     return head if fits else None
 
 
-def until_doubtful(stop: float, least: int, most: int, predict: Predict = own_chance) -> Length:
-    """The length policy. It tells S, and what it must not fall below, at each token that it has judged."""
+def until_doubtful(
+    stop: float, min_tokens: int, max_tokens: int, predict: Predict = own_probability
+) -> Length:
+    """The length policy. It records S, and the limit it must not fall below, at each token that it has
+    judged.
+    """
     judged: list[float] = []
-    ends = doubtful(stop, least, most)
+    ends = doubtful(stop, min_tokens, max_tokens)
 
     def enough(lane: Lane, draft: Draft, nodes: list[int]) -> bool:
         if len(nodes) == 1:
@@ -83,14 +87,14 @@ def until_doubtful(stop: float, least: int, most: int, predict: Predict = own_ch
         return ends(judged)
 
     says = f"It stops when one of them is refused with more than {stop:g}, as far as it can foresee."
-    return Length(lambda lane: most, says, enough=enough)
+    return Length(lambda lane: max_tokens, says, enough=enough)
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain that ends in doubt; greedy match at temperature 0, else token rejection."""
     temperature = parameters["temperature"]
-    least, most = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
-    length = until_doubtful(parameters["stop"], least, most, foretold)
+    min_tokens, max_tokens = parameters["min_assistant_tokens"], parameters["num_assistant_tokens"]
+    length = until_doubtful(parameters["stop"], min_tokens, max_tokens, foretold)
     return simplest(drafted(DRAFT_STATES, chain(length, temperature)), temperature)
 
 
@@ -123,7 +127,7 @@ def predictor(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), predictor(parameters)],
 )
 def specdec_pp(lane: Lane) -> Iterator[None]:
-    """The draft goes on while a small trained head foresees that all of it will be accepted.
+    """The draft continues while a small trained head predicts that all of it will be accepted.
 
     1. The draft writes token after token. The forward that writes the next one leaves the draft's state after
        the last: from it the head says how likely that token is to be accepted.

@@ -34,12 +34,12 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def specinfer(lane: Lane) -> Iterator[None]:
-    """Several independent draws below a node make a tree; each draw is tested against what is left.
+    """A tree of independent draws; each draw is tested against the residual of those before it.
 
     1. Level by level each draft model draws as often as expansion says, each time from its whole
        distribution; equal tokens share a node, and more is drawn below them.
     2. One target forward scores the tree.
-    3. At each node the draws are tested one after the other, in an order that chance decides, with
+    3. At each node the draws are tested one after the other, in a random order, with
        probability p/q, where q is that of the model which made the draw; after a rejection what the target
        wanted more than that model takes the place of p. All rejected: the target draws from what is left.
 

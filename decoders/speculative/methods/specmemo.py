@@ -85,38 +85,38 @@ def memory(place: Place, n: int, target: Sizes, draft: Sizes) -> dict[str, int]:
     }
 
 
-def longest(place: Place, budget: int, most: int, target: Sizes, draft: Sizes) -> int:
+def longest(place: Place, budget: int, limit: int, target: Sizes, draft: Sizes) -> int:
     """The largest n up to `most` whose round takes at most `budget` bytes; 0 if none does."""
-    fitting = (n for n in range(most, 0, -1) if sum(memory(place, n, target, draft).values()) <= budget)
+    fitting = (n for n in range(limit, 0, -1) if sum(memory(place, n, target, draft).values()) <= budget)
     return next(fitting, 0)
 
 
-def shortest(alpha: float, length: int, margin: float, most: int, costs: CostModel) -> int:
+def shortest(alpha: float, length: int, margin: float, limit: int, costs: CostModel) -> int:
     """The smallest n up to `most` with which a token takes less than 1 / (1 + margin) of the time it takes
     without a draft; most + 1 if there is none.
     """
     plain = costs.seconds(0, 1, length)
-    for n in range(1, most + 1):
+    for n in range(1, limit + 1):
         if expected_tokens(alpha, n) * plain / costs.seconds(n, 1, length) > 1 + margin:
             return n
-    return most + 1
+    return limit + 1
 
 
-def within(budget: int, most: int, alpha: float, margin: float) -> Length:
+def within(budget: int, limit: int, alpha: float, margin: float) -> Length:
     """As many guesses as `budget` bytes allow, none if they allow fewer than pay. Tells each round's sum."""
-    said: list[int] = []
+    last_noted: list[int] = []
 
     def choose(lane: Lane) -> int:
         target, draft = (sizes_of(lane.models[role].engine) for role in ("target", "draft"))
-        place, possible = place_of(lane), min(most, lane.left - 1)
+        place, possible = place_of(lane), min(limit, lane.left - 1)
         n = longest(place, budget, possible, target, draft)
         n = n if n >= shortest(alpha, place.length, margin, possible, CostModel()) else 0
         sums = memory(place, n, target, draft)
         if total := sum(sums.values()):
             lane.record_score(lane.tip, "memory", total, **sums)
-        if said[-1:] != [n]:
+        if last_noted[-1:] != [n]:
             lane.note(sentence(n, total, budget, sums) if total else UNKNOWN)
-            said.append(n)
+            last_noted.append(n)
         return n
 
     return Length(choose, f"As many as {bytes_of(budget)} have room for, none if too few to pay.")
@@ -155,7 +155,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_VIEWS,
 )
 def specmemo(lane: Lane) -> Iterator[None]:
-    """Guesses take memory, most of it for nothing: the draft is as long as a budget of bytes allows.
+    """Drafts as many tokens as a memory budget allows, and none where that would not pay.
 
     1. Before each round its memory is summed up for a draft of n tokens: keys and values of the text and of
        the guesses in both caches, logits, mask, states. The weights are not counted.

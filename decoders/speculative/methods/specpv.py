@@ -20,7 +20,7 @@ from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.asynchronous.overlapped_rounds import BEHIND, written
 from decoders.speculative.default_verifier import simplest
-from decoders.speculative.draft_verify_loop import law, rounds
+from decoders.speculative.draft_verify_loop import distributions, rounds
 from decoders.speculative.drafters.draft_model import draft_chain
 from decoders.speculative.drafters.fixed_trees import open_ends
 from decoders.speculative.interfaces import (
@@ -42,7 +42,7 @@ NAMED = 4  # blocks that a note names
 
 class Partial:
     """The target's scorer, which sees a part of the text where `in_part()` allows it and a part was chosen.
-    Whatever sees all of it reads again what only a part has checked, and chooses the part anew.
+    Whatever sees all of it reads again what only a part has checked, and chooses the part again.
     """
 
     def __init__(self, lane: Lane):
@@ -53,7 +53,9 @@ class Partial:
         )
         self.view: View | None = None
         self.strict, self.inside = given["strict"], False
-        self.said: dict[int, torch.Tensor] = {}  # node -> logits [V] after it that a part of the text gave
+        self.partial_logits: dict[
+            int, torch.Tensor
+        ] = {}  # node -> logits [V] after it that a part of the text gave
         if not isinstance(self.inner, Scorer):
             lane.note(NO_PART)
 
@@ -69,29 +71,29 @@ class Partial:
 
     def pending(self) -> list[int]:
         """The newest committed tokens that only a part of the text has checked, oldest first."""
-        early, node, found = getattr(self.inner, "early", {}), self.lane.tip, []
+        early, node, path = getattr(self.inner, "early", {}), self.lane.tip, []
         while (node := self.lane.tree.parents[node]) in early:
-            found.append(node)
-        return found[::-1]
+            path.append(node)
+        return path[::-1]
 
     def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
         """Logits [N, V] after each node; as `engine.Scorer.score` where everything is seen."""
         if self.in_part:
             logits = self.inner.score_seeing(nodes, self.view)
-            self.said.update(zip(nodes, logits, strict=True))
+            self.partial_logits.update(zip(nodes, logits, strict=True))
             return logits
         again = self.pending()
         logits = self.inner.score(list(dict.fromkeys([*again, *nodes])), hidden)
         if again:
             self.compare(again, logits[: len(again)])
         self.inner.forget(again)
-        self.said.clear()
+        self.partial_logits.clear()
         if self.lane.more:
             self.choose(nodes)
         return logits[-len(nodes) :]
 
     def look_back(self) -> None:
-        """How far the end of a finished text strays, which no full round will tell."""
+        """How far the end of a finished text diverges, which no full round will measure."""
         self.view = None
         if again := self.pending():
             self.lane.score(again[-1:], "lens")
@@ -101,8 +103,8 @@ class Partial:
         [N, V].
         """
         lane = self.lane
-        parts = law(lane, lane.process(torch.stack([self.said[n] for n in again]), again))
-        wholes = law(lane, lane.process(logits, again))
+        parts = distributions(lane, lane.process(torch.stack([self.partial_logits[n] for n in again]), again))
+        wholes = distributions(lane, lane.process(logits, again))
         far = ((parts - wholes).abs().sum(-1) / 2).tolist()
         for node, variation in zip(again, far, strict=True):
             lane.record_score(node, TOTAL_VARIATION, variation)
@@ -110,7 +112,8 @@ class Partial:
             agree = sum(x < 0.5 for x in far)
             says = f"at {agree} of {len(far)} of them all keys would have chosen the same token"
         else:
-            says = f"the laws there are {number(sum(far) / len(far))} of total variation apart, on average"
+            mean = number(sum(far) / len(far))
+            says = f"the mean total variation between the two distributions is {mean}"
         lane.note(f"Tokens that a part of the keys has checked are read again, with all of them: {says}.")
 
     def choose(self, nodes: list[int]) -> None:
@@ -176,7 +179,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
     nodes = [end, *open_ends(lane, inner.nodes)]
     scores = lane.process(lane.score(nodes, "draft"), nodes)
     lane.distribution(nodes, scores, view="draft", level="a part of the keys")
-    p = dict(zip(nodes, law(lane, scores), strict=True))
+    p = dict(zip(nodes, distributions(lane, scores), strict=True))
     probs = dict(zip(nodes, probabilities(scores), strict=True))
     walk = verifier.walk(VerifierInput(inner, tokens, p, chooser, lane.tree.depths[end], probs))
     out = {test.node: test for test in walk.tests if not test.accepted}
@@ -184,7 +187,7 @@ def a_round(lane: Lane, draft: Draft, end: int, count: int, verifier: Verifier, 
         if node not in walk.path:
             test = out.get(node)
             why = {"p": test.p, "u": test.u, "reason": test.reason} if test else {"reason": BEHIND}
-            lane.verdict(node, "pruned", q=inner.chance.get(node), **why)
+            lane.verdict(node, "pruned", q=inner.probability.get(node), **why)
     lane.drop([n for n in inner.nodes if n not in walk.path])
     for node in walk.path:
         keep(lane, draft, node, p[lane.tree.parents[node]], probs[lane.tree.parents[node]])
@@ -202,7 +205,7 @@ def keep(lane: Lane, draft: Draft, node: int, q: torch.Tensor, probs: torch.Tens
     parent = lane.tree.parents[node]
     draft.nodes.append(node)
     draft.children[parent] = [node]
-    draft.chance[node] = float(probs[lane.tree.tokens[node]])
+    draft.probability[node] = float(probs[lane.tree.tokens[node]])
     if lane.parameters["temperature"] > 0.0:
         draft.q[parent] = q
 
@@ -253,14 +256,14 @@ def refreshing(parameters: dict) -> Part:
     parts=lambda parameters: [*described(*parts(parameters)), refreshing(parameters)],
 )
 def specpv(lane: Lane) -> Iterator[None]:
-    """Most rounds check the draft with a part of a long text's keys; now and then one sees all of them.
+    """Most rounds verify with part of a long text's keys; now and then a round sees all of them.
 
     1. The keys of the text stand in blocks of block_size places. While the text is short, all are seen.
     2. A full round sees everything. Its queries then choose a part, each head of each layer its own: the
        first blocks, the last ones, and retrieved_blocks between with the best score, which is the larger of
        `q kmax` and `q kmin`, kmax and kmin being the extremes of a block's keys; "bound" is Quest's.
     3. Partial rounds check the draft with that part, and with all that was written since.
-    4. Once more than refresh tokens were committed so, a full round computes their keys anew and chooses the
+    4. Once more than refresh tokens were committed so, a full round computes their keys again and chooses the
        part again. What they say stays: the method is lossy, and the lane says how much.
 
     With strict, what partial rounds write is a draft itself: the full round tests it, with the part's own

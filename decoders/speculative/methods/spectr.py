@@ -37,7 +37,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def spectr(lane: Lane) -> Iterator[None]:
-    """Several guesses of a whole chain; the target keeps one as often as its own distribution allows.
+    """Drafts several independent chains; an optimal-transport test keeps as many tokens as possible.
 
     1. The draft writes num_chains chains, each drawn for itself; equal beginnings share their nodes.
     2. One target forward scores them all.

@@ -33,7 +33,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def speculative_tree(lane: Lane) -> Iterator[None]:
-    """A small model offers several guesses at each place; the target checks the whole tree in one forward.
+    """A small model guesses a tree of tokens; the target checks the whole tree in one forward.
 
     1. The draft grows a tree: widths[0] guesses for the next token, widths[1] below each of them, and so on.
     2. One target forward scores the whole tree; each node sees only its own path.

@@ -46,14 +46,14 @@ def from_table(table: dict[tuple[int, ...], int]) -> Ahead:
     """Guesses the successor of the last two tokens, of the last one where the two were never seen."""
 
     def ahead(text: list[int], count: int) -> list[int]:
-        found: list[int] = []
+        guesses: list[int] = []
         for _ in range(count):
-            last = (*text[-2:], *found)[-2:]
+            last = (*text[-2:], *guesses)[-2:]
             token = table.get(last, table.get(last[-1:]))
             if token is None:
                 break
-            found.append(token)
-        return found
+            guesses.append(token)
+        return guesses
 
     return ahead
 
@@ -69,11 +69,11 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
     about. A token that the shape then writes down is known already if it was guessed, and costs no forward.
 
     What is written down, and its distribution, is the source's own: a guess is kept if the source chooses the
-    same token, which is the exact rule for guesses without chance. `levels`: of the draft at most.
+    same token, which is the exact rule for deterministic guesses. `levels`: of the draft at most.
     """
 
-    def grow(lane: Lane, draft: Draft, guess: Guess, most: int) -> None:
-        depths, last = lane.tree.depths, lane.tree.depths[lane.tip] + min(levels, most) - 1
+    def grow(lane: Lane, draft: Draft, guess: Guess, max_levels: int) -> None:
+        depths, last = lane.tree.depths, lane.tree.depths[lane.tip] + min(levels, max_levels) - 1
         read: set[int] = set()
         guessed = forwards = 0
 
@@ -92,7 +92,7 @@ def staged(shape: Shape, levels: int, ahead: Callable[[Lane], Ahead], count: int
                 forwards += 1
             return guess(nodes)
 
-        shape.grow(lane, draft, known_before, most)
+        shape.grow(lane, draft, known_before, max_levels)
         wrong = [entry["node"] for entry in draft.ahead.values()]
         lane.drop(wrong)
         if guessed:
@@ -163,14 +163,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TIMED_TREE_VIEWS,
 )
 def staged_decoding(lane: Lane) -> Iterator[None]:
-    """The draft is sped up as the target is: an n-gram guesses ahead of it, and it ahead of the target.
+    """Speeds up the draft, too: n-grams draft for the draft model, which drafts for the target.
 
     1. A table of what mostly follows two tokens (or one, or the text so far) guesses up to guesses_ahead
        tokens. It costs no forward.
     2. One draft forward reads them all. Where the draft chooses the guessed token itself, it knows what comes
        next without another forward.
-    3. So it writes down a tree that is wide near the root: the first child of each node goes on, the others
-       are leaves, which no draft forward reads.
+    3. So it writes down a tree that is wide near the root: the first child of each node is continued, the
+       others are leaves, which no draft forward reads.
     4. One target forward checks the tree, as in any tree of guesses.
 
     The paper counts its trigrams in texts that the draft model wrote, backs off as Katz does, and publishes

@@ -132,13 +132,13 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=TREE_VIEWS,
 )
 def token_recycling(lane: Lane) -> Iterator[None]:
-    """What the target nearly said before is what it may say next time: its own runners-up are the guesses.
+    """Drafts from the target's own earlier runners-up, which each forward leaves for free.
 
     1. Each forward gives the target's likeliest tokens after every token it saw, accepted or not. They are
-       written into a table, one row a token.
+       written into a table, one row per token.
     2. The draft is a fixed tree that is filled from the table: below each node the best of its token's row.
     3. The target checks the tree in one forward and follows it while its own token is there.
-    4. All rows that the forward showed are written anew.
+    4. All rows that the forward showed are overwritten.
 
     It costs no second model and no search. Each run begins with an empty table, so that it can be repeated,
     and its first drafts are empty; the authors keep the table from one request to the next, which makes

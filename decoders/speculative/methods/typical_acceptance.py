@@ -25,7 +25,7 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import OWN, own_token, relaxed_law
+from decoders.speculative.verifiers.relaxed_walk import OWN, own_token, relaxed_distribution
 from decoders.strategy import Parameter
 from decoders.trace.number_format import number
 
@@ -41,7 +41,7 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
     """
 
     def walk(inputs: VerifierInput) -> Verification:
-        found, root = Verification(), inputs.draft.root
+        verification, root = Verification(), inputs.draft.root
         reached, weight = {root: []}, {root: 0.0}  # place -> path to it, and its sum of log p
         for node in (root, *inputs.draft.nodes):
             if node not in reached or node not in inputs.p:
@@ -49,41 +49,43 @@ def typical(epsilon: float, delta: float, temperature: float) -> Verifier:
             p = inputs.probs[node]
             line = threshold(p, epsilon, delta)
             for child in inputs.children(node):
-                chance = float(p[inputs.tokens[child]])
-                reason, watched = sentence(chance, line), ("p(x)", chance, line)
-                found.tests.append(TokenTest(child, chance > line, chance, reason=reason, watched=watched))
-                if chance > line:
+                p_token = float(p[inputs.tokens[child]])
+                reason, watched = sentence(p_token, line), ("p(x)", p_token, line)
+                verification.tests.append(
+                    TokenTest(child, p_token > line, p_token, reason=reason, watched=watched)
+                )
+                if p_token > line:
                     reached[child] = [*reached[node], child]
-                    weight[child] = weight[node] + math.log(chance)
+                    weight[child] = weight[node] + math.log(p_token)
         end = max(reached, key=lambda n: (len(reached[n]), weight[n], -n))
-        found.path = reached[end]
-        for test in found.tests:
-            if test.accepted and test.node not in found.path:
+        verification.path = reached[end]
+        for test in verification.tests:
+            if test.accepted and test.node not in verification.path:
                 test.accepted, test.reason = False, f"{test.reason} Another path is longer or likelier."
         if end not in inputs.p:
-            return found  # an end-of-text token
-        return own_token(found, inputs, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
+            return verification  # an end-of-text token
+        return own_token(verification, inputs, end, lambda q, node: q.p[node], OWN, temperature == 0.0)
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         p, q = inputs.p[node], inputs.draft.q[node]
         passes = torch.where(p > threshold(p, epsilon, delta), q, 0.0)
-        return relaxed_law(passes, p)
+        return relaxed_distribution(passes, p)
 
     return Verifier(
         walk,
         frozenset(),
         name="typical acceptance",
         relaxed_for=frozenset({FIXED, SAMPLED}),
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes if the target gives it more than {number(epsilon)}, or less where the "
         "target itself is unsure.",
     )
 
 
-def sentence(chance: float, line: float) -> str:
+def sentence(p: float, line: float) -> str:
     """Why, with its numbers."""
-    side = "it passes" if chance > line else "it does not pass"
-    return f"The target gave {number(chance)}, and here it takes more than {number(line)}: {side}."
+    side = "it passes" if p > line else "it does not pass"
+    return f"The target gave {number(p)}, and here it takes more than {number(line)}: {side}."
 
 
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
@@ -119,7 +121,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     views=RELAXED_VIEWS,
 )
 def typical_acceptance(lane: Lane) -> Iterator[None]:
-    """A guess is kept if the target finds it likely enough, and it asks for less where it is unsure itself.
+    """Accepts a drafted token if the target finds it likely enough; the bar is lower at high entropy.
 
     1. The draft guesses a chain and the target scores it, as in speculative decoding.
     2. A guess x passes if `p(x) > min(epsilon, delta exp(-H))`, where H is the entropy of p.

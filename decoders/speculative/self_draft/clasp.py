@@ -30,7 +30,7 @@ from decoders.strategy import Parameter
 
 
 def plan(
-    streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], most: int
+    streams: torch.Tensor, run: Callable[[int, torch.Tensor], torch.Tensor], max_skipped: int
 ) -> tuple[list[int], float, list[dict[int, float]]]:
     """The `most` layers (from 0) without which a state stays closest to its course; the cosine at its end;
     and the table: after each layer, number of skipped layers -> cosine of the best state.
@@ -42,19 +42,19 @@ def plan(
     for layer, goal in enumerate(streams[1:]):
         ran = dict(zip(g, run(layer, torch.stack(list(g.values()))), strict=True))
         kept, skipped = {}, {}
-        for j in range(min(layer + 1, most) + 1):
+        for j in range(min(layer + 1, max_skipped) + 1):
             a, b = ran.get(j), g.get(j - 1)
             skipped[j] = a is None or (b is not None and bool(cosine(b, goal) > cosine(a, goal)))
             kept[j] = b if skipped[j] else a
         choices.append(skipped)
         table.append({j: float(cosine(state, goal)) for j, state in kept.items()})
         g = kept
-    found, j = [], most
+    skipped_layers, j = [], max_skipped
     for layer in range(len(choices) - 1, -1, -1):
         if choices[layer][j]:
-            found.append(layer)
+            skipped_layers.append(layer)
             j -= 1
-    return found[::-1], table[-1][most], table
+    return skipped_layers[::-1], table[-1][max_skipped], table
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -63,7 +63,7 @@ def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def planning(parameters: dict) -> Drafter:
-    """A drafter that leaves out the planned layers, and plans anew every `replan_every` tokens."""
+    """A drafter that leaves out the planned layers, and plans again every `replan_every` tokens."""
     skipped: list[int] | None = None
     planned_at = 0
 
@@ -89,17 +89,17 @@ def planning(parameters: dict) -> Drafter:
         if not lane.more or not due or node < lane.tree.trunk:
             return
         streams, total = lane.scorers["target"].streams(node), depth_of(lane.models["target"])
-        most = min(parameters["skip_layers"], total - 1)
+        max_skipped = min(parameters["skip_layers"], total - 1)
         parent, token = lane.tree.parents[node], lane.tree.tokens[node]
-        copies = [lane.tree.add(parent, token) for _ in range(most + 1)]
+        copies = [lane.tree.add(parent, token) for _ in range(max_skipped + 1)]
         run = lambda i, states: lane.through(copies[: len(states)], i, states)  # noqa: E731
-        skipped, close, table = plan(streams, run, most)
+        skipped, close, table = plan(streams, run, max_skipped)
         lane.drop(copies)
         planned_at = lane.written
         for layer, row in enumerate(table):
             taken, level = sum(i <= layer for i in skipped), f"layer {layer + 1}"
-            told = {f"skipped {j}": value for j, value in row.items()}
-            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **told)
+            cosines = {f"skipped {j}": value for j, value in row.items()}
+            lane.record_score(node, "cosine", row[taken], level=level, chosen=float(taken), **cosines)
         lane.record_score(node, "cosine", close, level="adopted")
         lane.note(f"Skips layers {spans(skipped)} of {total} from now on; cosine to the whole: {close:.3f}.")
 
@@ -127,14 +127,14 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=parts_problem,
 )
 def clasp(lane: Lane) -> Iterator[None]:
-    """Which layers a draft leaves out follows the text: planned from the states of the last accepted token.
+    """Drafts with some layers skipped; which ones follows from the last accepted token's states.
 
     1. A forward of all layers leaves the state of the last accepted token after each layer, `x_0` to `x_L`.
     2. A table of states is filled layer by layer: `g(i, j)`, after i layers of which j were skipped, is
-       `g(i-1, j)` run through layer i or `g(i-1, j-1)` as it is, whichever has the larger cosine to `x_i`.
-    3. The way back from `g(L, skip_layers)` tells the layers that drafts leave out.
+       `g(i-1, j)` run through layer i or `g(i-1, j-1)` unchanged, whichever has the larger cosine to `x_i`.
+    3. The way back from `g(L, skip_layers)` names the layers that drafts leave out.
     4. They draft until less sure than threshold; all layers check, so the text is exactly the target's.
-    5. Every replan_every tokens the plan is made anew. It runs each layer once, on a few states.
+    5. Every replan_every tokens the plan is made again. It runs each layer once, on a few states.
 
     The first two tokens are written without a draft, since there is no plan yet.
     """

@@ -12,7 +12,7 @@ import torch
 
 from decoders.engine.partial_forward import Layers
 from decoders.lane import Lane
-from decoders.speculative.draft_verify_loop import law
+from decoders.speculative.draft_verify_loop import distributions
 from decoders.speculative.drafters.fixed_trees import likeliest, open_ends, sampled
 from decoders.speculative.interfaces import FIXED, SAMPLED, Draft, Drafter, Shape, Source, drafted
 
@@ -60,7 +60,7 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
     """A chain of at most `num_assistant_tokens` guesses out of the first layers; none follows one that got
     less than `eta`. The first token after a prompt is never drafted, since all layers must read it.
     """
-    temperature, most = parameters["temperature"], parameters["num_assistant_tokens"]
+    temperature, max_tokens = parameters["temperature"], parameters["num_assistant_tokens"]
     running: dict[int, Exit] = {}
 
     def propose(lane: Lane) -> Draft:
@@ -72,19 +72,19 @@ def doubly_exited(start: Callable[[Lane], Exit], parameters: dict, name: str, sa
             running.clear()
             early = running[id(lane)] = start(lane)
         node, logits = lane.tip, early.begin()
-        for rank in range(1, min(most, lane.left - 1) + 1):
+        for rank in range(1, min(max_tokens, lane.left - 1) + 1):
             scores = lane.process(logits.float() if logits.dtype != torch.float64 else logits, [node])
             lane.distribution([node], scores, view="draft")
             sure = float(scores.softmax(-1).max())
             if temperature == 0.0:
                 born = likeliest(lane, draft, [node], scores, [1])
             else:
-                born = sampled(lane, draft, [node], law(lane, scores), [1], SAMPLED)
+                born = sampled(lane, draft, [node], distributions(lane, scores), [1], SAMPLED)
             (node,) = born
             if not open_ends(lane, born):
                 break
             early.read(node)
-            if sure < parameters["eta"] or rank == min(most, lane.left - 1):
+            if sure < parameters["eta"] or rank == min(max_tokens, lane.left - 1):
                 break
             logits = early.below(node, rank)
         return draft

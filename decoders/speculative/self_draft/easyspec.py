@@ -92,7 +92,7 @@ def depths(layers: Layers) -> str:
     parts=lambda parameters: [*described(*parts(parameters)), calibration(parameters)],
 )
 def easyspec(lane: Lane) -> Iterator[None]:
-    """A deep draft computes the attentions of several layers at once, which makes its tokens a little worse.
+    """Runs the attentions of several draft layers at once: faster drafts, slightly worse tokens.
 
     1. All layers but the first and the last one form groups of consecutive layers.
     2. With h entering a group, its attentions all read h: they could run at once, on as many devices. Then,

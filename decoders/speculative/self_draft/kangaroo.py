@@ -133,7 +133,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=suited(adapter_of),
 )
 def kangaroo(lane: Lane) -> Iterator[None]:
-    """The target's first layers and a small trained adapter guess, its other layers check.
+    """The target's first layers and a small trained adapter draft; its other layers verify.
 
     1. The newest token runs through the target's first layers. The adapter, a layer of attention without an
        MLP, turns their state into what the last layer might say; the target's head makes a guess of it.

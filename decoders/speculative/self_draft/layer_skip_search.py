@@ -17,8 +17,8 @@ from decoders.engine.partial_forward import Layers
 PLANNED_EVERY = 25
 POINTS = 1000  # at which the bound is looked at, beside the neighbours of the best set
 KAPPA, NOISE = 2.5, 1e-2
-ENOUGH = 0.95  # a score above which there is no need to go on
-MOST_FRUITLESS, MOST_TRIES = 300, 1000
+ENOUGH = 0.95  # a score above which there is no need to search on
+MAX_FRUITLESS, MAX_TRIES = 300, 1000
 
 
 def start_set(total: int, size: int) -> frozenset[int]:
@@ -54,7 +54,7 @@ class Search:
     def over(self) -> bool:
         """Whether nothing more is tried."""
         enough = self.score is not None and self.score > ENOUGH
-        return not self.size or enough or self.fruitless >= MOST_FRUITLESS or len(self.tried) >= MOST_TRIES
+        return not self.size or enough or self.fruitless >= MAX_FRUITLESS or len(self.tried) >= MAX_TRIES
 
     def candidate(self, chooser: Chooser) -> frozenset[int]:
         """The next set to try; the first is the one that is in use."""
@@ -62,12 +62,12 @@ class Search:
             return self.best
         if len(self.tried) % PLANNED_EVERY == 0:
             return self.planned(chooser)
-        left, found = torch.ones(self.blocks), set()
+        left, blocks = torch.ones(self.blocks), set()
         for place in range(self.size):
             block = chooser.categorical(left, ("plan", len(self.tried), place)).value
             left[block] = 0.0
-            found.add(block)
-        return frozenset(found)
+            blocks.add(block)
+        return frozenset(blocks)
 
     def planned(self, chooser: Chooser) -> frozenset[int]:
         """The set to which the point with the largest upper confidence bound is rounded: its `size` largest

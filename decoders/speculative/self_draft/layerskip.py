@@ -47,7 +47,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """A chain from the first layers; greedy match at temperature 0, else the chosen verifier."""
     temperature = parameters["temperature"]
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
-    says = "The target's first layers guess, through its own head, one pass for each token."
+    says = "The target's first layers guess, through its own head, one pass per token."
     return chosen(self_drafted(first_layers, shape, "an early exit", says, go_on=True), parameters)
 
 
@@ -74,7 +74,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=suits,
 )
 def layerskip(lane: Lane) -> Iterator[None]:
-    """The target's first layers guess, its other layers check: self-speculation through an early exit.
+    """The target's first layers draft, its other layers verify: self-speculation through an early exit.
 
     1. The newest token runs through the first exit_layer layers; the last norm and the head turn the result
        into a guess. The guess runs through them in turn, num_assistant_tokens times.

@@ -107,7 +107,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=suited(adapters_of),
 )
 def m2r2(lane: Lane) -> Iterator[None]:
-    """A second, faster stream through the target's first layers guesses, its other layers check.
+    """A second, faster residual stream through the first layers drafts; the other layers verify.
 
     1. The newest token runs through the target's first E layers as usual: h. Beside it runs a fast stream
        from the same embedding, `a ← a + F(a) + B(a)` in each layer: F is the layer itself, which looks at the

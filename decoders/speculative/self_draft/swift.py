@@ -28,13 +28,13 @@ from decoders.strategy import Parameter
 
 def searching(parameters: dict) -> Drafter:
     """A drafter with the layers of its search; once the text is long enough, one set is tried each round."""
-    found: list[Search] = []
+    searches: list[Search] = []
     copies: list[int] = []  # the beginning of the text once more, for the thin model to read
 
     def search(lane: Lane) -> Search:
-        if not found:
-            found.append(Search(depth_of(lane.models["target"]), parameters["skip_ratio"]))
-        return found[0]
+        if not searches:
+            searches.append(Search(depth_of(lane.models["target"]), parameters["skip_ratio"]))
+        return searches[0]
 
     def layers(lane: Lane) -> Layers:
         return layers_of(search(lane).best, search(lane).total)
@@ -46,9 +46,9 @@ def searching(parameters: dict) -> Drafter:
             for token in tokens[:-1]:
                 copies.append(lane.tree.add(copies[-1] if copies else lane.tree.trunk - 1, token))
         part = layers_of(skipped, search(lane).total)
-        said = lane.score(copies, "plan", layers=part).argmax(-1).tolist()
+        predicted = lane.score(copies, "plan", layers=part).argmax(-1).tolist()
         lane.drop(copies)
-        return sum(a == b for a, b in zip(said, tokens[1:], strict=True))
+        return sum(a == b for a, b in zip(predicted, tokens[1:], strict=True))
 
     def observe(lane: Lane, draft: Draft, walk: Verification, seen: Seen) -> None:
         now, context = search(lane), parameters["context"]
@@ -73,7 +73,7 @@ def searching(parameters: dict) -> Drafter:
         parameters["temperature"],
         parameters["runners_up"],
     )
-    says = "The target guesses with some of its attentions and MLPs left out, one pass for each token."
+    says = "The target guesses with some of its attentions and MLPs left out, one pass per token."
     return replace(self_drafted(layers, shape, "a thinner target", says), observe=observe)
 
 
@@ -101,7 +101,7 @@ def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     suits=parts_problem,
 )
 def swift(lane: Lane) -> Iterator[None]:
-    """The target drafts with some of its blocks left out, and searches on the fly for those it can spare.
+    """The target drafts with some of its blocks skipped, and learns on the fly which it can spare.
 
     1. A block is the attention or the MLP of a layer; the first and the last layer always run whole. At first
        both blocks of every second layer are left out.
@@ -111,10 +111,10 @@ def swift(lane: Lane) -> Iterator[None]:
     4. Once context + 1 tokens are written, each round tries another set of skip_ratio of the blocks: how
        many of the first tokens would it have written as well? It is adopted if that is more than ever before.
        Every 25th set is where a model of the earlier scores, a Gaussian process over all sets, expects the
-       most; the others are drawn by chance.
+       most; the others are drawn at random.
 
     Drafts end below 0.8, as published. The search ends when more than 0.95 of the tokens match, after 300
-    sets without gain, or after 1,000 sets. It begins anew with each text, where the authors carry it from
+    sets without gain, or after 1,000 sets. It starts again with each text, where the authors carry it from
     one to the next. Its passes are counted as target forwards too.
     """
     drafter, verifier, _ = parts(lane.parameters)

@@ -42,7 +42,7 @@ def layers_of(lane: Lane) -> Layers:
 def parts(parameters: dict) -> tuple[Drafter, Verifier, float]:
     """Where drafts are checked: a chain from the kept layers, greedy match or token rejection."""
     temperature = parameters["temperature"]
-    says = "Evenly spread layers of the target guess, one pass for each token."
+    says = "Evenly spread layers of the target guess, one pass per token."
     shape = widths([1] * parameters["num_assistant_tokens"], temperature)
     return simplest(self_drafted(layers_of, shape, "evenly spread layers", says), temperature)
 
@@ -71,7 +71,7 @@ def described(parameters: dict) -> list[Part]:
     title="Unified Layer Skipping",
     family="speculative",
     parameters=(
-        Parameter("speedup", "float", 2.0, "One in so many layers is kept.", low=1.0, high=100.0),
+        Parameter("speedup", "float", 2.0, "One in this many layers is kept.", low=1.0, high=100.0),
         Parameter("checked", "bool", False, "All layers check what the kept ones draft: exact."),
         Parameter("num_assistant_tokens", "int", 4, "If checked: tokens drafted in a round.", low=1, high=32),
         *GREEDY,
@@ -83,9 +83,9 @@ def described(parameters: dict) -> list[Part]:
     suits=parts_problem,
 )
 def unified_layer_skipping(lane: Lane) -> Iterator[None]:
-    """Every new token runs through the same few layers, spread evenly: faster, but not the model's own text.
+    """Runs only evenly spaced layers for every new token: faster, but no longer the model's own text.
 
-    1. Of L layers L / speedup are kept: the first, the last, and between them every so many.
+    1. Of L layers L / speedup are kept: the first, the last, and between them evenly spaced ones.
     2. All layers read the prompt and give the first token. From then on only the kept ones run, on the keys
        and values that all layers left of the prompt.
     3. A token is taken or drawn from what the kept layers say. What the whole model says of the same text is

@@ -15,7 +15,7 @@ from decoders.speculative.interfaces import (
     Verifier,
     VerifierInput,
 )
-from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_law
+from decoders.speculative.verifiers.relaxed_walk import go_down, relaxed_distribution
 from decoders.trace.acceptance import acceptance
 from decoders.trace.number_format import number
 
@@ -47,31 +47,31 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         return adjusted(inputs.probs[node], q, eta, alpha)
 
     def drawn(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token, law_near = inputs.tokens[child], near(inputs, node)
-        p, q, moved = (float(x[token]) for x in (inputs.p[node], inputs.draft.q[node], law_near))
-        chance = acceptance(moved, q)
-        accepted, u = inputs.chooser.bernoulli(chance, ("accept", *at))
+        token, moved_probs = inputs.tokens[child], near(inputs, node)
+        p, q, moved = (float(x[token]) for x in (inputs.p[node], inputs.draft.q[node], moved_probs))
+        probability = acceptance(moved, q)
+        accepted, u = inputs.chooser.bernoulli(probability, ("accept", *at))
         reason = (
             f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it passes with "
-            f"{number(chance)}. It was {'accepted' if accepted else 'rejected'}."
+            f"{number(probability)}. It was {'accepted' if accepted else 'rejected'}."
         )
         return TokenTest(child, bool(accepted), moved, q, u, reason, None if accepted else left(inputs, node))
 
     def likeliest(inputs: VerifierInput, node: int, child: int, at: tuple[int, int]) -> TokenTest:
-        token, law_near = inputs.tokens[child], near(inputs, node)
-        accepted = token == int(law_near.argmax())
+        token, moved_probs = inputs.tokens[child], near(inputs, node)
+        accepted = token == int(moved_probs.argmax())
         reason = (
             f"The target gave {number(float(inputs.probs[node][token]))}, adjusted "
-            f"{number(float(law_near[token]))}, which is {'its most' if accepted else 'not its most'}."
+            f"{number(float(moved_probs[token]))}, which is {'its most' if accepted else 'not its most'}."
         )
         return TokenTest(child, accepted, float(inputs.probs[node][token]), reason=reason)
 
     def left(inputs: VerifierInput, node: int) -> torch.Tensor:
         return still_wanted(inputs.p[node], inputs.draft.q[node], near(inputs, node))
 
-    def law(inputs: VerifierInput, node: int) -> torch.Tensor:
+    def distribution(inputs: VerifierInput, node: int) -> torch.Tensor:
         passes = torch.minimum(inputs.draft.q[node], near(inputs, node))
-        return relaxed_law(passes, left(inputs, node))
+        return relaxed_distribution(passes, left(inputs, node))
 
     def walk(inputs: VerifierInput) -> Verification:
         return go_down(inputs, likeliest if greedy else drawn, left, WANTED_MORE, greedy)
@@ -81,7 +81,7 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         fill if eta == 0.0 else frozenset(),
         name="adjusted target",
         relaxed_for=fill,
-        law=law,
+        distribution=distribution,
         says=f"A drafted token passes with p'/q, at most 1; p' is p moved towards q, by eta = {number(eta)}."
         if not greedy
         else f"A drafted token passes if it is the likeliest of p', which is p moved towards q, by "

@@ -18,8 +18,8 @@ from decoders.trace.number_format import number
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each beginning of the chain is tested with its chance h_i,
-    and the longest that passes is kept, whatever the shorter ones did. The own token comes from
+    """P_i = min(P_(i-1) p_i(x_i) / q_i(x_i), 1). Each beginning of the chain is tested with its probability
+    h_i, and the longest that passes is kept, whatever the shorter ones did. The own token comes from
     norm(max(P_i p - q, 0)), after the whole chain from p.
     """
     chain, compared, tests = chain_of(inputs), [], []
@@ -28,21 +28,21 @@ def walk(inputs: VerifierInput) -> Verification:
         token = inputs.tokens[node]
         p, q = float(inputs.p[parent][token]), float(inputs.draft.q[parent][token])
         weights.append(min(weights[-1] * p / q, 1.0))
-        chance = passing(inputs, node, weights[-1])
+        probability = passing(inputs, node, weights[-1])
         compared.append((p, q))
-        tests.append((chance, *inputs.chooser.bernoulli(chance, ("accept", inputs.position, i))))
+        tests.append((probability, *inputs.chooser.bernoulli(probability, ("accept", inputs.position, i))))
     kept = max((i for i, (_, passed, _) in enumerate(tests, 1) if passed), default=0)
-    found = Verification(path=chain[1 : kept + 1])
-    for i, ((p, q), (chance, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
-        reason = sentence(i, kept, weights[i], chance, bool(passed))
+    verification = Verification(path=chain[1 : kept + 1])
+    for i, ((p, q), (probability, passed, u)) in enumerate(zip(compared, tests, strict=True), 1):
+        reason = sentence(i, kept, weights[i], probability, bool(passed))
         watched = ("weight", weights[i], 1.0)  # full where it has lost nothing yet
-        found.tests.append(TokenTest(chain[i], i <= kept, p, q, u, reason, None, watched, chance))
+        verification.tests.append(TokenTest(chain[i], i <= kept, p, q, u, reason, None, watched, probability))
     end = chain[kept]
     if end not in inputs.p:
-        return found  # an end-of-text token
+        return verification  # an end-of-text token
     left = wanted(inputs, end, weights[kept])
-    law = inputs.p[end] if left is None or float(left.sum()) <= 0 else left
-    return found.end(inputs, law, inputs.position + kept + 1, None if left is None else WANTED_MORE)
+    probs = inputs.p[end] if left is None or float(left.sum()) <= 0 else left
+    return verification.end(inputs, probs, inputs.position + kept + 1, None if left is None else WANTED_MORE)
 
 
 def chain_of(inputs: VerifierInput) -> list[int]:
@@ -54,8 +54,8 @@ def chain_of(inputs: VerifierInput) -> list[int]:
 
 
 def passing(inputs: VerifierInput, node: int, weight: float) -> float:
-    """h: the chance that the beginning that ends in `node` and weighs P passes: S / (S + 1 - P), where S is
-    the mass of max(P p - q, 0); P itself where nothing was drafted after it.
+    """h: the probability that the beginning that ends in `node` and weighs P passes: S / (S + 1 - P), where S
+    is the mass of max(P p - q, 0); P itself where nothing was drafted after it.
     """
     left = wanted(inputs, node, weight)
     if left is None:
@@ -72,16 +72,16 @@ def wanted(inputs: VerifierInput, node: int, weight: float) -> torch.Tensor | No
     return (weight * inputs.p[node] - q).clamp(min=0.0)
 
 
-def sentence(i: int, kept: int, weight: float, chance: float, passed: bool) -> str:
+def sentence(i: int, kept: int, weight: float, probability: float, passed: bool) -> str:
     """Why, with its numbers."""
     count = "The first token" if i == 1 else f"The first {i} tokens together"
     weighed = "weighs" if i == 1 else "weigh"
-    said = f"{count} {weighed} {number(weight)} and passes with {number(chance)}"
+    test = f"{count} {weighed} {number(weight)} and passes with {number(probability)}"
     if i == kept:
-        return f"{said}: passed, and no longer beginning did."
+        return f"{test}: passed, and no longer beginning did."
     if i > kept:
-        return f"{said}: did not pass."
-    return f"{said}: {'passed' if passed else 'did not pass'}, and a longer beginning did."
+        return f"{test}: did not pass."
+    return f"{test}: {'passed' if passed else 'did not pass'}, and a longer beginning did."
 
 
 BLOCK = Verifier(

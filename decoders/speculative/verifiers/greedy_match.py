@@ -9,28 +9,32 @@ def walk(inputs: VerifierInput) -> Verification:
     """From the root down, the child that carries argmax p; at the end argmax p itself, so the output is
     greedy decoding's.
     """
-    found, node = Verification(), inputs.draft.root
+    verification, node = Verification(), inputs.draft.root
     while node in inputs.p:
         favourite = int(inputs.p[node].argmax())
         children = inputs.children(node)
         match = None
         for child in children:
             if inputs.tokens[child] == favourite:
-                found.tests.append(TokenTest(child, True, reason="It is the target's likeliest token."))
+                verification.tests.append(
+                    TokenTest(child, True, reason="It is the target's likeliest token.")
+                )
                 match = child
                 break
-            found.tests.append(TokenTest(child, False, reason="The target's likeliest token is another one."))
+            verification.tests.append(
+                TokenTest(child, False, reason="The target's likeliest token is another one.")
+            )
         if match is None:
-            found.token = favourite
-            found.reason = (
+            verification.token = favourite
+            verification.reason = (
                 "The target's likeliest token here; it was not drafted."
                 if children
                 else "All drafted tokens were accepted; the target adds its likeliest one."
             )
-            return found
-        found.path.append(match)
+            return verification
+        verification.path.append(match)
         node = match
-    return found
+    return verification
 
 
 GREEDY_MATCH = Verifier(

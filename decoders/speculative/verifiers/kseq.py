@@ -20,7 +20,7 @@ HALVINGS = 60  # of the interval in which rho lies: to the last digit of a doubl
 
 def division(p: torch.Tensor, q: torch.Tensor, count: int) -> tuple[float, float]:
     """(rho, beta): the smallest rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where beta is the
-    sum of min(q, p / rho) over [V], the chance that one draw is accepted.
+    sum of min(q, p / rho) over [V], the probability that one draw is accepted.
     """
 
     def beta(rho: float) -> float:
@@ -47,15 +47,15 @@ def ceiling(p: torch.Tensor, q: torch.Tensor, count: int) -> float:
     """
     order = (p / q.clamp(min=torch.finfo(q.dtype).tiny)).argsort()
     zero = p.new_zeros(1)
-    kept, drawn = (torch.cat([zero, law[order].cumsum(0)]) for law in (p, q))
+    kept, drawn = (torch.cat([zero, probs[order].cumsum(0)]) for probs in (p, q))
     return float((kept + 1.0 - drawn.clamp(max=1.0) ** count).min())
 
 
 def walk(inputs: VerifierInput) -> Verification:
     """At each node the draws X_1..X_k in their order: X passes with min(1, p(X) / (rho q(X))). If none does,
-    the own token comes from p less what the draws took of it, in proportion to their chances.
+    the own token comes from p less what the draws took of it, in proportion to their probabilities.
     """
-    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
         p, q = inputs.p[node], inputs.draft.q.get(node)  # [V]
         offers, left, match = inputs.offers(node), p, None
@@ -65,39 +65,39 @@ def walk(inputs: VerifierInput) -> Verification:
             taken = 1 - (1 - beta) ** len(offers)
             left = (p - took * (taken / beta if beta > 0 else 0.0)).clamp(min=0.0)
             if len(offers) > 1 and node == inputs.draft.root:
-                found.note = (
+                verification.note = (
                     f"K-SEQ keeps one of {len(offers)} such draws with {number(taken)} here; the best plan "
                     f"of optimal transport would with {number(ceiling(p, q, len(offers)))}."
                 )
         for slot, child in enumerate(offers):
             token = inputs.tokens[child]
-            chance = min(1.0, float(p[token]) / (rho * float(q[token])))
-            accepted, u = inputs.chooser.bernoulli(chance, ("accept", depth, slot))
-            reason = sentence(float(p[token]), float(q[token]), rho, chance, bool(accepted))
+            probability = min(1.0, float(p[token]) / (rho * float(q[token])))
+            accepted, u = inputs.chooser.bernoulli(probability, ("accept", depth, slot))
+            reason = sentence(float(p[token]), float(q[token]), rho, probability, bool(accepted))
             test = TokenTest(
-                child, bool(accepted), float(p[token]), float(q[token]), u, reason, chance=chance
+                child, bool(accepted), float(p[token]), float(q[token]), u, reason, probability=probability
             )
             test.watched = ("rho", rho, float(len(offers)))  # between 1 and the number of draws
-            found.tests.append(test)
+            verification.tests.append(test)
             if accepted:
                 match = child
                 break
         if match is None:
             if offers:
-                found.tests[-1].left = left / left.sum() if left.sum() > 0 else p
-            law = p if not offers or float(left.sum()) <= 0 else left
+                verification.tests[-1].left = left / left.sum() if left.sum() > 0 else p
+            probs = p if not offers or float(left.sum()) <= 0 else left
             drawn = "Drawn from what the draws had left of the target's distribution, with {}."
-            return found.end(inputs, law, depth, drawn if offers else None)
-        found.path.append(match)
+            return verification.end(inputs, probs, depth, drawn if offers else None)
+        verification.path.append(match)
         node, depth = match, depth + 1
-    return found
+    return verification
 
 
-def sentence(p: float, q: float, rho: float, chance: float, accepted: bool) -> str:
+def sentence(p: float, q: float, rho: float, probability: float, accepted: bool) -> str:
     """Why, with its numbers."""
     fate = "It was accepted." if accepted else "It was rejected."
     divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
-    return f"A draw passes with min(1, {divided}), here {number(chance)}. {fate}"
+    return f"A draw passes with min(1, {divided}), here {number(probability)}. {fate}"
 
 
 KSEQ = Verifier(
@@ -105,5 +105,5 @@ KSEQ = Verifier(
     exact_for=frozenset({SAMPLED, WITH_REPLACEMENT}),
     name="K-SEQ",
     says="Of several independent draws each passes with probability p / (rho q), at most 1, with the "
-    "smallest rho that leaves the target's distribution as it is.",
+    "smallest rho that leaves the target's distribution unchanged.",
 )

@@ -1,4 +1,4 @@
-"""Verifier for drafts without chance (lookup, top-k): the target draws its own token, and follows the draft
+"""Verifier for deterministic drafts (lookup, top-k): the target draws its own token, and follows the draft
 if it is there.
 
 One draw a node, used in either case, hence exactly the target's distribution; accepts with the target's mass
@@ -22,31 +22,32 @@ def walk(inputs: VerifierInput) -> Verification:
     """From the root down: y ~ p; descend into the child that carries y, else y is the own token and the walk
     ends.
     """
-    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
         p = inputs.p[node]  # [V]
         children = inputs.children(node)
         token, u = inputs.chooser.categorical(p, ("sample", depth))
         match = None
         for child in children:
-            chance = float(p[inputs.tokens[child]])
+            p_token = float(p[inputs.tokens[child]])
             if inputs.tokens[child] == token:
                 match = child
-                reason = f"The target drew for itself, and it is this token, with {number(chance)}."
+                reason = f"The target drew for itself, and it is this token, with {number(p_token)}."
             else:
-                reason = f"The target drew for itself, and it is another one; this had {number(chance)}."
-            found.tests.append(TokenTest(child, child == match, chance, reason=reason))
+                reason = f"The target drew for itself, and it is another one; this had {number(p_token)}."
+            verification.tests.append(TokenTest(child, child == match, p_token, reason=reason))
         if match is None:
-            found.token, found.u, found.p = token, u, float(p[token] / p.sum())
-            found.reason = (
-                f"Drawn from the target's distribution with {number(found.p)}; it was not drafted."
+            p_drawn = float(p[token] / p.sum())
+            verification.token, verification.u, verification.p = token, u, p_drawn
+            verification.reason = (
+                f"Drawn from the target's distribution with {number(p_drawn)}; it was not drafted."
                 if children
-                else f"All drafted tokens were accepted; the target drew one more, with {number(found.p)}."
+                else f"All drafted tokens were accepted; the target drew one more, with {number(p_drawn)}."
             )
-            return found
-        found.path.append(match)
+            return verification
+        verification.path.append(match)
         node, depth = match, depth + 1
-    return found
+    return verification
 
 
 NODE_SAMPLING = Verifier(

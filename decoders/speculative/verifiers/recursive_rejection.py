@@ -1,4 +1,5 @@
-"""Verifiers for drawn drafts: accept with min(1, p/q), go on with what the target wanted more than the draft.
+"""Verifiers for drawn drafts: accept with min(1, p/q), continue with what the target wanted more than the
+draft.
 
 With one child a node this is the token rejection of Leviathan et al. (2023) and Chen et al. (2023); with
 several children, drawn without replacement, the recursive rejection of RSD (Jeon et al. 2024) and Sequoia
@@ -31,17 +32,17 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
     replacement: then D is the q of the next child's own draft model. The own token comes from what is left
     of R.
     """
-    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
         left, drafted = inputs.p[node], inputs.draft.q.get(node)  # R, D: [V]
         match = None
-        offers, laws = in_order(inputs, node, depth) if replacement else (inputs.children(node), [])
+        offers, draw_probs = in_order(inputs, node, depth) if replacement else (inputs.children(node), [])
         for slot, child in enumerate(offers):
-            drafted = laws[slot] if laws else drafted
+            drafted = draw_probs[slot] if draw_probs else drafted
             token = inputs.tokens[child]
             p, q = float(left[token]), float(drafted[token])
             accepted, u = inputs.chooser.bernoulli(acceptance(p, q), ("accept", depth, slot))
-            found.tests.append(
+            verification.tests.append(
                 TokenTest(child, bool(accepted), p, q, u, sentence(p, q, u, bool(accepted), slot))
             )
             if accepted:
@@ -49,29 +50,31 @@ def walk(inputs: VerifierInput, replacement: bool = False) -> Verification:
                 break
             rest = residual(left, drafted)
             if rest is None:
-                found.note = "Target and draft agree to the last digit; the target draws the next token."
-            left = found.tests[-1].left = left if rest is None else rest
+                verification.note = (
+                    "Target and draft agree to the last digit; the target draws the next token."
+                )
+            left = verification.tests[-1].left = left if rest is None else rest
             drafted = drafted if replacement else without(drafted, token)
         if match is None:
-            return found.end(inputs, left, depth, WANTED_MORE if inputs.children(node) else None)
-        found.path.append(match)
+            return verification.end(inputs, left, depth, WANTED_MORE if inputs.children(node) else None)
+        verification.path.append(match)
         node, depth = match, depth + 1
-    return found
+    return verification
 
 
 def in_order(inputs: VerifierInput, node: int, depth: int) -> tuple[list[int], list[torch.Tensor]]:
-    """The draws below a node and their distributions [V], in the order in which they are tested: by chance,
+    """The draws below a node and their distributions [V], in the order in which they are tested: random,
     if they came from several draft models, so that none is preferred (SpecInfer, Algorithm 2).
     """
-    offers, laws = list(inputs.offers(node)), list(inputs.drawn_from(node))
-    if all(q is laws[0] for q in laws):  # they are alike, and their order decides nothing
-        return offers, laws
+    offers, draw_probs = list(inputs.offers(node)), list(inputs.drawn_from(node))
+    if all(q is draw_probs[0] for q in draw_probs):  # they are alike, and their order decides nothing
+        return offers, draw_probs
     for place in range(len(offers) - 1):
         left = torch.ones(len(offers) - place)
         chosen = place + inputs.chooser.categorical(left, ("order", depth, place)).value
-        for values in (offers, laws):
+        for values in (offers, draw_probs):
             values[place], values[chosen] = values[chosen], values[place]
-    return offers, laws
+    return offers, draw_probs
 
 
 def without(weights: torch.Tensor, token: int) -> torch.Tensor:
@@ -91,11 +94,11 @@ def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> 
     if p >= q:
         return f"{gave} {number(q)}, {wanted} {number(p)}, which is no less: it always passes."
     shown_p, shown_q, passes, drawn = compared(p, q, u)
-    said = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
+    comparison = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
     if u is None:
-        return said + (" It was accepted." if accepted else " It was rejected.")
+        return comparison + (" It was accepted." if accepted else " It was rejected.")
     side = "below, so it is accepted" if accepted else "above, so it is rejected"
-    return f"{said} The draw {drawn} is {side}."
+    return f"{comparison} The draw {drawn} is {side}."
 
 
 RECURSIVE_REJECTION = Verifier(

@@ -26,22 +26,22 @@ def go_down(
     `left(inputs, node)` gives the distribution [V] that the own token is drawn from where the child was
     refused, `drawn` says so; `greedy`: it is the target's likeliest token instead.
     """
-    found, node, depth = Verification(), inputs.draft.root, inputs.position + 1
+    verification, node, depth = Verification(), inputs.draft.root, inputs.position + 1
     while node in inputs.p:
         match = None
         for slot, child in enumerate(inputs.children(node)):
-            found.tests.append(rule(inputs, node, child, (depth, slot)))
-            if found.tests[-1].accepted:
+            verification.tests.append(rule(inputs, node, child, (depth, slot)))
+            if verification.tests[-1].accepted:
                 match = child
                 break
         if match is None:
-            return own_token(found, inputs, node, left, drawn, greedy)
-        found.path.append(match)
+            return own_token(verification, inputs, node, left, drawn, greedy)
+        verification.path.append(match)
         node, depth = match, depth + 1
-    return found
+    return verification
 
 
-def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
+def relaxed_distribution(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
     """The distribution [V] that a token has: `passes` [V] is how likely each token is drafted and passes, the
     rest is drawn from `left` [V].
     """
@@ -49,7 +49,7 @@ def relaxed_law(passes: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
 
 
 def own_token(
-    found: Verification,
+    verification: Verification,
     inputs: VerifierInput,
     node: int,
     left: Callable[[VerifierInput, int], torch.Tensor],
@@ -57,14 +57,14 @@ def own_token(
     greedy: bool,
 ) -> Verification:
     """Ends the walk at `node` with the target's own token."""
-    children, depth = inputs.children(node), inputs.position + len(found.path) + 1
+    children, depth = inputs.children(node), inputs.position + len(verification.path) + 1
     if greedy:
-        found.token = int(inputs.p[node].argmax())
+        verification.token = int(inputs.p[node].argmax())
         here = "here; the drafted one did not pass." if children else "after a draft that passed whole."
-        found.reason = f"The target's likeliest token {here}"
-        return found
+        verification.reason = f"The target's likeliest token {here}"
+        return verification
     return (
-        found.end(inputs, left(inputs, node), depth, drawn)
+        verification.end(inputs, left(inputs, node), depth, drawn)
         if children
-        else found.end(inputs, inputs.p[node], depth, None)
+        else verification.end(inputs, inputs.p[node], depth, None)
     )

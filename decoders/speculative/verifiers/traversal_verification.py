@@ -17,7 +17,7 @@ from decoders.trace.number_format import number
 
 
 class Standing:
-    """What is left of a drafted tree: R and D [V] of each node, its chance a, and its children."""
+    """What is left of a drafted tree: R and D [V] of each node, its probability a, and its children."""
 
     def __init__(self, inputs: VerifierInput):
         self.root, self.tokens = inputs.draft.root, inputs.tokens
@@ -25,7 +25,7 @@ class Standing:
         self.drafted = dict(inputs.draft.q)  # D: node -> what is left of the draft's distribution
         self.below = {n: list(c) for n, c in inputs.draft.children.items()}
         self.parent = {c: n for n, below in self.below.items() for c in below}
-        self.chance = {self.root: 1.0}
+        self.probability = {self.root: 1.0}
         self.weigh(self.root)
 
     def compared(self, node: int) -> tuple[float, float]:
@@ -37,7 +37,7 @@ class Standing:
         """a(child) = min(a(node) R(token) / D(token), 1) for all that hangs below `node`."""
         for child in self.below.get(node, []):
             p, q = self.compared(child)
-            self.chance[child] = min(self.chance[node] * p / q, 1.0) if p > 0 else 0.0
+            self.probability[child] = min(self.probability[node] * p / q, 1.0) if p > 0 else 0.0
             self.weigh(child)
 
     def leaf(self) -> int:
@@ -48,14 +48,14 @@ class Standing:
         return node
 
     def take_off(self, leaf: int) -> None:
-        """Removes a leaf that failed: its parent goes on with what the target wants more than the draft."""
+        """Removes a leaf that failed: its parent continues with what the target wants more than the draft."""
         node = self.parent[leaf]
-        delta = (self.chance[node] * self.left[node] - self.drafted[node]).clamp(min=0.0)
+        delta = (self.probability[node] * self.left[node] - self.drafted[node]).clamp(min=0.0)
         mass = float(delta.sum())
-        missing = 1.0 - self.chance[node]
-        self.chance[node] = mass / (mass + missing) if mass + missing > 0 else 0.0
+        missing = 1.0 - self.probability[node]
+        self.probability[node] = mass / (mass + missing) if mass + missing > 0 else 0.0
         if node == self.root:
-            self.chance[node] = 1.0
+            self.probability[node] = 1.0
         if mass > 0:
             self.left[node] = delta / mass
         self.drafted[node] = without(self.drafted[node], self.tokens[leaf])
@@ -64,25 +64,25 @@ class Standing:
 
     def path(self, node: int) -> list[int]:
         """From below the root down to `node`."""
-        found = []
+        path = []
         while node != self.root:
-            found.append(node)
+            path.append(node)
             node = self.parent[node]
-        return found[::-1]
+        return path[::-1]
 
 
 def walk(inputs: VerifierInput) -> Verification:
-    """From the leaves up: a leaf passes with its chance a, and with it the whole path; one that fails is
+    """From the leaves up: a leaf passes with its probability a, and with it the whole path; one that fails is
     taken off. The own token comes from what is left at the end of the accepted path.
     """
     standing, tests = Standing(inputs), []
     while (leaf := standing.leaf()) != standing.root:
         p, q = standing.compared(leaf)
-        chance, parent = standing.chance[leaf], standing.parent[leaf]
-        passed, u = inputs.chooser.bernoulli(chance, ("accept", inputs.position, len(tests)))
-        watched = ("chance of the path", chance, 1.0)
-        reason = sentence(chance, bool(passed))
-        tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, chance))
+        probability, parent = standing.probability[leaf], standing.parent[leaf]
+        passed, u = inputs.chooser.bernoulli(probability, ("accept", inputs.position, len(tests)))
+        watched = ("probability of the path", probability, 1.0)
+        reason = sentence(probability, bool(passed))
+        tests.append(TokenTest(leaf, bool(passed), p, q, u, reason, None, watched, probability))
         if passed:
             break
         standing.take_off(leaf)
@@ -90,18 +90,18 @@ def walk(inputs: VerifierInput) -> Verification:
     path = standing.path(leaf)
     why = "It lies on the path that passed."
     tests += [TokenTest(node, True, *standing.compared(node), None, why) for node in path[:-1]]
-    found = Verification(tests, path)
+    verification = Verification(tests, path)
     if leaf not in inputs.p:
-        return found  # an end-of-text token
-    law, depth = standing.left[leaf], inputs.position + len(path) + 1
+        return verification  # an end-of-text token
+    probs, depth = standing.left[leaf], inputs.position + len(path) + 1
     drawn = "Drawn from what is left of the target's distribution there, with {}."
-    return found.end(inputs, law, depth, drawn if inputs.children(leaf) else None)
+    return verification.end(inputs, probs, depth, drawn if inputs.children(leaf) else None)
 
 
-def sentence(chance: float, passed: bool) -> str:
+def sentence(probability: float, passed: bool) -> str:
     """Why, with its number."""
     fate = "It passed." if passed else "It failed and is taken off."
-    return f"The path down to this token passes as a whole with {number(chance)}. {fate}"
+    return f"The path down to this token passes as a whole with {number(probability)}. {fate}"
 
 
 TRAVERSAL = Verifier(

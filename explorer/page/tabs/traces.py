@@ -26,7 +26,7 @@ from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
-from visualizers.scene.registry import titles
+from visualizers.registry import titles
 
 NOTHING = "Nothing is decoded yet: press Run in the tab Decode."
 KEPT = (

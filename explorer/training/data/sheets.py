@@ -47,8 +47,8 @@ class Sheets:
         those of a corrupted plan: as many units that are not of it, as far as there are.
         """
         source = source_of(self.cut(sheet.prompt), self.bytes_of)
-        plan = oracle(source.said, sheet.summary)
-        rest = [i for i in range(len(source.said)) if i not in plan]
+        plan = oracle(source.texts, sheet.summary)
+        rest = [i for i in range(len(source.texts)) if i not in plan]
         wrong = rng.sample(rest, min(len(plan), len(rest)))
         answer = [*self.cut(sheet.answer), self.id[END]]
         return tuple(document(source.tagged(some, self.tags)[0], answer) for some in ((), plan, wrong))

@@ -5,8 +5,8 @@ and tested by the shipped pair.
 import json
 from pathlib import Path
 
-from decoders.heads.files import read_config
 from decoders.lane import Lane, Limits
+from decoders.models.head_files import read_config
 from decoders.models.loading import load, load_heads
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from explorer.training.evaluation.measure_acceptance import NEW_TOKENS, TEMPERATURES, prompts

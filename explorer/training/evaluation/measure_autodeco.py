@@ -28,7 +28,7 @@ FILE, SOLVED = "temperatures.json", "accuracies.json"
 
 def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple[dict[str, float], float]:
     """(the loss at temperature 1, at the best single one, at those of the heads t [N]; the best one)."""
-    kept = taught(logits, tokens, by_chance=False)
+    kept = taught(logits, tokens, at_random=False)
     single = {g: temperature_loss(logits, torch.full_like(t, g), tokens, kept).item() for g in GRID}
     best = min(single, key=single.get)
     learned = temperature_loss(logits, t, tokens, kept).item()

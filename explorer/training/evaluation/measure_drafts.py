@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from decoders.heads import DraftModule, Taps, Target, take_taps
-from decoders.heads.files import read_config
+from decoders.models.head_files import read_config
 from decoders.models.loading import LoadedModel, load, load_heads
 from explorer.training.evaluation.measure_acceptance import FILE, prompts
 

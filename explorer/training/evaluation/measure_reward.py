@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from decoders.heads import Reward, read_answers, take_taps
-from decoders.heads.files import read_config
 from decoders.heads.reward import PREFIX, QUESTIONS
+from decoders.models.head_files import read_config
 from decoders.models.loading import LoadedModel, load, load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from transformers import LlamaForCausalLM
 
-from decoders.heads.files import weights_sha256
+from decoders.models.head_files import weights_sha256
 from explorer.training import loop
 from explorer.training.data.corpus import ROW, Texts, prepare, story_rows, task_rows
 from explorer.training.loop import compiled, trained

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, files, take_taps
+from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, take_taps
+from decoders.models import head_files
 from explorer.training import loop
 from explorer.training.data.corpus import ROW, Texts, mixed_rows, prepare
 from explorer.training.evaluation import check
@@ -86,7 +87,7 @@ def train(
     held = texts.held[:VALIDATION_ROWS]
     curve = train_modules(modules, model, lambda seen: rows_after(seen, texts, own), held, budget, work)
     folder = loop.MODELS / name
-    files.save(folder, modules, TARGET, source, texts.tokenizer)
+    head_files.save(folder, modules, TARGET, source, texts.tokenizer)
     write_training(folder, modules, model, texts.held, curve)
     check.write(folder)
 

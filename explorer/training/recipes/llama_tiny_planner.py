@@ -42,7 +42,7 @@ def read_sheets(target: LoadedModel, seed: str, count: int) -> tuple[torch.Tenso
         source = source_of(target.encode(sheet.prompt), target.bytes_of)
         row, places = source.tagged(range(len(source.spans)), tags)
         states = take_taps(target.model, torch.tensor([row], device=target.model.device)).hidden[0, places]
-        plan, soft = oracle(source.said, sheet.summary), labels(source.said, sheet.summary)
+        plan, soft = oracle(source.texts, sheet.summary), labels(source.texts, sheet.summary)
         vectors, missing = unit_vectors(states, source.spans), MOST - len(soft)
         rows.append(torch.tensor(row))
         found.append(

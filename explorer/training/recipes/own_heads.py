@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
-from decoders.heads import Kangaroo, Target, files
+from decoders.heads import Kangaroo, Target
+from decoders.models import head_files
 from decoders.models.loading import LoadedModel, check_pair, folder_of, load
 from decoders.speculative.self_draft.layerskip import exit_of
 from explorer.shipped import OWN_HEADS
@@ -159,7 +160,7 @@ def kangaroo(target: LoadedModel, texts: OwnTexts, budget: float | None, work: P
 
     held, modules = texts.held[: recipe.VALIDATION_ROWS], {head.kind: head}
     curve = train_modules(modules, target.model, feed, held, budget, work)
-    files.save(out, modules, target.name, folder_of(target.name), target.tokenizer)
+    head_files.save(out, modules, target.name, folder_of(target.name), target.tokenizer)
     recipe.write_training(out, modules, target.model, held, curve)
 
 
@@ -175,7 +176,7 @@ def keep(
     """Writes a head that reads a model, and perhaps speaks of its partner, to the folder `out`."""
     other = None if partner is None else (partner.name, folder_of(partner.name))
     folder = folder_of(reads.name)
-    files.save(out, {head.kind: head}, reads.name, folder, reads.tokenizer, partner=other)
+    head_files.save(out, {head.kind: head}, reads.name, folder, reads.tokenizer, partner=other)
     write_training(out, head, curve, unit, facts)
 
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, files, take_taps
+from decoders.heads import KINDS, DraftModule, Entries, Taps, Target, take_taps
 from decoders.heads.layers import Attention
+from decoders.models import head_files
 from decoders.models.catalog import shipped
 from decoders.models.loading import load, load_heads
 from tests.helpers import tiny_models
@@ -212,7 +213,7 @@ def saved(tmp_path):
     target = load(tiny_models.save(tmp_path / "target", seed=3))
     heads = {kind: made(kind, target.model) for kind in KINDS}
     folder = tmp_path / "heads"
-    files.save(folder, heads, "target", tmp_path / "target", target.tokenizer, torch.float32)
+    head_files.save(folder, heads, "target", tmp_path / "target", target.tokenizer, torch.float32)
     return target, heads, folder
 
 
@@ -291,6 +292,6 @@ def test_what_does_not_fit_is_refused_in_one_sentence(saved, spoil, words):
 
 
 def test_heads_are_no_models_and_other_kinds_of_targets_are_refused():
-    assert not set(shipped()) & set(files.shipped_heads())
+    assert not set(shipped()) & set(head_files.shipped_heads())
     with pytest.raises(ValueError, match="built like Llama"):
         Target.of(tiny_models.make("gpt2").model)

@@ -88,10 +88,10 @@ def test_the_law_with_xtc_is_the_mixture_that_its_coin_makes():
             Lane("sample", [0], {"target": model}, asked, limits=Limits(1), chooser=chooser).run().output()
         )
 
-    law = Exhaustive().law(text)
+    law = Exhaustive().distribution(text)
     want = {(0,): 0.75 * 0.5, (1,): 0.75 * 0.3 + 0.25 * 0.6, (2,): 0.75 * 0.2 + 0.25 * 0.4}
     assert law == pytest.approx(want)
-    with pytest.raises(ValueError, match="XTC decides by chance"):
+    with pytest.raises(ValueError, match="XTC decides at random"):
         processors(asked, 3)
 
 

@@ -59,8 +59,8 @@ def test_text_and_score_are_those_of_transformers(strategy, asked):
 
 
 def test_the_text_shows_green_and_red_and_nothing_without_a_watermark():
+    from visualizers.registry import build
     from visualizers.scene.marks import Header
-    from visualizers.scene.registry import build
 
     def spans(parameters):
         trace = Lane(

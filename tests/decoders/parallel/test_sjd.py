@@ -4,7 +4,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.trace.events import Cell, Commit, Verdict
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 
@@ -24,7 +24,7 @@ def test_drawn_text_has_the_model_s_law(verifier, eos, shape):
     models = {"target": TableModel(random_table(21, sharpness=1.5), 3, eos)}
     parameters = {"block_size": 2, "verifier": verifier, **shape}
     law = law_of_rounds(Exhaustive(), "sjd", models, parameters, 3)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 @pytest.mark.parametrize("first_guess", GUESSES)
@@ -32,7 +32,7 @@ def test_a_longer_window_has_the_model_s_law_too(first_guess):
     models = {"target": TableModel(random_table(22, vocabulary=2, sharpness=1.5), 2)}
     parameters = {"block_size": 3, "first_guess": first_guess}
     law = law_of_rounds(Exhaustive(), "sjd", models, parameters, 5)
-    assert distance(law, exact_law(models["target"], (0,), 5)) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 5)) < 1e-12
 
 
 def test_drawn_tokens_that_are_kept_with_an_old_law_would_bend_it(monkeypatch):
@@ -49,7 +49,7 @@ def test_drawn_tokens_that_are_kept_with_an_old_law_would_bend_it(monkeypatch):
     monkeypatch.setattr(sjd.Window, "observe", stale)
     models = {"target": TableModel(random_table(21, sharpness=1.5), 3)}
     law = law_of_rounds(Exhaustive(), "sjd", models, {"block_size": 2}, 4)
-    assert distance(law, exact_law(models["target"], (0,), 4)) > 1e-3
+    assert distance(law, exact_distribution(models["target"], (0,), 4)) > 1e-3
 
 
 @pytest.mark.parametrize("tokens", [1, 9, 20])

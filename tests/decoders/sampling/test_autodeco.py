@@ -7,7 +7,7 @@ import torch
 
 from decoders.chooser import Exhaustive
 from decoders.heads import AutoDeco, Target
-from decoders.heads.autodeco import soft_top_p, statistics, taught, temperature_loss, top_p_loss
+from decoders.heads.autodeco import smooth_top_p, statistics, taught, temperature_loss, top_p_loss
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import probabilities, processors
 from decoders.models.loading import LoadedModel
@@ -61,9 +61,9 @@ def test_heads_that_say_1_and_1_are_plain_sampling(tiny_model):
 
 def test_the_soft_top_p_lets_the_token_fade_that_crosses_it_and_the_hard_one_keeps_it():
     """The dossier's row: the soft mask leaves one token, the hard nucleus two."""
-    left = soft_top_p(ROW, torch.tensor([P]))
+    left = smooth_top_p(ROW, torch.tensor([P]))
     assert left[0].tolist() == pytest.approx([0.9985, 0.0015, 0.0], abs=1e-4)
-    shuffled = soft_top_p(ROW[:, [2, 0, 1]], torch.tensor([P]))
+    shuffled = smooth_top_p(ROW[:, [2, 0, 1]], torch.tensor([P]))
     assert torch.allclose(shuffled, left[:, [2, 0, 1]])
     model = StatedTable(lambda past: ROW[0].tolist(), 3)
     lane = Lane("autodeco", [0], {"target": model}, {"predict": "neither"})
@@ -82,10 +82,10 @@ def test_what_is_read_and_what_counts():
     numbers = statistics(torch.tensor([[0.4, 0.2, 0.1, 0.1, 0.1, 0.1]]))[0]
     assert numbers.tolist() == pytest.approx([0.4, 1.6094, 6 * (0.24 / 6 - 1 / 36), 0.9], abs=1e-4)
     logits, tokens = ROW.log().repeat(3, 1), torch.tensor([0, 1, 2])
-    kept = taught(logits, tokens, by_chance=False)
+    kept = taught(logits, tokens, at_random=False)
     assert kept.tolist() == pytest.approx([0.4, 1.0, 1.0])
     torch.manual_seed(0)
-    many = taught(ROW.log().repeat(4000, 1), torch.zeros(4000, dtype=torch.long), by_chance=True)
+    many = taught(ROW.log().repeat(4000, 1), torch.zeros(4000, dtype=torch.long), at_random=True)
     assert set(many.tolist()) == {0.0, 1.0} and many.mean().item() == pytest.approx(0.4, abs=0.03)
     lost = temperature_loss(logits, torch.full((3,), 2.0), tokens, kept)
     cooled = ROW[0].sqrt() / ROW[0].sqrt().sum()
@@ -110,7 +110,7 @@ def test_what_it_draws_is_what_transformers_makes_of_the_row_with_these_numbers(
 
     first = law((0,))
     want = {(a, b): first[a] * second for a in range(3) for b, second in enumerate(law((0, a)))}
-    assert distance(Exhaustive().law(run), want) < 1e-9
+    assert distance(Exhaustive().distribution(run), want) < 1e-9
 
 
 def test_what_is_not_predicted_is_as_typed():
@@ -175,6 +175,6 @@ def test_heads_learn_where_chance_is_and_beat_the_best_single_temperature():
     assert t[kind == 0].max() < t[kind == 1].min() and p[kind == 1].min() > 0.75
     nucleus = processors({"temperature": t[1].item(), "top_p": p[1].item()}, 8)
     assert set(range(4)) <= set(nucleus(logits[1:2], [[]])[0].isfinite().nonzero()[:, 0].tolist())
-    kept = taught(logits, tokens, by_chance=False)
+    kept = taught(logits, tokens, at_random=False)
     single = [temperature_loss(logits, torch.full_like(t, 0.1 * at), tokens, kept) for at in range(1, 20)]
     assert temperature_loss(logits, t, tokens, kept) < min(single)

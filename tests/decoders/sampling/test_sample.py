@@ -10,7 +10,7 @@ from decoders.lane import Lane, Limits
 from decoders.logits.distributions import probabilities, processors
 from decoders.logits.processor_order import stages
 from decoders.models import loading
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.trace.events import Commit, Distribution, Propose, Score
 from tests.helpers import tiny_models
 
@@ -42,10 +42,12 @@ def forgetful(past) -> tuple[float, ...]:
 def test_the_law_of_the_output_is_the_processed_law_exactly(parameters):
     model = TableModel(forgetful, 3, eos=frozenset({2}))
     stack = processors(parameters, 3)
-    law = Exhaustive().law(
+    law = Exhaustive().distribution(
         lambda chooser: tuple(run(model, [1, 0], 4, chooser=chooser, **parameters).output())
     )
-    want = exact_law(model, [1, 0], 4, lambda row: probabilities(row if stack is None else stack(row, [[0]])))
+    want = exact_distribution(
+        model, [1, 0], 4, lambda row: probabilities(row if stack is None else stack(row, [[0]]))
+    )
     assert law.keys() == want.keys()
     assert all(abs(law[text] - want[text]) < 1e-12 for text in want)
 

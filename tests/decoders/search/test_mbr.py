@@ -56,8 +56,10 @@ def test_samples_side_by_side_are_independent_and_the_first_is_the_plain_one():
         trace = run("sample", model, 2, chooser=chooser, num_return_sequences=2)
         return tuple(tuple(tokens) for tokens, _ in returned(trace))
 
-    alone = Exhaustive().law(lambda chooser: tuple(run("sample", model, 2, chooser=chooser).output()))
-    both = Exhaustive().law(pair)
+    alone = Exhaustive().distribution(
+        lambda chooser: tuple(run("sample", model, 2, chooser=chooser).output())
+    )
+    both = Exhaustive().distribution(pair)
     assert both == pytest.approx({(a, b): p * q for a, p in alone.items() for b, q in alone.items()})
     tiny_model = tiny_models.make("llama", seed=3)
     for seed in range(3):

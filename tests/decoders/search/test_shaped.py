@@ -25,7 +25,9 @@ def run(strategy: str, model, prompt=(0, 2), new_tokens=4, chooser=None, **param
 
 def law(model, asked: dict) -> dict[tuple[int, ...], float]:
     """Text -> its probability when drawn one token at a time with these processors."""
-    return Exhaustive().law(lambda chooser: tuple(run("sample", model, chooser=chooser, **asked).output()))
+    return Exhaustive().distribution(
+        lambda chooser: tuple(run("sample", model, chooser=chooser, **asked).output())
+    )
 
 
 @pytest.mark.parametrize("asked", ASKED)
@@ -74,7 +76,7 @@ def test_a_value_that_says_nothing_leaves_beam_search():
 def test_mirostat_without_a_limit_draws_as_sampling_does():
     model = TableModel(random_table(5, 4, 2.0), 4)
     asked, open_limit = {"repetition_penalty": 1.7}, {"tau": 20.0, "rate": 0.0, "version": "2"}
-    found = Exhaustive().law(
+    found = Exhaustive().distribution(
         lambda chooser: tuple(run("mirostat", model, chooser=chooser, **open_limit, **asked).output())
     )
     assert found == pytest.approx(law(model, asked))

@@ -6,7 +6,7 @@ Every outcome of every draw is walked (chooser `Exhaustive`), through the real s
 import pytest
 
 from decoders.chooser import Exhaustive
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 
 PAIRS = {
@@ -31,7 +31,7 @@ def pair(name: str, eos: frozenset[int] = frozenset()) -> dict[str, TableModel]:
 
 def check(strategy: str, models: dict, parameters: dict, length: int, rounds: int | None = None) -> None:
     law = law_of_rounds(Exhaustive(), strategy, models, parameters, length, rounds)
-    expected = exact_law(models["target"], (0,), length, shape_of(parameters))
+    expected = exact_distribution(models["target"], (0,), length, shape_of(parameters))
     assert sum(expected.values()) == pytest.approx(1.0, abs=1e-12)
     assert distance(law, expected) < 1e-12
 
@@ -63,7 +63,7 @@ def test_a_tree_over_several_rounds(models):
 def test_temperature_0_leaves_one_outcome(strategy):
     models = pair("far")
     law = law_of_rounds(Exhaustive(), strategy, models, {"temperature": 0.0}, 5)
-    assert law == exact_law(models["target"], (0,), 5, shape_of({"temperature": 0.0}))
+    assert law == exact_distribution(models["target"], (0,), 5, shape_of({"temperature": 0.0}))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.registry import strategies
 from decoders.speculative.losslessness import (
     OTHER,
@@ -26,12 +26,12 @@ PLAIN = {"temperature": 1.0}
 
 
 def test_the_chances_of_the_cells_are_sums_of_the_exact_law():
-    found, law = cells(TARGET, [0], PLAIN, 3), exact_law(TARGET, [0], 3)
-    assert sum(found.chances) == pytest.approx(1.0, abs=1e-12)
-    added = [0.0] * len(found.chances)
+    found, law = cells(TARGET, [0], PLAIN, 3), exact_distribution(TARGET, [0], 3)
+    assert sum(found.probabilities) == pytest.approx(1.0, abs=1e-12)
+    added = [0.0] * len(found.probabilities)
     for text, chance in law.items():
         added[found.of(list(text))] += chance
-    assert added == pytest.approx(found.chances, abs=1e-12)
+    assert added == pytest.approx(found.probabilities, abs=1e-12)
     assert len({len(beginning) for beginning in found.index}) == 3, "some texts are told apart to their end"
 
 
@@ -39,7 +39,7 @@ def test_a_table_by_hand():
     """One token of six: four have cells of their own, the least likely two share one."""
     table = TableModel(lambda tokens: [0.3, 0.25, 0.2, 0.15, 0.06, 0.04], V)
     found = cells(table, [0], PLAIN, 1)
-    assert dict(zip(found.index, found.chances, strict=True)) == pytest.approx(
+    assert dict(zip(found.index, found.probabilities, strict=True)) == pytest.approx(
         {(0,): 0.3, (1,): 0.25, (2,): 0.2, (3,): 0.15, (OTHER,): 0.1}
     )
     assert len(found.index) == WIDTH + 1 and found.of([5]) == found.of([4]) == found.index[(OTHER,)]
@@ -48,9 +48,9 @@ def test_a_table_by_hand():
 def test_texts_that_end_early_have_cells():
     ending = TableModel(random_table(3, V), V, eos=frozenset({1, 2, 3}))
     found = cells(ending, [0], {"temperature": 1.0, "top_k": 3}, 3)
-    law = exact_law(ending, [0], 3, lambda rows: rows.exp())
-    assert all(0 <= found.of(list(text)) < len(found.chances) for text in law)
-    assert sum(found.chances) == pytest.approx(1.0, abs=1e-12)
+    law = exact_distribution(ending, [0], 3, lambda rows: rows.exp())
+    assert all(0 <= found.of(list(text)) < len(found.probabilities) for text in law)
+    assert sum(found.probabilities) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_distance_by_hand_and_the_band_falls_with_the_root_of_the_samples():

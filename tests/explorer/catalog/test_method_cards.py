@@ -9,7 +9,7 @@ from explorer.experiments import experiments
 from explorer.runs.model_pool import Loader
 from tests.helpers import tiny_models
 from tests.helpers.server_calls import ask
-from visualizers.scene.registry import titles
+from visualizers.registry import titles
 
 NAMES = list(strategies())
 

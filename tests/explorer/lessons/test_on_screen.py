@@ -11,8 +11,8 @@ import pytest
 from decoders.trace.trace import Trace
 from explorer.lessons import lesson as lessons
 from explorer.lessons.facts import Reading
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 LESSONS = lessons.lessons()
 STOPS = [(name, index) for name, lesson in LESSONS.items() for index in range(len(lesson["stops"]))]

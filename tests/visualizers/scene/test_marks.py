@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from visualizers.registry import build, names
 from visualizers.scene.marks import cells, fit, probability, three_digits, visible
-from visualizers.scene.registry import build, names
 
 
 def test_white_space_and_split_bytes_are_shown():
@@ -46,7 +46,7 @@ def test_ratios_have_three_significant_digits():
 
 
 def test_looking_for_views_loads_no_plotly():
-    code = "import sys; from visualizers.scene.registry import names; names(); print('plotly' in sys.modules)"
+    code = "import sys; from visualizers.registry import names; names(); print('plotly' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

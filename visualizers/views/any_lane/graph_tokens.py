@@ -25,7 +25,7 @@ from visualizers.scene.marks import (
     visible,
     whence,
 )
-from visualizers.views.speculative.draft_rounds import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, look
 
 WIDE, TALL = 0.8, 0.72  # of a token's box, in columns and rows
 ENDS = (-0.34, -0.17, 0.0, 0.17, 0.34)  # columns aside at which texts end that have no box

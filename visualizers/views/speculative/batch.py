@@ -6,7 +6,7 @@ of them: the right edge of what is kept is ragged. Knows no strategy by name.
 """
 
 from visualizers.scene.marks import STATES, Header, Op, probability, scroll_row, view, visible
-from visualizers.views.speculative.draft_rounds import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, look
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
 LEFT, EDGE = -1.45, 0.4  # columns between which the caches are drawn

@@ -8,6 +8,7 @@ judge; knows none by name.
 
 from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, view, whence
+from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.step_captions import drafting
 
 CELL, SIBLING, RINGS = (
@@ -16,7 +17,6 @@ CELL, SIBLING, RINGS = (
     0.42,
 )  # heights in rows: path cells, tried siblings, the foot with the rings
 MOST_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
-GLYPHS = {"resampled": "◆", "bonus": "★", "rejected": "✕", "forced": "⚑", "tolerated": "≈"}
 
 
 @view("draft_tree", "Draft rounds")
@@ -272,10 +272,3 @@ class DraftTree:
             }
             for n in commits
         ]
-
-
-def look(state: str) -> dict:
-    """State and fill of a cell."""
-    tinted = ("rejected", "tolerated", "pruned")
-    fills = {"unreached": "dotted", "live": "dashed"} | dict.fromkeys(tinted, "tint")
-    return {"state": state, "fill": fills.get(state, "filled")}

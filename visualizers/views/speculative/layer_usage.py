@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from decoders.engine.partial_forward import Layers
 from visualizers.scene.marks import STATES, Header, Nodes, Op, three_digits, view
+from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.entropy import mark
-from visualizers.views.speculative.draft_rounds import GLYPHS, look
 
 WIDE = 0.86  # of a column
 BESIDE = 3  # forwards that stand side by side in one column; more are drawn as one

@@ -8,7 +8,7 @@ waits from when it was opened until it is filled. Knows no strategy.
 from dataclasses import dataclass
 
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
-from visualizers.views.speculative.draft_rounds import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, look
 
 ROWS = 5  # places of the heap that are listed
 SLOT = "slot"  # name of the scores that are read

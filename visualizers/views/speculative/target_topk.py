@@ -9,7 +9,7 @@ import math
 
 from visualizers.analysis.distribution_stages import best
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
-from visualizers.views.speculative.draft_rounds import GLYPHS, look
+from visualizers.scene.verdict_marks import GLYPHS, look
 
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3

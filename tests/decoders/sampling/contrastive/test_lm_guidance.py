@@ -36,7 +36,7 @@ def test_drawn_text_has_the_law_of_three_rows():
 
     raw = torch.tensor([-1.7528, -0.6438, -2.9568]).exp()
     one = (raw / raw.sum()).tolist()
-    for (a, b), probability in Exhaustive().law(text).items():
+    for (a, b), probability in Exhaustive().distribution(text).items():
         assert probability == pytest.approx(one[a] * one[b], rel=1e-3)
 
 

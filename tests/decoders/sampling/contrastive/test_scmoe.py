@@ -72,9 +72,9 @@ def test_what_is_watched_are_the_experts_of_the_last_token(mixture):
         mixture.model(torch.tensor([PROMPT]))
     assert len(seen) == 2
     for one in seen:
-        best = one.law.argsort(descending=True)[:2].tolist()
+        best = one.probs.argsort(descending=True)[:2].tolist()
         assert list(one.weights) == best and sum(one.weights.values()) == pytest.approx(1.0)
-        assert one.law.sum() == pytest.approx(1.0)
+        assert one.probs.sum() == pytest.approx(1.0)
 
 
 def naive(mixture, beta, alpha, ranks):

@@ -9,7 +9,7 @@ import torch
 
 from decoders.chooser import Exhaustive, Random
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.sampling.coupling import minimum_entropy_coupling
 from decoders.sampling.coupling.minimum_entropy_coupling import coupled, encoder, entropy, information
 from decoders.trace.events import Commit, Distribution, Note, Propose, Score, Verdict
@@ -121,8 +121,10 @@ SETTINGS = [
 def test_averaged_over_messages_the_text_has_exactly_the_model_s_law(settings, eos):
     """The message is drawn, too: all its letters, all ways to send them, all tokens, to 1e-12."""
     model = TableModel(random_table(3, zeros=0.2), 3, eos)
-    law = Exhaustive().law(lambda chooser: tuple(run(model, 3, chooser=chooser, **settings).output()))
-    assert distance(law, exact_law(model, [0], 3, shape_of(settings))) < 1e-12
+    law = Exhaustive().distribution(
+        lambda chooser: tuple(run(model, 3, chooser=chooser, **settings).output())
+    )
+    assert distance(law, exact_distribution(model, [0], 3, shape_of(settings))) < 1e-12
 
 
 def test_first_tokens_of_twenty_thousand_messages_follow_the_row():
@@ -140,7 +142,7 @@ def test_first_tokens_of_twenty_thousand_messages_follow_the_row():
 def test_one_message_alone_shows():
     """Of one given letter the first token does not have the model's law: the average is over letters."""
     model = TableModel(lambda past: [0.6, 0.3, 0.1], 3)
-    alone = Exhaustive().law(
+    alone = Exhaustive().distribution(
         lambda chooser: tuple(run(model, 1, chooser=chooser, message="a", weights=[1, 1]).output())
     )
     assert alone == pytest.approx({(0,): 1.0})

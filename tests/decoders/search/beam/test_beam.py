@@ -241,7 +241,7 @@ def test_beam_sampling_has_the_law_of_generate(tiny_model):
         lane = Lane("beam", prompt, {"target": model}, parameters, limits=Limits(1), chooser=chooser)
         return lane.run().output()[0]
 
-    law = Exhaustive().law(text)
+    law = Exhaustive().distribution(text)
     ids = torch.tensor([prompt])
     torch.manual_seed(0)
     drawn = [

@@ -9,7 +9,7 @@ import torch
 from decoders.chooser import Random
 from decoders.lane import Lane, Limits
 from decoders.logits.gumbel import below
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.interfaces import drafted
 from decoders.speculative.methods.rsd_s import stochastic_beam
@@ -55,7 +55,7 @@ def test_paths_are_drawn_without_replacement():
         deep = [n for n in draft.nodes if lane.tree.depths[n] == 2]
         assert len({tuple(lane.tree.text(n)) for n in deep}) == 2
         counts[tuple(sorted(tuple(lane.tree.text(n)[1:]) for n in deep))] += 1
-    law = exact_law(TableModel(random_table(2, vocabulary=4), 4), (0,), 2, shape_of({}))
+    law = exact_distribution(TableModel(random_table(2, vocabulary=4), 4), (0,), 2, shape_of({}))
     wanted = {
         tuple(sorted(pair)): sum(law[x] * law[y] / (1 - law[x]) for x, y in itertools.permutations(pair))
         for pair in itertools.combinations(law, 2)
@@ -72,7 +72,7 @@ def test_the_text_has_the_target_s_law(shape):
         parameters = {"beam_width": 3, "num_assistant_tokens": 2, **shape}
         lane = Lane("rsd_s", [0], models, parameters, seed, limits=Limits(3))
         counts[tuple(lane.run().output())] += 1
-    tail, far, bound = statistics(counts, exact_law(models["target"], (0,), 3, shape_of(shape)))
+    tail, far, bound = statistics(counts, exact_distribution(models["target"], (0,), 3, shape_of(shape)))
     assert tail > 1e-3 and far < 1.5 * bound
 
 
@@ -88,9 +88,9 @@ def test_a_beam_of_one_is_a_chain_and_no_level_is_wider_than_the_beam():
 
 def test_without_chance_it_is_a_plain_beam():
     lane, draft = drafts(3, 2, 0, temperature=0.0)
-    law = exact_law(TableModel(random_table(2, vocabulary=4), 4), (0,), 2, shape_of({}))
+    law = exact_distribution(TableModel(random_table(2, vocabulary=4), 4), (0,), 2, shape_of({}))
     deep = [tuple(lane.tree.text(n)[1:]) for n in draft.nodes if lane.tree.depths[n] == 2]
-    first = exact_law(TableModel(random_table(2, vocabulary=4), 4), (0,), 1, shape_of({}))
+    first = exact_distribution(TableModel(random_table(2, vocabulary=4), 4), (0,), 1, shape_of({}))
     kept = {token for (token,) in sorted(first, key=first.get)[-3:]}
     wanted = sorted((path for path in law if path[0] in kept), key=law.get)[-3:]
     assert sorted(deep) == sorted(wanted)

@@ -13,7 +13,7 @@ from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.beam.hypotheses import returned
-from decoders.search.beam.superposed import followers, mixture_weights, ngram_law, personal, sharpened
+from decoders.search.beam.superposed import followers, mixture_weights, ngram_probs, personal, sharpened
 from decoders.trace.events import Score
 from tests.helpers.deep_models import PROMPT, Endless, deep
 
@@ -67,10 +67,10 @@ def test_ngrams_are_counted_within_texts_and_weighed_by_order():
     known = followers(joined([[1, 2, 3], [1, 2, 4], [2, 3]]), 2)
     assert known[(2,)] == Counter({3: 2, 4: 1}) and known[(1, 2)] == Counter({3: 1, 4: 1})
     assert (3, 1) not in known  # one text ends, another begins
-    law = ngram_law(known, [9, 1, 2], [0.1, 0.4])
+    law = ngram_probs(known, [9, 1, 2], [0.1, 0.4])
     assert law == pytest.approx({3: 0.1 * 2 / 3 + 0.4 / 2, 4: 0.1 / 3 + 0.4 / 2})
-    assert ngram_law(known, [2], [0.1, 0.4]) == pytest.approx({3: 0.1 * 2 / 3, 4: 0.1 / 3})  # no longer run
-    assert ngram_law(known, [9], [0.1, 0.4]) == {}
+    assert ngram_probs(known, [2], [0.1, 0.4]) == pytest.approx({3: 0.1 * 2 / 3, 4: 0.1 / 3})  # no longer run
+    assert ngram_probs(known, [9], [0.1, 0.4]) == {}
 
 
 def test_the_shared_row_is_sharpened_and_cut():
@@ -103,7 +103,7 @@ def naive(target, k, alpha, temperature=0.5, top_k=6, weights=(0.2, 0.5), plain_
         p = kept.values.log_softmax(-1).tolist()
         sums = []
         for d, text in drafts:
-            law = ngram_law(known, [*PROMPT, *text], weights) if alpha else {}
+            law = ngram_probs(known, [*PROMPT, *text], weights) if alpha else {}
             some = any(law.get(v, 0.0) > 0 for v in kept.indices.tolist())
             for v, lp in zip(kept.indices.tolist(), p, strict=True):
                 if alpha and some and law.get(v, 0.0) == 0:

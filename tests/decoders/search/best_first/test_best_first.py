@@ -8,7 +8,7 @@ import random
 import pytest
 
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.trace.events import Forward, Note, Propose, Score, Verdict
 
 V, LENGTH, END = 4, 4, 3
@@ -39,7 +39,7 @@ def notes(lane: Lane) -> str:
 
 def best_of(model: TableModel, length: int = LENGTH, penalty: float = 0.0) -> tuple[int, ...]:
     """The text with the best score, by looking at all of them."""
-    law = exact_law(model, (0,), length)
+    law = exact_distribution(model, (0,), length)
     return max(law, key=lambda text: math.log(law[text]) / len(text) ** penalty)
 
 

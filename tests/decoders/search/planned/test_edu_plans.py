@@ -11,7 +11,15 @@ from decoders.heads import Planner, Target
 from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.search.planned.content_plans import plan_beams, uniform
-from decoders.search.planned.discourse_units import agreement, gained, implied, labels, oracle, rouge, said
+from decoders.search.planned.discourse_units import (
+    agreement,
+    gained,
+    implied,
+    labels,
+    oracle,
+    rouge,
+    unit_texts,
+)
 from decoders.search.planned.plan_tags import Tags, source_of, tags_of
 from decoders.trace.events import Note, Score, Verdict
 from explorer.tasks.summaries import make_sheet
@@ -28,20 +36,20 @@ PROMPT = [TOM, SINGS, AND, MIA, SLEEPS, DOT]
 
 
 def test_units_are_clauses_without_marks_and_the_line_that_asks_is_none():
-    assert said(SHEET) == UNITS
-    assert said("One day, there was a dog; it ran far. Ann and Bob sat. Hm") == [
+    assert unit_texts(SHEET) == UNITS
+    assert unit_texts("One day, there was a dog; it ran far. Ann and Bob sat. Hm") == [
         "One day",
         "there was a dog",
         "it ran far. Ann",
         "Bob sat. Hm",
     ]
-    assert said("") == said("  \n") == []
+    assert unit_texts("") == unit_texts("  \n") == []
 
 
 def test_tags_stand_around_the_tokens_of_a_plan(tiny_model):
     target = tiny_model("forms")
     source = source_of(target.encode(SHEET), target.bytes_of)
-    assert source.said == UNITS
+    assert source.texts == UNITS
     ids, places = source.tagged([1, 2], tags_of(target))
     text = b"".join(map(target.bytes_of, ids)).decode()
     assert (
@@ -57,7 +65,7 @@ def test_tags_stand_around_the_tokens_of_a_plan(tiny_model):
 def test_the_oracle_plan_of_a_generated_sheet_is_what_its_summary_tells():
     rng = random.Random(1)
     made = [make_sheet(rng) for _ in range(60)]
-    assert all(said(sheet.prompt) == sheet.units for sheet in made)
+    assert all(unit_texts(sheet.prompt) == sheet.units for sheet in made)
     right = [oracle(sheet.units, sheet.summary) == sheet.told for sheet in made]
     assert sum(right) > 50 and all(implied(s.units, s.summary) == set(s.told) for s in made)
     assert all(labels(s.units, s.summary)[i] > 0.2 for s in made for i in s.told)

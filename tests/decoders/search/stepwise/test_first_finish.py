@@ -51,7 +51,7 @@ def test_more_samples_never_take_longer_and_draw_the_same(model, prompt, seed):
 @pytest.mark.parametrize(("samples", "right"), [(1, 0.5), (2, 0.75), (4, 0.9375)])
 def test_right_answers_that_are_shorter_win_more_often_exactly(samples, right):
     table = TableModel(race, 3, eos=frozenset({END}))
-    law = Exhaustive().law(
+    law = Exhaustive().distribution(
         lambda chooser: tuple(run(table, [1, 1], 6, chooser=chooser, num_samples=samples).output())
     )
     assert law[A, END] == pytest.approx(right, abs=1e-12)
@@ -63,7 +63,7 @@ def test_where_length_says_nothing_nothing_is_gained():
     table = TableModel(
         lambda past: [0.0, 0.3, 0.7] if len(past) == 2 else [1.0, 0.0, 0.0], 3, frozenset({END})
     )
-    law = Exhaustive().law(lambda chooser: tuple(run(table, [1, 1], 6, chooser=chooser).output()))
+    law = Exhaustive().distribution(lambda chooser: tuple(run(table, [1, 1], 6, chooser=chooser).output()))
     assert law[A, END] == pytest.approx(0.3, abs=1e-12)
 
 
@@ -88,10 +88,12 @@ def test_finishers_vote_by_their_last_line():
         lambda past: [0.0, 0.3, 0.7] if len(past) == 2 else race(past), 3, eos=frozenset({END})
     )
     settings = {"num_samples": 5, "finishers": 5}
-    law = Exhaustive().law(lambda chooser: tuple(run(votes, [1, 1], 6, chooser=chooser, **settings).output()))
+    law = Exhaustive().distribution(
+        lambda chooser: tuple(run(votes, [1, 1], 6, chooser=chooser, **settings).output())
+    )
     majority = 10 * 0.7**3 * 0.3**2 + 5 * 0.7**4 * 0.3 + 0.7**5
     assert law[B, B, END] == pytest.approx(majority, abs=1e-9)
-    first = Exhaustive().law(
+    first = Exhaustive().distribution(
         lambda chooser: tuple(run(votes, [1, 1], 6, chooser=chooser, num_samples=5).output())
     )
     assert first[A, END] == pytest.approx(1 - 0.7**5, abs=1e-9)

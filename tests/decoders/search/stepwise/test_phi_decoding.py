@@ -42,8 +42,10 @@ def test_the_dossiers_numbers():
     assert lookahead_weights.softmax(A, 0.6) == pytest.approx((0.4305, 0.3084, 0.2611), abs=1e-4)
     assert lookahead_weights.softmax(C, 0.6) == pytest.approx((0.3885, 0.3885, 0.2229), abs=1e-4)
     assert lookahead_weights.values(A, C, 0.6, 0.6) == pytest.approx((0.8190, 0.6970, 0.4840), abs=1e-4)
-    assert lookahead_weights.chances(A, C, 0.6, 0.6, 0.6) == pytest.approx((0.4187, 0.3417, 0.2396), abs=1e-4)
-    assert lookahead_weights.chances_of_code(A, C) == pytest.approx((0.6060, 0.2412, 0.1529), abs=1e-4)
+    assert lookahead_weights.probabilities(A, C, 0.6, 0.6, 0.6) == pytest.approx(
+        (0.4187, 0.3417, 0.2396), abs=1e-4
+    )
+    assert lookahead_weights.probabilities_of_code(A, C) == pytest.approx((0.6060, 0.2412, 0.1529), abs=1e-4)
 
 
 def test_clusters_hold_what_says_alike():
@@ -65,7 +67,7 @@ def test_one_beam_with_one_rollout_is_plain_sampling(table, model, prompt, seed)
 
 def test_one_beam_with_one_rollout_has_the_models_own_law(table):
     given = {"num_beams": 1, "num_rollouts": 1, "temperature": 1.0, "max_steps": 1, "min_steps": 1}
-    law = Exhaustive().law(
+    law = Exhaustive().distribution(
         lambda chooser: tuple(run(table, new_tokens=3, chooser=chooser, foresight_tokens=1, **given).output())
     )
     assert law[STOP, END] == pytest.approx(0.4 * 0.3, abs=1e-12)

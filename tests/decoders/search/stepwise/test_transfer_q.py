@@ -87,7 +87,7 @@ def expected(model, **parameters) -> list[float]:
     def run(chooser):
         return tuple(e.parts["value"] for e in told(first_step(model, chooser=chooser, **parameters)))
 
-    law = Exhaustive().law(run)
+    law = Exhaustive().distribution(run)
     return [sum(mass * found[token] for found, mass in law.items()) for token in (0, 1)]
 
 
@@ -149,7 +149,9 @@ def test_greedily_the_transferred_value_takes_what_controlled_decoding_passes_ov
 def test_drawn_tokens_follow_the_softmax_of_the_totals(toy):
     model = toy(REWARDS)
     model.aligned.rewards = {0: [0.0, 99.0], 1: [0.0, 99.0]}  # always the token with the reward
-    law = Exhaustive().law(lambda chooser: first_step(model, chooser=chooser, temperature=1.0).output()[0])
+    law = Exhaustive().distribution(
+        lambda chooser: first_step(model, chooser=chooser, temperature=1.0).output()[0]
+    )
     want = softmax(totals([1.0, 2.0]))
     assert [law[0], law[1]] == pytest.approx(want, abs=1e-9)
     trace = first_step(model, temperature=1.0)

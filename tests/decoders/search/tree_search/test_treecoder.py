@@ -165,7 +165,9 @@ def test_naive_masking_bends_the_law_and_asap_mends_it():
 
     def law(samples: int, dead_end: str) -> dict:
         given = {"constraints": "syntax", "samples": samples, "dead_end": dead_end, "callbacks": only}
-        return Exhaustive().law(lambda chooser: tuple(run(TOY, 2, 0, "asap", chooser, **given).output()))
+        return Exhaustive().distribution(
+            lambda chooser: tuple(run(TOY, 2, 0, "asap", chooser, **given).output())
+        )
 
     assert law(1, "go back") == pytest.approx({(0, 0): 0.9, (1, 1): 0.1})
     far = [abs(law(n, "go back")[0, 0] - EXACT[0, 0]) for n in (1, 2, 4)]

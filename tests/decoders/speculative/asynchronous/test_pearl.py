@@ -7,7 +7,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.asynchronous.concurrent_forward import ALONE, FIRST
 from decoders.trace.events import Commit, Forward, Note, Verdict, event_to_json
 from tests.decoders.speculative.test_lossless_exact import PAIRS, SHAPES, pair
@@ -87,7 +87,7 @@ def test_it_has_the_targets_law(models, shape):
     found, length = pair(models), 3
     parameters = {"num_assistant_tokens": 2, "concurrent": False, **SHAPES[shape]}
     law = law_of_rounds(Exhaustive(), "pearl", found, parameters, length)
-    assert distance(law, exact_law(found["target"], (0,), length, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(found["target"], (0,), length, shape_of(parameters))) < 1e-12
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -96,7 +96,7 @@ def test_it_has_the_targets_law_over_several_windows(count, eos):
     found = pair("close", eos)
     parameters = {"num_assistant_tokens": count, "temperature": 1.0, "top_k": 2, "concurrent": False}
     law = law_of_rounds(Exhaustive(), "pearl", found, parameters, 4)
-    assert distance(law, exact_law(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(found["target"], (0,), 4, shape_of(parameters))) < 1e-12
 
 
 WITHOUT = [("pre_verify",), ("post_verify",), ("pre_verify", "post_verify")]
@@ -107,7 +107,7 @@ def test_its_ablations_have_the_targets_law_too(left_out):
     parameters = {"num_assistant_tokens": 2, "temperature": 1.0, "concurrent": False}
     parameters |= dict.fromkeys(left_out, False)
     law = law_of_rounds(Exhaustive(), "pearl", pair("close"), parameters, 3)
-    assert distance(law, exact_law(pair("close")["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(pair("close")["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 @pytest.mark.parametrize("left_out", WITHOUT)

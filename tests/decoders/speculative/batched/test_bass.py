@@ -9,8 +9,8 @@ from decoders.chooser import Exhaustive
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel
-from decoders.models.table_model import TableModel, exact_law
-from decoders.speculative.batched.shared_batch import MOST
+from decoders.models.table_model import TableModel, exact_distribution
+from decoders.speculative.batched.shared_batch import MAX_TEXTS
 from decoders.trace.events import Forward, Propose, Score
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
 from tests.helpers.losslessness import distance, random_table, shape_of
@@ -103,8 +103,8 @@ def test_each_text_has_exactly_the_targets_law(text):
         trace = Lane("bass", [0], models, parameters, limits=Limits(length), chooser=chooser).run()
         return tuple(written(trace)[f"text {text}"])
 
-    want = exact_law(models["target"], [[0], [1, 0]][text - 1], length, shape_of(parameters))
-    assert distance(Exhaustive().law(once), want) < 1e-12
+    want = exact_distribution(models["target"], [[0], [1, 0]][text - 1], length, shape_of(parameters))
+    assert distance(Exhaustive().distribution(once), want) < 1e-12
 
 
 def test_a_text_draws_its_own_luck():
@@ -128,7 +128,7 @@ def test_the_first_text_is_told_as_any_lane_is(models):
 
 def test_a_batch_that_does_not_fit_is_refused(models):
     with pytest.raises(ValueError, match="prompts has 16 lines, but a batch has room for 15"):
-        run("bass", models, ["a"] * (MOST + 2), 4)
+        run("bass", models, ["a"] * (MAX_TEXTS + 2), 4)
     with pytest.raises(
         ValueError, match=r"Text 3 of the batch has 300 tokens, but the model reads at most 256"
     ):

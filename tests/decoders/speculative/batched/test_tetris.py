@@ -7,7 +7,7 @@ import pytest
 from decoders import registry
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.batched.tetris import DRAWN, LIKELIEST, allocate
 from decoders.trace.events import Score
 from tests.helpers.batch_results import accepted, alone, cousins, drafted, rounds, run, written
@@ -70,13 +70,13 @@ def law_of(text: int, models: dict, scores: str, length: int = 1) -> dict:
         lane.close()
         return tuple(written(lane.trace)[f"text {text}"][:length])
 
-    return Exhaustive().law(once)
+    return Exhaustive().distribution(once)
 
 
 @pytest.mark.parametrize("text", [1, 2])
 def test_ranked_by_the_likeliest_token_drawn_text_is_exact(text):
     models = {role: TableModel(random_table(seed, 2, 1.5), 2) for seed, role in ((1, "target"), (2, "draft"))}
-    want = exact_law(models["target"], [[0], [1, 0]][text - 1], 1, shape_of({"temperature": 1.0}))
+    want = exact_distribution(models["target"], [[0], [1, 0]][text - 1], 1, shape_of({"temperature": 1.0}))
     assert distance(law_of(text, models, LIKELIEST), want) < 1e-12
 
 

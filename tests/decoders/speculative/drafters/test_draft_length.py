@@ -7,7 +7,7 @@ import pytest
 from decoders import registry
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters import draft_length
 from decoders.speculative.methods.smartspec import CostModel, best_goodput, goodput
 from decoders.trace.events import Note, Verdict
@@ -28,10 +28,10 @@ def tables(first: int = 1, sharpness: float = 1.5) -> dict[str, TableModel]:
 
 def followed(length: draft_length.Length, rounds: list[tuple[int, int]]) -> list[int]:
     """How many guesses a policy allows at first and after each (drafted, accepted)."""
-    found = [length.most(None)]
+    found = [length.max_tokens(None)]
     for drafted, accepted in rounds:
         length.observe(drafted, accepted)
-        found.append(length.most(None))
+        found.append(length.max_tokens(None))
     return found
 
 
@@ -84,14 +84,14 @@ def test_under_load_smartspec_does_not_speculate():
 def test_a_policy_that_does_not_look_leaves_the_law_alone(length, verifier):
     models, parameters = tables(), {"length": length, "verifier": verifier, "depth": 2, "temperature": 1.3}
     found = law_of_rounds(Exhaustive(), "speculation", models, parameters, 3, 1)
-    assert distance(found, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(found, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
     assert SPECULATION.badge(SPECULATION.check(parameters)) == "exact in distribution"
 
 
 def test_over_several_rounds_the_law_of_smartspec_is_the_target_s():
     models, parameters = tables(9), {"temperature": 1.0, "prompts": ""}
     found = law_of_rounds(Exhaustive(), "smartspec", models, parameters, 3)
-    assert distance(found, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(found, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def constant() -> dict[str, TableModel]:
@@ -115,7 +115,7 @@ def test_a_draw_that_ignores_the_draft_stays_exact_although_tokens_are_thrown_aw
     parameters = {"length": "cut before doubt", "verifier": "node sampling", "depth": 2, "temperature": 1.0}
     models = tables(5)
     found = law_of_rounds(Exhaustive(), "speculation", models, parameters, 3, 1)
-    assert distance(found, exact_law(models["target"], (0,), 3)) < 1e-12
+    assert distance(found, exact_distribution(models["target"], (0,), 3)) < 1e-12
     assert SPECULATION.badge(SPECULATION.check(parameters)) == "exact in distribution"
 
 

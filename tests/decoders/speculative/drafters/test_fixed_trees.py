@@ -105,8 +105,8 @@ def test_slots_are_filled_in_order_of_their_worth():
         parent = lane.tree.parents[node]
         left = 1.0 - used.get(parent, 0.0)
         filled.append(worth[parent] * left)
-        worth[node] = worth[parent] * draft.chance[node]
-        used[parent] = used.get(parent, 0.0) + draft.chance[node]
+        worth[node] = worth[parent] * draft.probability[node]
+        used[parent] = used.get(parent, 0.0) + draft.probability[node]
     assert all(a >= b - 1e-12 for a, b in zip(filled, filled[1:], strict=False))
 
 
@@ -178,7 +178,7 @@ def test_the_worth_of_the_best_paths_is_that_of_the_worked_example():
         _, lane, draft = grown(best_paths(count, 6, 0.0), 0.0)  # as deep as the example
         worth = {draft.root: 1.0}
         for node in draft.nodes:  # parents come first, so the tree is closed
-            worth[node] = worth[lane.tree.parents[node]] * draft.chance[node]
+            worth[node] = worth[lane.tree.parents[node]] * draft.probability[node]
         assert len(draft.nodes) == count
         found.append(sum(worth.values()) - 1.0)
     assert found == pytest.approx(expected, abs=1e-5)

@@ -4,7 +4,7 @@ import pytest
 
 from decoders.chooser import Exhaustive, Random
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.search.tree_search.mcts import Edge
 from decoders.speculative.drafters.ngram_mcts import counted, nudge, puct, ranked, search
 from decoders.speculative.methods import aded
@@ -78,7 +78,7 @@ def test_drawn_text_has_the_target_s_law(letters, shape, eos):
     models = {"target": Reading(random_table(3, sharpness=2), 3, eos)}
     parameters = {"simulations": 2, "depth": 1, **shape}
     law = law_of_rounds(Exhaustive(), "aded", models, parameters, 4)
-    assert distance(law, exact_law(models["target"], (0,), 4, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 4, shape_of(parameters))) < 1e-12
 
 
 def test_the_text_is_greedy_s(tiny_model, prompt):

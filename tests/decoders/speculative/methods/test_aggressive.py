@@ -4,7 +4,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.aggressive import WHOLE, rejoin
 from decoders.trace.events import Commit, Depend, Forward
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
@@ -88,4 +88,4 @@ def test_drawn_text_has_the_target_s_law(eos):
     models = {"target": TableModel(random_table(3, sharpness=2), 3, eos)}
     parameters = {"temperature": 0.8, "top_p": 0.9}
     law = law_of_rounds(Exhaustive(), "aggressive", models, parameters, 4)
-    assert distance(law, exact_law(models["target"], (0,), 4, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 4, shape_of(parameters))) < 1e-12

@@ -11,7 +11,7 @@ from decoders.heads import Judge, Taps, Target
 from decoders.heads.judge import UNASKED
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods.judge import SCORE, judged_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
@@ -73,7 +73,7 @@ def test_with_delta_1_it_is_token_rejection_draw_for_draw(shape):
         assert found.output() == plain.output() and found.badge == "exact in distribution"
         assert found.costs.totals()["accepted"] == plain.costs.totals()["accepted"]
     exact = law_of_rounds(Exhaustive(), "judge", models, parameters, 3, 1)
-    assert distance(exact, exact_law(models["target"], (0,), 3, shape_of(shape))) < 1e-12
+    assert distance(exact, exact_distribution(models["target"], (0,), 3, shape_of(shape))) < 1e-12
     assert RECURSIVE_REJECTION.exact_for >= judged_acceptance(1.0, 1.0).exact_for
 
 
@@ -81,7 +81,7 @@ def test_with_delta_0_the_law_is_the_draft_s():
     models = tables(7, by_token(0.1, 0.2, 0.3, 0.4))
     parameters = {"delta": 0.0, "num_assistant_tokens": 2, "temperature": 1.0}
     found = law_of_rounds(Exhaustive(), "judge", models, parameters, 2)
-    wanted = exact_law(models["draft"], (0,), 1)
+    wanted = exact_distribution(models["draft"], (0,), 1)
     first = [sum(mass for said, mass in found.items() if said[0] == token) for token in range(TOKENS)]
     assert first == pytest.approx([wanted[token,] for token in range(TOKENS)], abs=1e-12)
 
@@ -112,9 +112,9 @@ def test_the_distance_that_is_told_is_the_law_s_on_average(delta):
         said = [e.total for e in step.of(Score) if e.name != SCORE]
         return lane.trace.output()[0], sum(said)
 
-    outcomes = Exhaustive().law(told)
+    outcomes = Exhaustive().distribution(told)
     law = [sum(mass for (token, _), mass in outcomes.items() if token == t) for t in range(TOKENS)]
-    wanted = exact_law(models["target"], (0,), 1)
+    wanted = exact_distribution(models["target"], (0,), 1)
     true = sum(abs(law[t] - wanted[t,]) for t in range(TOKENS)) / 2
     assert sum(said * mass for (_, said), mass in outcomes.items()) == pytest.approx(true, abs=1e-12)
 

@@ -4,7 +4,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.interfaces import FIXED, Drafter
 from decoders.speculative.methods.lookahead import Pool, Window, parts
@@ -119,7 +119,7 @@ def test_drawn_text_has_the_target_s_law(shape, eos, prompt_ngrams):
     models = {"target": TableModel(random_table(3, sharpness=2), 3, eos)}
     parameters = {"ngram_size": 2, "window_size": 2, "pool_size": 2, "prompt_ngrams": prompt_ngrams, **shape}
     law = law_of_rounds(Exhaustive(), "lookahead", models, parameters, 4)
-    assert distance(law, exact_law(models["target"], (0,), 4, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 4, shape_of(parameters))) < 1e-12
 
 
 def test_runs_that_begin_alike_share_their_beginning():

@@ -8,7 +8,7 @@ import torch
 from decoders.chooser import Exhaustive, Random
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.retrieved_context import best, bm25, chunked
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.verifiers.adjusted_target import adjusted, adjusted_target, still_wanted
@@ -50,9 +50,9 @@ def test_the_worked_example(eta, near, acceptance, emission):
         asked, tree = inputs(chooser)
         return first_token((verifier.walk(asked), tree))
 
-    found = Exhaustive().law(run)
+    found = Exhaustive().distribution(run)
     assert [found[t] for t in range(3)] == pytest.approx(emission, abs=1e-4)
-    told = verifier.law(inputs(Random(0))[0], 0)
+    told = verifier.distribution(inputs(Random(0))[0], 0)
     assert told.tolist() == pytest.approx([found[t] for t in range(3)], abs=1e-12)
 
 
@@ -68,7 +68,7 @@ def law_of(models, parameters, length):
         lane = Lane("rapid", PROMPT, models, parameters, limits=Limits(length), chooser=chooser)
         return tuple(lane.run().output())
 
-    return Exhaustive().law(run)
+    return Exhaustive().distribution(run)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -77,9 +77,9 @@ def law_of(models, parameters, length):
 def test_at_eta_0_the_law_is_the_target_s(seed, shape, eos):
     model = TableModel(random_table(seed, 3, 1.5), 3, eos)
     found = law_of({"target": model}, {**SHORT, **shape}, 3)
-    assert distance(found, exact_law(model, tuple(PROMPT), 3, shape_of(shape))) < 1e-12
+    assert distance(found, exact_distribution(model, tuple(PROMPT), 3, shape_of(shape))) < 1e-12
     bent = law_of({"target": model}, {**SHORT, **shape, "eta": 5.0}, 3)
-    assert distance(bent, exact_law(model, tuple(PROMPT), 3, shape_of(shape))) > 1e-3
+    assert distance(bent, exact_distribution(model, tuple(PROMPT), 3, shape_of(shape))) > 1e-3
 
 
 @pytest.mark.parametrize("seed", range(5))

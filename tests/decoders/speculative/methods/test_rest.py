@@ -12,7 +12,7 @@ from decoders.chooser import Exhaustive
 from decoders.datastore import END, frequent, retrieve, sorted_store
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.draft_verify_loop import rounds
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.dynamic_trees import expand_and_rerank
@@ -92,7 +92,7 @@ def test_drawn_text_has_the_target_s_law(letters, store, shape, eos):
     parameters = {"store": store, "continuation": 2, **shape}
     for strategy, more in (("rest", {}), ("rasd", {"plausible": 1, "draft_budget": 2})):
         law = law_of_rounds(Exhaustive(), strategy, models, {**parameters, **more}, 3)
-        assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+        assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 @pytest.mark.parametrize("store", ["stories", "problems", TEXT])
@@ -205,7 +205,7 @@ def test_a_token_comes_out_as_often_as_the_target_wants_it(branches):
             (NODE_SAMPLING.walk(VerifierInput(draft, tree.tokens, p, chooser, 0)), tree)
         )
 
-    assert Exhaustive().law(run)[1] == pytest.approx(0.5, abs=1e-12)
+    assert Exhaustive().distribution(run)[1] == pytest.approx(0.5, abs=1e-12)
 
 
 def test_files_and_folders_of_ones_own_are_stores(monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.drafters.draft_model import DRAFT_MODEL
 from decoders.speculative.drafters.fixed_trees import skeleton
 from decoders.speculative.drafters.optimal_tree import best_size, forms
@@ -97,7 +97,7 @@ def test_it_has_the_target_s_law(shape, verifier):
     }
     parameters = {"budget": 5, "acceptance": [0.5, 0.3, 0.1], "verifier": verifier, **shape}
     law = law_of_rounds(Exhaustive(), "sequoia", models, parameters, 3, rounds=1)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def test_the_table_and_the_form_that_was_taken_are_told():

@@ -122,8 +122,8 @@ def test_drawn_text_at_the_limit_has_the_target_s_law():
 def test_the_law_that_strays_is_told(model):
     rule = nearly_best(2, 1.0, 0.0)
     row = torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64).log().tolist()
-    assert rule.law(inputs([row, row], [1]), 0).tolist() == [0.0, 1.0, 0.0]
-    assert rule.law(inputs([row, row], [2]), 0).tolist() == [1.0, 0.0, 0.0]
+    assert rule.distribution(inputs([row, row], [1]), 0).tolist() == [0.0, 1.0, 0.0]
+    assert rule.distribution(inputs([row, row], [2]), 0).tolist() == [1.0, 0.0, 0.0]
     assert rule.relaxed_for == {FIXED}
 
 

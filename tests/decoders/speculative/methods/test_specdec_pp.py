@@ -9,7 +9,7 @@ from decoders.chooser import Exhaustive
 from decoders.heads import Acceptance, Taps, Target
 from decoders.heads.acceptance import REFUSED_WEIGHT, UNASKED
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods.specdec_pp import HEAD, OWN, SCORE, doubtful, head_of
 from decoders.trace.events import Note, Propose, Score
 from tests.helpers import tiny_models
@@ -76,7 +76,7 @@ def test_over_several_rounds_the_law_is_the_target_s(temperature):
     parameters["temperature"] = temperature
     models = tables(9, lambda text: (0.2, 0.9, 0.6)[text[-1]])
     found = law_of_rounds(Exhaustive(), "specdec_pp", models, parameters, 3)
-    assert distance(found, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(found, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def test_without_a_head_the_draft_s_own_probability_stands_in_and_the_lane_says_so():

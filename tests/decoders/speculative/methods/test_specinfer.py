@@ -5,7 +5,7 @@ import pytest
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import by_role
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.trace.events import Forward, Propose, Verdict
 from tests.helpers.losslessness import distance, law_of_rounds, random_table, shape_of
 
@@ -23,14 +23,14 @@ def three(vocabulary: int = 3, zeros: float = 0.0) -> dict[str, TableModel]:
 def test_two_draft_models_keep_the_target_s_law(expansion, vocabulary, shape):
     models, parameters = three(vocabulary), {"expansion": expansion, **shape}
     law = law_of_rounds(Exhaustive(), "specinfer", models, parameters, 3, rounds=1)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 @pytest.mark.parametrize("zeros", [0.0, 0.4])
 def test_two_draft_models_keep_it_over_all_rounds(zeros):
     models, parameters = three(2, zeros=zeros), {"expansion": [1], "temperature": 1.2}
     law = law_of_rounds(Exhaustive(), "specinfer", models, parameters, 3)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def test_a_test_with_another_model_s_q_would_bend_it(monkeypatch):
@@ -43,7 +43,7 @@ def test_a_test_with_another_model_s_q_would_bend_it(monkeypatch):
     monkeypatch.setattr(VerifierInput, "drawn_from", first)
     models, parameters = three(5), {"expansion": [1], "temperature": 1.0}
     law = law_of_rounds(Exhaustive(), "specinfer", models, parameters, 2, rounds=1)
-    assert distance(law, exact_law(models["target"], (0,), 2, shape_of(parameters))) > 1e-3
+    assert distance(law, exact_distribution(models["target"], (0,), 2, shape_of(parameters))) > 1e-3
 
 
 def lane_of(models: dict, **parameters) -> Lane:
@@ -53,7 +53,7 @@ def lane_of(models: dict, **parameters) -> Lane:
 def test_temperature_0_is_greedy_and_equal_guesses_share_a_node():
     models = three()
     trace = lane_of(models, temperature=0.0).run()
-    assert {tuple(trace.output()): 1.0} == exact_law(
+    assert {tuple(trace.output()): 1.0} == exact_distribution(
         models["target"], (0,), 6, shape_of({"temperature": 0.0})
     )
     for step in trace.steps:

@@ -9,7 +9,7 @@ from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative import draft_verify_loop as loop
 from decoders.speculative.methods import specmemo
 from decoders.speculative.methods.smartspec import CostModel
@@ -141,7 +141,7 @@ def test_the_law_is_the_target_s_for_any_budget(monkeypatch, budget):
     monkeypatch.setattr(specmemo, "KILO", 300)
     parameters = {"memory_kilobytes": budget, "temperature": 1.0, "num_assistant_tokens": 2}
     law = law_of_rounds(Exhaustive(), "specmemo", models, parameters, 3)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def test_half_the_bits_take_half_the_bytes(tiny_model):

@@ -157,6 +157,6 @@ def test_strict_has_the_targets_law():
             )
             return tuple(lane.trace.output())
 
-        return Exhaustive().law(text)
+        return Exhaustive().distribution(text)
 
     assert distance(law("specpv", given), law("sample", shape)) < 1e-9 and any(seen)

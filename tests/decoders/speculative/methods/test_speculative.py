@@ -86,7 +86,7 @@ def test_a_round_gains_what_the_formula_says():
         lane.close()
         return lane.written
 
-    law = Exhaustive().law(gained)
+    law = Exhaustive().distribution(gained)
     assert sum(tokens * chance for tokens, chance in law.items()) == pytest.approx(
         expected_tokens(0.7, 4), abs=1e-12
     )

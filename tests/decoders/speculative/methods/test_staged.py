@@ -6,7 +6,7 @@ import pytest
 
 from decoders.chooser import Exhaustive
 from decoders.lane import Lane, Limits
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.methods import staged
 from decoders.speculative.methods.staged import from_table, from_text, successors
 from decoders.trace.events import Commit, Propose
@@ -61,13 +61,16 @@ def test_three_levels_have_the_target_s_law(letters, stage, widths, shape, eos):
     models = trio(eos)
     parameters = {"stage": stage, "widths": widths, "guesses_ahead": 2, **shape}
     law = law_of_rounds(Exhaustive(), "staged", models, parameters, len(widths) + 1, rounds=1)
-    assert distance(law, exact_law(models["target"], (0,), len(widths) + 1, shape_of(parameters))) < 1e-12
+    assert (
+        distance(law, exact_distribution(models["target"], (0,), len(widths) + 1, shape_of(parameters)))
+        < 1e-12
+    )
 
 
 def test_three_levels_over_several_rounds(letters):
     models, parameters = trio(), {"widths": [2, 1], "temperature": 1.0}
     law = law_of_rounds(Exhaustive(), "staged", models, parameters, 3)
-    assert distance(law, exact_law(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
+    assert distance(law, exact_distribution(models["target"], (0,), 3, shape_of(parameters))) < 1e-12
 
 
 def drafts(trace) -> list[list[tuple]]:

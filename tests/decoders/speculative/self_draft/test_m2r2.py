@@ -8,7 +8,7 @@ from decoders.chooser import Exhaustive
 from decoders.engine.engine import Engine
 from decoders.engine.sequence_engine import SequenceEngine
 from decoders.heads import M2R2, Target
-from decoders.heads.module import soft_ce
+from decoders.heads.module import cross_entropy
 from decoders.trace.events import Forward, Note
 from tests.helpers.deep_models import PROMPT, deep, drafts, run, take_double
 from tests.helpers.losslessness import distance, law_of_rounds
@@ -102,7 +102,7 @@ def test_the_loss_is_cross_entropy_and_distance(model):
     taps = take_double(model.model, TEXT, module.reads)
     found = module.along_text(TEXT)
     apart = ((found[1] - taps.states[3]).norm(dim=-1) / taps.states[3].norm(dim=-1)).square().mean()
-    said = soft_ce(taps.p, module.target.exit_logits(found[2]))
+    said = cross_entropy(taps.p, module.target.exit_logits(found[2]))
     torch.testing.assert_close(module.loss(taps), said + 0.1 * apart)
 
 

@@ -47,7 +47,7 @@ def test_kseq_of_independent_draws_has_the_target_s_law(count):
         drawn = [chooser.categorical(tensor(Q), ("draft", i)).value for i in range(count)]
         return first_token(position(P, drawn, Q, chooser, kseq.walk))
 
-    law = Exhaustive().law(run)
+    law = Exhaustive().distribution(run)
     assert all(law[token] == pytest.approx(P[token], abs=1e-12) for token in range(3))
 
 
@@ -60,7 +60,7 @@ def accepted(verify, p, q, length: int) -> float:
         chain = [path[: i + 1] for i in range(length)]
         return len(verify(inputs(chain, p, q, chooser)).path)
 
-    return sum(count * chance for count, chance in Exhaustive().law(run).items())
+    return sum(count * chance for count, chance in Exhaustive().distribution(run).items())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q
     traversal at the leaf.
     """
     walk = verify(inputs(["a", "aa"], (1 / 3, 2 / 3, 0), (2 / 3, 1 / 3, 0), Script([0, 0, 1])))
-    assert [test.chance for test in walk.tests] == pytest.approx(chances)
+    assert [test.probability for test in walk.tests] == pytest.approx(chances)
 
 
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
@@ -123,13 +123,15 @@ def test_traversal_s_chances_on_the_dossier_s_tree():
     asked = inputs(["a", "c", "ab", "ac", "ca"], P, Q, Script([]))
     standing = traversal_verification.Standing(asked)
     a, c, ab, ac, ca = asked.draft.nodes
-    assert standing.leaf() == ab and standing.chance[ab] == pytest.approx(2 / 3)
+    assert standing.leaf() == ab and standing.probability[ab] == pytest.approx(2 / 3)
     standing.take_off(ab)
-    assert standing.chance[a] == pytest.approx(1 / 11) and standing.chance[ac] == pytest.approx(7 / 11)
+    assert standing.probability[a] == pytest.approx(1 / 11) and standing.probability[ac] == pytest.approx(
+        7 / 11
+    )
     assert standing.left[a].tolist() == pytest.approx([0, 0, 1])
     assert standing.drafted[a].tolist() == pytest.approx([6 / 7, 0, 1 / 7])
     standing.take_off(ac)
-    assert standing.chance[a] == 0.0 and standing.leaf() == a
+    assert standing.probability[a] == 0.0 and standing.leaf() == a
     standing.take_off(a)
     assert standing.leaf() == ca
 
@@ -152,7 +154,9 @@ def expected_of_trees(verify) -> float:
                     name[first] + name[y],
                     name[second] + name[z],
                 ]
-                law = Exhaustive().law(lambda c, paths=paths: len(verify(inputs(paths, P, Q, c)).path))
+                law = Exhaustive().distribution(
+                    lambda c, paths=paths: len(verify(inputs(paths, P, Q, c)).path)
+                )
                 total += below * sum(n * mass for n, mass in law.items())
     return total
 
@@ -165,7 +169,10 @@ def test_traversal_accepts_more_of_a_tree_than_going_down_does():
 def test_on_a_star_traversal_accepts_as_often_as_recursive_rejection():
     for children in itertools.permutations("abc", 2):
         chances = [
-            1 - Exhaustive().law(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path)).get(0, 0.0)
+            1
+            - Exhaustive()
+            .distribution(lambda c, v=v, k=children: len(v(inputs(list(k), P, Q, c)).path))
+            .get(0, 0.0)
             for v in (traversal_verification.walk, RECURSIVE_REJECTION.walk)
         ]
         assert math.isclose(*chances, abs_tol=1e-12)

@@ -13,7 +13,7 @@ from decoders.chooser import Exhaustive, Random, Script
 from decoders.engine.tree import Tree
 from decoders.lane import Lane, Limits
 from decoders.logits.distributions import one_hot
-from decoders.models.table_model import TableModel, exact_law
+from decoders.models.table_model import TableModel, exact_distribution
 from decoders.speculative.interfaces import Draft, VerifierInput
 from decoders.speculative.methods import fuzzy, lantern, lenient, typical_acceptance
 from decoders.speculative.verifiers.recursive_rejection import RECURSIVE_REJECTION
@@ -60,7 +60,7 @@ def law_of_token(verifier, p=P, q=Q) -> dict[int, float]:
         walk = verifier.walk(VerifierInput(draft, tree.tokens, {0: tensor(p)}, chooser, 0))
         return first_token((walk, tree))
 
-    return Exhaustive().law(run)
+    return Exhaustive().distribution(run)
 
 
 def inputs(p, q, paths: list[str], greedy: bool = False) -> VerifierInput:
@@ -93,7 +93,7 @@ def test_the_distance_that_a_lane_tells_is_that_of_the_law_of_its_tokens(strateg
     found = [0.0] * TOKENS
     for said, mass in pairs.items():
         found[said[0]] += mass
-    wanted = exact_law(models["target"], (0,), 1, shape_of(shape))
+    wanted = exact_distribution(models["target"], (0,), 1, shape_of(shape))
     true = sum(abs(found[t] - wanted.get((t,), 0.0)) for t in range(TOKENS)) / 2
     lane = Lane(strategy, [0], models, parameters, limits=Limits(2))
     told = [e for e in lane.advance().events if isinstance(e, Score) and e.name == TOTAL_VARIATION]
@@ -134,7 +134,7 @@ def test_at_the_limit_of_its_parameter_the_law_is_the_target_s(strategy, shape, 
     models = tables(31, eos)
     parameters = {**LOSSLESS[strategy], "num_assistant_tokens": 2, **shape}
     found = law_of_rounds(Exhaustive(), strategy, models, parameters, 3, 1)
-    assert distance(found, exact_law(models["target"], (0,), 3, shape_of(shape))) < 1e-12
+    assert distance(found, exact_distribution(models["target"], (0,), 3, shape_of(shape))) < 1e-12
 
 
 @pytest.mark.parametrize("strategy", LOSSLESS)
@@ -261,7 +261,7 @@ def rates(strategy: str, settings: dict) -> float:
             lane.advance()
             return bool(lane.trace.costs.accepted)
 
-        total += Exhaustive().law(run).get(True, 0.0)
+        total += Exhaustive().distribution(run).get(True, 0.0)
     return total
 
 

@@ -52,7 +52,7 @@ def draws(q, count: int, chooser, replacement: bool) -> list[int]:
 
 
 def law_of(run) -> dict:
-    return Exhaustive().law(lambda chooser: (run(chooser),))
+    return Exhaustive().distribution(lambda chooser: (run(chooser),))
 
 
 # ---- right verifiers -----------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from decoders.models.table_model import TableModel
 from decoders.trace.events import Distribution
 from tests.helpers.view_folding import fold, of_kind
 from visualizers.analysis import distribution_stages
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 from visualizers.views.any_lane.sampler import ACROSS, DRAW_TOP, LEFT, Picture, Sampler, percent
 
 ROW = [0.30, 0.22, 0.15, 0.11, 0.08, 0.06, 0.04, 0.02, 0.01, 0.01]

@@ -9,8 +9,8 @@ from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.events import Cell, Commit, Distribution, Note, Propose, Score, Step, Verdict
 from tests.helpers.view_folding import vocabulary
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 WORDS = ["Once", " a", " big", " dog", "<b>", "."]
 

@@ -89,7 +89,7 @@ def find(name: str) -> Path:
         raise ValueError(f"There are no draft heads {name!r}; name a folder or shipped heads ({known}).")
     for file in ("config.json", "model.safetensors"):
         if not (folder / file).exists():
-            raise ValueError(f"The heads {name!r} lack {file}; train or copy them anew.")
+            raise ValueError(f"The heads {name!r} lack {file}; train or copy them again.")
     return folder
 
 
@@ -102,7 +102,7 @@ def read_config(name: str, folder: Path) -> dict:
     wanted = {"format": FORMAT, "version": VERSION}
     if not isinstance(config, dict) or not wanted.items() <= config.items() or not config.keys() >= KEYS:
         raise ValueError(
-            f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them anew."
+            f"The folder {name!r} holds no draft heads of format {FORMAT} {VERSION}; train them again."
         )
     return config
 
@@ -117,7 +117,7 @@ def check(name: str, config: dict, target: str, weights: str, tokenizer: str) ->
     if config["target_weights_sha256"] != weights:
         raise ValueError(
             f"The heads {name!r} were trained on other weights of {config['target']!r} than those of "
-            f"{target!r}; choose that model, or train the heads anew."
+            f"{target!r}; choose that model, or train the heads again."
         )
 
 
@@ -126,11 +126,11 @@ def check_partner(name: str, config: dict, partner: str, weights: str) -> None:
     weights have this checksum. Heads that kept no checksum of it are asked for its name.
     """
     known = config.get("partner")
-    said = known["name"] if known else next(iter(named_partners(config)), partner)
-    if (known["weights_sha256"] != weights) if known else (said != partner):
+    trained_for = known["name"] if known else next(iter(named_partners(config)), partner)
+    if (known["weights_sha256"] != weights) if known else (trained_for != partner):
         raise ValueError(
-            f"The heads {name!r} were trained for a pair with {said!r}, whose weights are not those of "
-            f"{partner!r}; choose that pair, or train the heads anew."
+            f"The heads {name!r} were trained for a pair with {trained_for!r}, whose weights are not those "
+            f"of {partner!r}; choose that pair, or train the heads again."
         )
 
 
@@ -147,13 +147,13 @@ def build(name: str, config: dict, folder: Path, target: Target) -> dict[str, Dr
     try:
         tensors = load_file(folder / "model.safetensors")
         modules = {}
-        for part, said in config["modules"].items():
-            module = (KINDS | SCORERS)[said["kind"]](target, **said["settings"])
+        for part, module_config in config["modules"].items():
+            module = (KINDS | SCORERS)[module_config["kind"]](target, **module_config["settings"])
             prefix = part + "."
             own = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
             module.load_state_dict(own)
             modules[part] = module.to(target.embed.device, target.embed.dtype).eval().requires_grad_(False)
     except (AttributeError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
         reason = str(error).splitlines()[0].rstrip(".:")
-        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them anew.") from error
+        raise ValueError(f"The heads {name!r} cannot be read ({reason}); train them again.") from error
     return modules

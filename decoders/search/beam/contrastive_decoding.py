@@ -73,7 +73,7 @@ def unusable(parameters: dict) -> str | None:
     parts=lambda parameters: [MIX, PLAUSIBLE],
 )
 def contrastive_decoding(lane: Lane) -> Iterator[None]:
-    """What the target knows and the draft does not: the expert's row against the amateur's.
+    """Favours what the large model knows and the small one does not: expert against amateur.
 
     1. The target gives `p`, the draft `q`, both behind the same text.
     2. Only tokens with `p >= alpha max p` stay: where the expert is sure, the amateur has no say.
@@ -84,7 +84,7 @@ def contrastive_decoding(lane: Lane) -> Iterator[None]:
     temperature 0.5. Its released code takes the candidates of a beam by the expert's sums and scores only
     these; here all that the mask leaves compete. The paper of 2023 takes one token at a time.
 
-    Common mistakes of small models, such as going round in circles, are weighed down. As of 2022 the order of
+    Typical mistakes of small models, such as repetition, are penalized. As of 2022 the order of
     the tokens that stay does not follow p at all, so the mask is what keeps the text sane.
     """
 
