@@ -55,6 +55,36 @@ def test_no_module_imports_itself_through_others():
     assert [sorted(part) for part in parts if len(part) > 1] == []
 
 
+def parts(graph: networkx.DiGraph, package: str) -> networkx.DiGraph:
+    """How the parts of a package import each other: each of its modules, and each folder in it as one."""
+    inside, own = f"{package}.", networkx.DiGraph()
+    for edge in graph.edges:
+        if all(name.startswith(inside) for name in edge):
+            source, target = (name.removeprefix(inside).partition(".")[0] for name in edge)
+            own.add_edge(source, target)
+    own.remove_edges_from(list(networkx.selfloop_edges(own)))
+    return own
+
+
+def circles(graph: networkx.DiGraph) -> dict[str, list[list[str]]]:
+    """Package -> its parts that import each other in a circle."""
+    packages = sorted({name[:at] for name in graph for at, sign in enumerate(name) if sign == "."})
+    groups = {package: networkx.strongly_connected_components(parts(graph, package)) for package in packages}
+    closed = {name: [sorted(group) for group in own if len(group) > 1] for name, own in groups.items()}
+    return {package: own for package, own in closed.items() if own}
+
+
+def test_no_folder_imports_itself_through_others():
+    """Two folders that need each other are one, or something in them lies in the wrong place."""
+    assert circles(imports()) == {}
+
+
+def test_a_circle_of_folders_is_seen():
+    graph = imports()
+    graph.add_edge("decoders.sampling.greedy", "decoders.search.beam.beam_state")  # beam search samples
+    assert circles(graph) == {"decoders": [["sampling", "search"]]}
+
+
 def test_the_record_of_a_lane_stands_alone():
     """Whoever opens a trace needs nothing of models or strategies."""
     own = [edge for edge in imports().edges if edge[0].startswith("decoders.trace.")]

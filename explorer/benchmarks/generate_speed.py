@@ -11,8 +11,8 @@ import argparse
 import json
 from collections.abc import Callable, Iterable
 
-from explorer.benchmarks.timing import PROMPTS, alternate, figure, generator, ours, plain_models
 from explorer.runs.load_pair import load_models
+from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
 
 
 def run(options: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from decoders.models.catalog import locate
 from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
-from explorer.benchmarks.timing import figure
+from explorer.timing import figure
 
 NEW_TOKENS, CONTEXT = 512, 640
 LEAST_NODES = 3000  # in every lane's tree

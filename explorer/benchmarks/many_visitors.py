@@ -23,7 +23,7 @@ from pathlib import Path
 import httpx
 
 from explorer.access import TOKEN_VARIABLE
-from explorer.benchmarks.timing import NEW_TOKENS, PROMPTS, figure
+from explorer.timing import NEW_TOKENS, PROMPTS, figure
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = secrets.token_urlsafe()  # of the apps that are started for this

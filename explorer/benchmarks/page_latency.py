@@ -20,7 +20,7 @@ from pathlib import Path
 
 from explorer.access import TOKEN, TOKEN_VARIABLE
 from explorer.benchmarks.browser import FLAGS, find
-from explorer.benchmarks.timing import figure
+from explorer.timing import figure
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = ("beam", "speculative", "sample", "jacobi")

@@ -26,8 +26,8 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
     spent outside of the model for each second in it.
     """
     from explorer.benchmarks.speculative_family import traced
-    from explorer.benchmarks.timing import PROMPTS, alternate, figure, generator, ours, plain_models
     from explorer.runs.load_pair import load_models
+    from explorer.timing import PROMPTS, alternate, figure, generator, ours, plain_models
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     plain = plain_models(options, models)["target"]

@@ -29,10 +29,10 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     the goals.
     """
     from decoders.registry import strategies
-    from explorer.benchmarks.timing import figure, generator, ours, plain_models
     from explorer.experiments.asked import KINDS, without_chance
     from explorer.experiments.asked import prompts as asked
     from explorer.runs.load_pair import load_models
+    from explorer.timing import figure, generator, ours, plain_models
 
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     prompts = [models["target"].encode(text) for kind in KINDS for text in asked(kind, EACH)]
@@ -68,9 +68,9 @@ def against_a_chain(models: dict) -> Iterator[dict]:
     """Tokens a target forward of the best tree over those of a chain of as many nodes, for each kind of text;
     the goal is for stories. A draft that is always right leaves a tree nothing to win.
     """
-    from explorer.benchmarks.timing import figure
     from explorer.experiments.asked import KINDS, tokens_a_round
     from explorer.experiments.asked import prompts as asked
+    from explorer.timing import figure
 
     for kind in KINDS:
         prompts = [models["target"].encode(text) for text in asked(kind, MOST)]
@@ -90,7 +90,7 @@ def relative_speed(
     """Tokens/s of `mine` over that of `other`, all prompts together: of each the median of rounds in which
     both decode it in turn.
     """
-    from explorer.benchmarks.timing import in_turn
+    from explorer.timing import in_turn
 
     tokens, seconds = [0, 0], [0.0, 0.0]
     for prompt in prompts:
@@ -103,7 +103,7 @@ def relative_speed(
 def traced(models: dict, strategy: str, settings: dict, prompts: list[list[int]]) -> list[Trace]:
     """The traces of all prompts."""
     from decoders.lane import Lane, Limits
-    from explorer.benchmarks.timing import NEW_TOKENS
+    from explorer.timing import NEW_TOKENS
 
     return [Lane(strategy, p, models, settings, limits=Limits(NEW_TOKENS)).run() for p in prompts]
 

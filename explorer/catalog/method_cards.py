@@ -16,7 +16,7 @@ from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
 from decoders.trace.trace import Trace, load
 from explorer.catalog import origins, papers
-from explorer.page.page_requests import Call, Picture
+from explorer.page_requests import Call, Picture
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import check_models, said
 from visualizers.registry import deltas, titles

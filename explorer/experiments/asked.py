@@ -7,10 +7,10 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.trace import Trace
-from explorer.benchmarks.timing import PROMPTS
 from explorer.experiments import Models
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.tasks import HELD_OUT_SEED, problems
+from explorer.timing import PROMPTS
 from visualizers.analysis.lane_stats import LaneFacts
 
 # Kind of text -> the task it is made of; stories have prompts of their own.

@@ -9,6 +9,7 @@ ahead: of the rival, with the standard error over problems; tokens: read by the 
 """
 
 import base64
+import gzip
 import math
 from collections.abc import Callable
 from itertools import takewhile
@@ -27,7 +28,7 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
-from explorer.export.run_file import pack
+from explorer.off_loop import encoded
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
@@ -127,7 +128,8 @@ def picture(models: Models, heard: list[tuple[Problem, list[Message]]]) -> tuple
         calls += m.receiver == GENERATOR
         call = calls if GENERATOR in (m.sender, m.receiver) else None
         told.append(Told(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
-    return told, [base64.b64encode(pack(trace.to_json())).decode() for trace in traces]
+    texts = [encoded(trace.to_json(), finite=True).encode() for trace in traces]
+    return told, [base64.b64encode(gzip.compress(text, mtime=0)).decode() for text in texts]
 
 
 def in_short(content: Content) -> str:

@@ -20,10 +20,10 @@ from statistics import fmean
 import torch
 
 from decoders.models.loading import LoadedModel
+from explorer.corpus import read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
-from explorer.training.data.corpus import read_stories
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True

@@ -22,11 +22,11 @@ from transformers import LogitsProcessorList
 from decoders.logits.distributions import entropies
 from decoders.models.loading import LoadedModel
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
+from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.asked import said
 from explorer.experiments.pictures import Passages
 from explorer.experiments.statistics import sign_test
-from explorer.training.data.corpus import read_stories
 
 PAPERS = ("the-hyperfitting-phenomenon",)
 READS_CORPUS = True

@@ -20,7 +20,7 @@ from decoders.trace.trace import Trace
 from explorer.lessons import search_stops, speculative_stops  # noqa: F401 (their places are found by name)
 from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.stops import PLACES, Place
-from explorer.page.page_requests import Call, Lesson
+from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import said
 from visualizers.scene.marks import probability

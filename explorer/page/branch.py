@@ -8,7 +8,7 @@ import asyncio
 
 from decoders.trace import given_tokens as beginnings
 from decoders.trace.trace import Trace
-from explorer.page.page_requests import Branch
+from explorer.page_requests import Branch
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Run, Runs

@@ -6,7 +6,7 @@ Knows runs and `visualizers.analysis.comparison`, nothing of how it looks.
 import asyncio
 
 from explorer.export.comparison import marks
-from explorer.page.page_requests import Compare
+from explorer.page_requests import Compare
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import Runs

@@ -13,7 +13,7 @@ from decoders.trace.costs import Costs
 from decoders.trace.trace import CHECKPOINT_EVERY, Trace, checkpoints
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.run_file import settings
-from explorer.page.page_requests import OfRun, Steps
+from explorer.page_requests import OfRun, Steps
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run, still
 from explorer.runs.scheduler import Runs

@@ -31,7 +31,6 @@ from explorer.page import (
     serve,
 )
 from explorer.page.look import theme
-from explorer.page.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
@@ -41,6 +40,7 @@ from explorer.page.tabs import models as models_tab
 from explorer.page.tabs import traces as traces_tab
 from explorer.page.tabs.events import inputs
 from explorer.page.uploads import MAX_FILE_BYTES
+from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import check, said

@@ -11,7 +11,7 @@ from decoders.trace.trace import Trace
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
-from explorer.page.page_requests import Save
+from explorer.page_requests import Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs

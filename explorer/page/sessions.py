@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from explorer.page.page_requests import Leave, asked_of
+from explorer.page_requests import Leave, asked_of
 from explorer.runs.scheduler import GONE, Runs
 from explorer.schema import Malformed, parsed, read
 

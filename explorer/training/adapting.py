@@ -14,8 +14,7 @@ from safetensors.torch import save_file
 from transformers import LlamaForCausalLM
 
 from decoders.models import lora
-from explorer.training import loop
-from explorer.training.evaluation import check
+from explorer.training import check, loop
 from explorer.training.loop import Curve, held_out_loss
 from explorer.training.loss_picture import loss_picture
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from decoders.models.catalog import TARGET
+from explorer.corpus import STORY_MIX
 from explorer.shipped import about
-from explorer.training.data.corpus import STORY_MIX
 
 DRAFTS = ("llama-tiny-draft", "llama-tiny-draft-distilled")
 SOURCES = {

@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from explorer.training.evaluation import check
+from explorer.training import check
+from explorer.training.data import Rows
 from explorer.training.loss_picture import loss_picture
 
 MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
@@ -22,7 +23,6 @@ SAVE_SECONDS = 180.0
 RATES = (6e-3, 3e-3)  # learning rates of Muon and of AdamW
 CURVE = ["million_tokens", "training_loss", "held_out_loss"]  # columns of most loss.csv
 Curve = list[tuple[float, ...]]  # (million tokens, training losses, held-out losses): mostly one of each
-Rows = tuple[torch.Tensor, torch.Tensor]  # token ids and labels, both [batch, row]
 
 
 def device() -> str:

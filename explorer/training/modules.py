@@ -17,9 +17,8 @@ from transformers import PreTrainedTokenizerFast
 from decoders.heads import DraftModule, Taps, take_taps
 from decoders.models import head_files
 from decoders.models.loading import LoadedModel
-from explorer.training import loop
-from explorer.training.data.corpus import ROW
-from explorer.training.evaluation import check
+from explorer.corpus import ROW
+from explorer.training import check, loop
 from explorer.training.loop import Curve, go_on, optimizers
 from explorer.training.loss_picture import loss_picture
 

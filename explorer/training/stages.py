@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from explorer.training.data.corpus import Texts, mixed_rows
+from explorer.corpus import Texts, mixed_rows
 from explorer.training.loop import Curve, causal_loss, device, held_out_loss, ship, train
 
 VALIDATION_ROWS = 96

@@ -4,9 +4,9 @@ import importlib
 
 import pytest
 
+from explorer.corpus import END, STORY_MIX
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
-from explorer.training.data.corpus import END, STORY_MIX
 from tests.helpers.ready_loader import ready_loader
 
 

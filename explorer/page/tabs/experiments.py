@@ -11,9 +11,9 @@ import json
 import gradio as gr
 
 from explorer import experiments
-from explorer.page.page_requests import StoredCall
 from explorer.page.save_and_open import shown
 from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page_requests import StoredCall
 from explorer.runs.validation import said
 
 

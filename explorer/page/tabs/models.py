@@ -16,8 +16,8 @@ from dataclasses import asdict
 import gradio as gr
 
 from decoders.models.catalog import shipped_facts
-from explorer.page.page_requests import Progress, Talk, Wanted
 from explorer.page.tabs import carried
+from explorer.page_requests import Progress, Talk, Wanted
 from explorer.runs.model_pool import Loader
 from explorer.runs.validation import (
     DEVICES,

@@ -11,7 +11,7 @@ from typing import Annotated
 import gradio as gr
 from pydantic import Field
 
-from explorer.page.page_requests import Session, Shown
+from explorer.page_requests import Session, Shown
 from explorer.runs.run_state import Record, Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES

@@ -17,11 +17,11 @@ from pydantic import Field
 
 from decoders.trace.trace import Trace
 from explorer.export.foreign_traces import declarations
-from explorer.page.page_requests import Save, Session, Shown, View
 from explorer.page.save_and_open import picture_name, saved, shown
 from explorer.page.tabs import on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
+from explorer.page_requests import Save, Session, Shown, View
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import GONE, Runs
 from explorer.runs.validation import MAX_LANES

@@ -13,9 +13,9 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, Topics, sentences
+from explorer.corpus import CONTEXT, END, IGNORED, PAD, story_rows, task_rows
 from explorer.tasks import TASKS
-from explorer.training.data.corpus import CONTEXT, END, IGNORED, PAD, story_rows, task_rows
-from explorer.training.loop import Rows
+from explorer.training.data import Rows
 
 PRE, SUF, MID, EOT = SENTINELS = ("<PRE>", "<SUF>", "<MID>", "<EOT>")
 TOPICS = 9  # clusters; a tenth topic is that of sentences which fit none

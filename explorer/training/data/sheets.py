@@ -13,10 +13,10 @@ from decoders.models.token_bytes import TokenBytes
 from decoders.search.planned.discourse_units import CLOSE, OPEN, TAGS, oracle
 from decoders.search.planned.plan_tags import Tags, source_of
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, Topics
+from explorer.corpus import END, IGNORED, PAD
 from explorer.tasks.summaries import Sheet, make_sheet
-from explorer.training.data.corpus import END, IGNORED, PAD
+from explorer.training.data import Rows
 from explorer.training.data.forms import TOPICS
-from explorer.training.loop import Rows
 
 ADDED = (*TAGS, *(f"<t{k}>" for k in range(TOPICS)), NO_TOPIC, END_TOPIC)
 DRAWN = 4  # times as many sheets are drawn as a batch takes, so that those of a batch have about one length

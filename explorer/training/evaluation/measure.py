@@ -8,7 +8,7 @@ Knows which measurements each model takes; how they are made is in the other fil
 from argparse import Namespace
 from pathlib import Path
 
-from explorer.training import cards, loop
+from explorer.training import cards, loop, measure_tasks
 from explorer.training.evaluation import (
     measure_acceptance,
     measure_acceptance_head,
@@ -22,7 +22,6 @@ from explorer.training.evaluation import (
     measure_ranker,
     measure_reward,
     measure_summaries,
-    measure_tasks,
 )
 from explorer.training.recipes import llama_tiny_seq2seq
 

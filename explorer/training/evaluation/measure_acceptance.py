@@ -9,9 +9,9 @@ from pathlib import Path
 from decoders.lane import Lane, Limits
 from decoders.models.catalog import TARGET
 from decoders.models.loading import LoadedModel, load
+from explorer.corpus import read_stories
 from explorer.experiments import asked as asked_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
-from explorer.training.data.corpus import read_stories
 
 STORIES, PROBLEMS = 40, 8  # prompts: held-out stories, and problems of each task
 PROMPT_TOKENS, NEW_TOKENS, DRAFTED = 24, 64, 4

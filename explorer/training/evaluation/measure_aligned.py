@@ -11,7 +11,7 @@ import torch
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, load, load_heads
 from decoders.search.stepwise.scorers import Text, keyword
-from explorer.training.data.corpus import read_stories
+from explorer.corpus import read_stories
 from explorer.training.recipes.llama_tiny_aligned import REWARD, TARGET, beginnings
 
 PROMPTS, NEW_TOKENS, FILE = 200, 24, "rewards.json"

@@ -11,9 +11,9 @@ from decoders.heads import AutoDeco
 from decoders.heads.autodeco import at_temperature, taught, temperature_loss
 from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, load, load_heads
+from explorer.corpus import pack, read_stories, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
-from explorer.training.data.corpus import pack, read_stories, rows_of
-from explorer.training.evaluation.measure_tasks import answers
+from explorer.training.measure_tasks import answers
 from explorer.training.recipes.llama_tiny_autodeco import TARGET, gathered, joined, right_answers
 from explorer.training.recipes.llama_tiny_reward import graded_row
 

@@ -9,7 +9,7 @@ import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from explorer.tasks import HELD_OUT_SEED, Problem, problems
-from explorer.training.evaluation.measure_tasks import FILE, accuracy
+from explorer.training.measure_tasks import FILE, accuracy
 from explorer.training.recipes.llama_tiny_diffusion import CANVAS
 
 BLOCK = 32  # tokens decoded together; blocks are filled from left to right

@@ -10,10 +10,10 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, load
 from decoders.search.planned.fill_in_middle import sentinels
 from decoders.search.planned.topic_tokens import sentences
+from explorer.corpus import read_stories
 from explorer.experiments.statistics import paired
 from explorer.experiments.topic_plans import BARE, Text, begun, covered, forced, table_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
-from explorer.training.data.corpus import read_stories
 
 FILLED = {"list_program": 40, "python": 40, "json": 40, "story": 40}
 STORIES, TOKENS = 16, 40

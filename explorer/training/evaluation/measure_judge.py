@@ -13,7 +13,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, load, load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.training.evaluation.measure_reward import auc
-from explorer.training.evaluation.measure_tasks import answers
+from explorer.training.measure_tasks import answers
 from explorer.training.recipes.llama_tiny_judge import DRAFT, ROW, TARGET, judged_row
 
 ASKED = ("sum", "difference", "column_sum", "chain", "word_problem", "countdown", "reverse", "sort", "count")

@@ -10,7 +10,7 @@ import torch
 
 from decoders.heads import Ranker
 from decoders.models.loading import LoadedModel, load, load_heads
-from explorer.training.data.corpus import read_stories
+from explorer.corpus import read_stories
 from explorer.training.recipes.llama_tiny_ranker import TARGET, TRIPLES, batches, cut, padded, summaries
 
 CUTS, FILE = 2, "ranks.json"  # how often each story is cut

@@ -13,7 +13,7 @@ from decoders.models.head_files import read_config
 from decoders.models.loading import LoadedModel, load, load_heads
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.prefixes import SCORED
-from explorer.training.evaluation.measure_tasks import FILE, SAMPLES, accuracy, answers
+from explorer.training.measure_tasks import FILE, SAMPLES, accuracy, answers
 from explorer.training.recipes.llama_tiny_reward import BATCH, PAD, graded_row
 
 PROBLEMS, LONGEST = 50, 64  # of each task; tokens of an answer: right ones have up to 46

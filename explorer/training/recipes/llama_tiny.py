@@ -4,7 +4,7 @@ then twelve), then stories and checkable tasks with early exits after layers 3, 
 
 from argparse import Namespace
 
-from explorer.training.data.corpus import prepare
+from explorer.corpus import prepare
 from explorer.training.loop import deepened, exits_loss, llama
 from explorer.training.stages import finish, stage
 

@@ -12,8 +12,8 @@ from transformers import LlamaForCausalLM
 from decoders.heads import Acceptance, Target, take_taps
 from decoders.heads.acceptance import UNASKED
 from decoders.models.loading import LoadedModel
+from explorer.corpus import VOCABULARY, prepare
 from explorer.training import loop
-from explorer.training.data.corpus import VOCABULARY, prepare
 from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
 from explorer.training.recipes.llama_tiny_draft_distilled import own_text
 

@@ -11,8 +11,8 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from decoders.heads import Aligned, Target
 from decoders.search.stepwise.scorers import Text, keyword
+from explorer.corpus import read_stories
 from explorer.training import loop
-from explorer.training.data.corpus import read_stories
 from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny", "llama-tiny-aligned"

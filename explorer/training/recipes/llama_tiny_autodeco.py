@@ -9,8 +9,8 @@ from transformers import LlamaForCausalLM
 
 from decoders.heads import AutoDeco, Target
 from decoders.heads.reward import PREFIX
+from explorer.corpus import IGNORED, ROW, Texts, prepare, story_rows
 from explorer.training import loop
-from explorer.training.data.corpus import IGNORED, ROW, Texts, prepare, story_rows
 from explorer.training.modules import ship_scorer, train_scorer, work_of
 from explorer.training.recipes.llama_tiny_reward import PAD, graded_answers
 from explorer.training.recipes.llama_tiny_reward import ROW as ANSWER

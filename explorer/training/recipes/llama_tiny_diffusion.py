@@ -8,8 +8,8 @@ from functools import partial
 
 import torch
 
+from explorer.corpus import END, IGNORED, Texts, prepare, story_rows
 from explorer.tasks import TASKS
-from explorer.training.data.corpus import END, IGNORED, Texts, prepare, story_rows
 from explorer.training.loop import compiled, ship, train, trained
 
 MASK = 4096  # the token after the shared vocabulary

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from explorer.training.data.corpus import prepare
+from explorer.corpus import prepare
 from explorer.training.loop import llama
 from explorer.training.stages import finish, stage
 

@@ -10,8 +10,8 @@ import torch
 from transformers import LlamaForCausalLM
 
 from decoders.models.head_files import weights_sha256
+from explorer.corpus import ROW, Texts, prepare, story_rows, task_rows
 from explorer.training import loop
-from explorer.training.data.corpus import ROW, Texts, prepare, story_rows, task_rows
 from explorer.training.loop import compiled, trained
 from explorer.training.modules import write_rows
 from explorer.training.stages import finish, stage

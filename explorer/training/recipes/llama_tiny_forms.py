@@ -9,9 +9,9 @@ import torch
 
 from decoders.models import lora
 from decoders.search.planned.topic_tokens import TOPICS
+from explorer.corpus import prepare, read_stories
 from explorer.training import loop
 from explorer.training.adapting import adapted, learned_of, ship
-from explorer.training.data.corpus import prepare, read_stories
 from explorer.training.data.forms import ADDED, Forms, topics_of
 from explorer.training.loop import compiled, held_out_loss, trained
 

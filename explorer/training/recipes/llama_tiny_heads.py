@@ -13,9 +13,8 @@ from transformers import PreTrainedTokenizerFast
 
 from decoders.heads import DraftModule, Eagle, Kangaroo, Medusa, Target, take_taps
 from decoders.models import head_files
-from explorer.training import loop
-from explorer.training.data.corpus import ROW, Texts, mixed_rows, prepare
-from explorer.training.evaluation import check
+from explorer.corpus import ROW, Texts, mixed_rows, prepare
+from explorer.training import check, loop
 from explorer.training.loss_picture import loss_picture
 from explorer.training.modules import held_out_losses, train_modules, work_of
 from explorer.training.recipes.llama_tiny_draft_distilled import own_text

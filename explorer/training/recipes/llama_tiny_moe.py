@@ -8,7 +8,7 @@ from argparse import Namespace
 import torch
 from transformers import LlamaForCausalLM, MixtralConfig, MixtralForCausalLM
 
-from explorer.training.data.corpus import CONTEXT, prepare
+from explorer.corpus import CONTEXT, prepare
 from explorer.training.loop import trained
 from explorer.training.stages import finish, stage
 

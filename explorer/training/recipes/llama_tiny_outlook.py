@@ -13,9 +13,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from decoders.heads import Outlook, Taps, Target, take_taps
 from decoders.heads.outlook import ALL, NONE, SOME, UNASKED
 from decoders.models.loading import LoadedModel
+from explorer.corpus import read_stories
 from explorer.tasks import TASKS
 from explorer.training import loop
-from explorer.training.data.corpus import read_stories
 from explorer.training.modules import frozen, ship_scorer, train_scorer, work_of
 
 TARGET, DRAFT, NAME = "llama-tiny", "llama-tiny-draft-distilled", "llama-tiny-outlook"

@@ -14,11 +14,11 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
 
+from explorer.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.correction import spoil
-from explorer.training.data.corpus import CONTEXT, END, IGNORED, read_stories, shared_tokenizer
-from explorer.training.evaluation.measure_tasks import FILE, accuracy
 from explorer.training.loop import device, ship, train, trained
+from explorer.training.measure_tasks import FILE, accuracy
 
 NAME = "llama-tiny-seq2seq"
 SHAPE = dict(num_layers=6, num_decoder_layers=3)

@@ -13,10 +13,10 @@ from transformers import LlamaForCausalLM
 
 from decoders.models import lora
 from decoders.search.planned.topic_tokens import TOPICS, Topics
+from explorer.corpus import IGNORED, prepare
 from explorer.tasks.summaries import make_sheet
 from explorer.training import loop
 from explorer.training.adapting import adapted, learned_of, ship
-from explorer.training.data.corpus import IGNORED, prepare
 from explorer.training.data.forms import topics_of
 from explorer.training.data.sheets import ADDED, Sheets
 from explorer.training.loop import Curve, held_out_loss, trained

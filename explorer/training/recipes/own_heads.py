@@ -18,9 +18,9 @@ from decoders.heads import Kangaroo, Target
 from decoders.models import head_files
 from decoders.models.loading import LoadedModel, check_pair, folder_of, load
 from decoders.speculative.self_draft.layerskip import exit_of
+from explorer.corpus import END, ROW
 from explorer.shipped import OWN_HEADS
 from explorer.training import loop
-from explorer.training.data.corpus import END, ROW
 from explorer.training.modules import train_modules, work_of, write_rows, write_training
 from explorer.training.recipes import (
     llama_tiny_acceptance,

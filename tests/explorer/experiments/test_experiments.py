@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from decoders.trace.events import Forward
-from explorer import experiments
-from explorer.benchmarks import generate_speed, search_family, speculative_family, timing
+from explorer import experiments, timing
+from explorer.benchmarks import generate_speed, search_family, speculative_family
 from explorer.catalog.papers import papers
 from explorer.cli import main
 from explorer.experiments import (

@@ -7,7 +7,7 @@ import pytest
 from explorer.catalog import recorded_runs
 from explorer.export import run_file
 from explorer.page import keeping, save_and_open
-from explorer.page.page_requests import Save
+from explorer.page_requests import Save
 from explorer.runs.scheduler import Runs
 from tests.explorer.runs.test_scheduler import wait_for
 from tests.helpers.scripted_lane import ScriptedLane

@@ -14,9 +14,9 @@ import gradio as gr
 import pytest
 
 from explorer.page.layout import EXAMPLE, build, server_functions
-from explorer.page.page_requests import asked_of
 from explorer.page.save_and_open import shown
 from explorer.page.uploads import MAX_FILE_BYTES
+from explorer.page_requests import asked_of
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs

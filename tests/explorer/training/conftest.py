@@ -2,8 +2,8 @@
 
 import pytest
 
+from explorer.corpus import END, STORY_MIX, prepare
 from explorer.training import loop
-from explorer.training.data.corpus import END, STORY_MIX, prepare
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from explorer.corpus import IGNORED, ROW, mixed_rows
 from explorer.training import loop, stages
-from explorer.training.data.corpus import IGNORED, ROW, mixed_rows
 from explorer.training.loop import deepened, exits_loss, held_out_loss, llama
 from explorer.training.recipes import llama_tiny_moe
 from explorer.training.stages import stage

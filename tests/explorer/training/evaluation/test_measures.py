@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 from explorer.tasks import problems
 from explorer.training.cards import table
 from explorer.training.evaluation.measure_diffusion import CANVAS, MASK_ID, unmasked
-from explorer.training.evaluation.measure_tasks import accuracy, voted
+from explorer.training.measure_tasks import accuracy, voted
 
 ASSETS = Path(__file__).resolve().parents[4] / "assets"
 

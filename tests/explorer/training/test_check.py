@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer.training.evaluation.check import TEXTS, check_losses
+from explorer.training.check import TEXTS, check_losses
 
 ASSETS = Path(__file__).resolve().parents[4] / "assets"
 

@@ -1,7 +1,7 @@
 """The losses of a shipped model on a few texts that no corpus holds: written into its facts when it is
 shipped, and compared to a thousandth by a test, so that weights, tokenizer and configuration are those meant.
 
-    python -m explorer.training.evaluation.check          writes them for every shipped model
+    python -m explorer.training.check          writes them for every shipped model
 """
 
 import json
@@ -21,7 +21,7 @@ from decoders.models import lora
 from decoders.models.catalog import kind
 from decoders.models.loading import load, load_heads
 
-MODELS = Path(__file__).resolve().parents[3] / "assets" / "models"
+MODELS = Path(__file__).resolve().parents[2] / "assets" / "models"
 TEXTS = (
     "Nora had a small grey kite. One windy morning she ran up the hill, and the kite pulled at her hand. "
     '"Do not fly away," she said. The kite only laughed and climbed higher.',
