@@ -24,7 +24,7 @@ def table(name: str) -> list[dict[str, str]]:
 
 @cache
 def lineage() -> dict[str, dict]:
-    """Strategy -> `{parent, differs, aliases}`; `differs` goes on after "Beside PARENT it"."""
+    """Strategy -> `{parent, differs, aliases}`; `differs` continues "Unlike PARENT, it"."""
     return {
         row["name"]: {
             "parent": row["parent"],

@@ -8,14 +8,19 @@ import re
 
 def matches(words: str, *texts: str) -> int | None:
     """How well texts fit the words, 0 best: all words begin words of the first text or of the first few, of
-    which the later say less; None if one word is nowhere.
+    which the later say less; None if one word is nowhere. "top-k" is also "top k" and "topk".
     """
-    wanted = [re.compile(rf"(?<![^\W_]){re.escape(word)}", re.IGNORECASE) for word in words.split()]
+    wanted = [re.compile(rf"(?<![^\W_]){joined(word)}", re.IGNORECASE) for word in words.split()]
     for rank in range(1, len(texts) + 1):
         text = " ".join(texts[:rank]).replace("_", " ")
-        if all(one.search(text) for one in wanted):
+        if all(one.search(text) or one.search(text.replace("-", "")) for one in wanted):
             return rank - 1
     return None
+
+
+def joined(word: str) -> str:
+    """A pattern for a word with or without its hyphens."""
+    return r"[\W_]?".join(map(re.escape, re.split("[-‑–_]", word)))
 
 
 def best(rows: list[dict], words: str, texts) -> list[dict]:

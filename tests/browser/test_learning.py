@@ -43,7 +43,7 @@ def test_a_card_is_found_drawn_and_opened_in_a_lane(visit, width, height):
     expect(methods.get_by_role("article").nth(many // 4)).not_to_be_attached()
     expect(card.locator("svg.dp-marks").first).to_be_visible()
     assert fits(page) and card.bounding_box()["height"] < 200  # a row, until it is opened
-    expect(card).to_contain_text("Beside Greedy, it guesses a block of positions")
+    expect(card).to_contain_text("Unlike Greedy, it guesses a block of positions")
     more = card.get_by_role("button", name="All about Jacobi")
     expect(card.get_by_text("Parameters (")).to_be_hidden()
     more.click()

@@ -268,7 +268,12 @@ def test_a_strategy_is_searched_by_the_names_that_people_use(visit, width, heigh
     field = dialog.get_by_role("searchbox", name="Search strategies")
     expect(field).to_be_focused()
     assert picker.input_value() == before
-    for words, title in (("nucleus", "Sampling"), ("leviathan", "Speculative decoding"), ("MCTS", "ADED")):
+    for words, title in (
+        ("nucleus", "Sampling"),
+        ("leviathan", "Speculative decoding"),
+        ("MCTS", "ADED"),
+        ("best-of-n", "First"),
+    ):
         field.fill(words)
         expect(dialog.get_by_role("listitem").first).to_contain_text(title)
     field.fill("zzz")

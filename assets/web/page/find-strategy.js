@@ -8,7 +8,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // All strategies by their titles; where the words begin words of names and aliases, those first.
   page.findStrategies = function (strategies, words) {
-    const wanted = words.toLowerCase().split(/\s+/).filter(Boolean), ranked = [];
+    const wanted = words.toLowerCase().split(/[\s_-]+/).filter(Boolean), ranked = [];
     const fits = (text) => wanted.every((word) => (" " + text.toLowerCase().replace(/[_(“-]/g, " ") + " " + text.toLowerCase()).includes(" " + word));
     for (const one of strategies) {
       const names = [one.title, one.name, ...(one.aliases || [])].join(" "), all = [names, one.by, one.summary, one.differs].join(" ");
@@ -47,7 +47,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       says.textContent = found.length ? found.length + (found.length > 1 ? " strategies" : " strategy")
         : "Nothing found for “" + field.value.trim().slice(0, 60) + "”. Try fewer words.";
       list.replaceChildren(...found.map((one) => {
-        const lacking = one.needs.find((role) => !app.choice[role]), what = one.parent ? "Beside " + one.parent + ", it " + one.differs + "." : one.summary;
+        const lacking = one.needs.find((role) => !app.choice[role]), what = one.parent ? "Unlike " + one.parent + ", it " + one.differs + "." : one.summary;
         return h("li", {}, h("button", { type: "button", disabled: Boolean(lacking), onclick: () => {
           lane.choose(one.name);
           dialog.close();

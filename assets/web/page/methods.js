@@ -56,7 +56,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // What a method changed about the one that it grew from, in a sentence; one that grew from none says what it does.
   function what(method) {
-    return method.parent ? "Beside " + method.parent + ", it " + method.differs + "." : method.summary;
+    return method.parent ? "Unlike " + method.parent + ", it " + method.differs + "." : method.summary;
   }
 
   // A row with a thumbnail; opened, it is the whole card.
