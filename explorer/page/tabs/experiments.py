@@ -20,7 +20,7 @@ from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers
 from explorer.runs.validation import said
 
 ABOUT = "What the models that come with the app answered to repeatable questions, the most surprising first."
-SHADES = "Shades go from the lowest value of a column to its highest, which is the darkest."
+SHADES = "Shades go from the lowest value of a column to its highest, which stands out most."
 DARKEST = 32  # percent of the text's colour in a cell: text on it keeps a contrast of 5 to 1 in both themes
 # The page's address says which experiment is open.
 FOLLOW = f"""const tell = () => {{
@@ -30,7 +30,7 @@ FOLLOW = f"""const tell = () => {{
     if (hash) ExplorerPage.app.showSection("experiments");
     if (name) scrollTo(0, 0);
 }};
-addEventListener("hashchange", tell); tell();"""
+addEventListener("hashchange", tell); setTimeout(tell);"""
 # What had the focus is gone when an experiment opens.
 FOCUS = "if (document.activeElement === document.body) element.querySelector('a').focus();"
 
@@ -56,7 +56,7 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
 
     # Nothing is drawn before it is looked at.
     quiet = {"show_progress": "hidden", "api_visibility": "private"}
-    gr.on([tab.select, words.change], listed, words, cards, **quiet)
+    gr.on([tab.select, words.change], listed, words, cards, trigger_mode="always_last", **quiet)
     opened.change(lambda name: gr.Column(visible=not name), opened, browse, **quiet)
 
     @gr.render([opened, look], triggers=[opened.change, look.change])
@@ -159,8 +159,8 @@ def kinds(found: dict) -> list[str]:
 
 
 def shaded(found: dict):
-    """The table as a pandas Styler: numbers with three places, and darker the greater they are in their
-    column. The first column, which says what a row is, and columns of one value are plain.
+    """The table as a pandas Styler: numbers with three places, shaded more the greater they are in
+    their column. The first column, which says what a row is, and columns of one value are plain.
     """
     import pandas  # only when a table is looked at
 

@@ -54,7 +54,9 @@ def test_curves_hold_every_point_and_are_told_apart_without_colour(found):
     assert [one.text for one in ends] == [f"<b>{number + 1}</b>" for number in range(len(curves))]
     for end, line in zip(ends, chart["lines"], strict=True):
         last = [point for point in line["points"] if point[1] is not None][-1]
-        assert [end.x, end.y] == pytest.approx([math.log10(last[0]) if chart.get("log") else last[0], last[1]])
+        assert [end.x, end.y] == pytest.approx(
+            [math.log10(last[0]) if chart.get("log") else last[0], last[1]]
+        )
     low, high = figure.layout.yaxis.range
     assert all(low <= p[1] <= high for line in chart["lines"] for p in line["points"] if p[1] is not None)
 
