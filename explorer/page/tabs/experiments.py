@@ -84,9 +84,8 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
             wrap=True,
             elem_classes="experiment-table",
         )
-        gr.Markdown(SHADES, elem_classes="caption")
         with gr.Row():
-            gr.Markdown(measured(found))
+            gr.Markdown(f"{SHADES} {measured(found)}")
             gr.DownloadButton(
                 "Download as JSON", experiments.FOLDER / f"{name}.json", scale=0, min_width=180, size="sm"
             )
