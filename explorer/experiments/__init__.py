@@ -3,8 +3,10 @@ a curve. `python -m explorer experiment NAME` runs one; what the shipped models 
 assets/experiments and is shown on the page.
 
 A file of this folder is an experiment: its docstring is the title and what is asked, `PAPERS` are the studies
-that it repeats, `run(models)` gives a `Result`. If it reads stories it says `READS_CORPUS = True`, and it is
-`run(models, corpus)`. Knows none of them by name.
+that it repeats, `run(models)` gives a `Result`, its loops go through `progress.each`, and `finding(answer)`
+says the main thing in one sentence with the numbers of the answer. If it reads stories it says
+`READS_CORPUS = True`, and it is `run(models, corpus)`. `groups.py` says where the page shows it. Knows none
+of them by name.
 """
 
 import argparse
@@ -84,6 +86,7 @@ class Experiment:
     title: str
     asks: str
     run: Callable[..., Result]
+    finding: Callable[[dict], str]
     papers: tuple[str, ...] = field(default=())
     reads_corpus: bool = False
 
@@ -99,7 +102,7 @@ def experiments() -> dict[str, Experiment]:
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        found[name] = Experiment(name, title.rstrip("."), asks, one.run, one.PAPERS, reads)
+        found[name] = Experiment(name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads)
     return found
 
 
@@ -112,8 +115,8 @@ def find(name: str) -> Experiment:
 
 
 def answered(experiment: Experiment, models: Models, corpus: Path | None = None) -> dict:
-    """Runs it: what it found, with its name, question, and the models that were asked. Raises ValueError with
-    one sentence if it reads stories and there is no folder of them.
+    """Runs it: what it found, with its name, question, main finding, and the models that were asked. Raises
+    ValueError with one sentence if it reads stories and there is no folder of them.
     """
     told = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
@@ -122,8 +125,9 @@ def answered(experiment: Experiment, models: Models, corpus: Path | None = None)
         check_corpus(corpus)
         told["corpus"] = True
     found = experiment.run(models, corpus) if experiment.reads_corpus else experiment.run(models)
-    names = {role: model.name for role, model in models.items()}
-    return told | {"models": names, **asdict(found)}
+    told["models"] = {role: model.name for role, model in models.items()}
+    answer = told | json.loads(json.dumps(asdict(found)))  # as it is stored
+    return answer | {"finding": experiment.finding(answer)}
 
 
 def stored() -> list[dict]:
@@ -148,13 +152,14 @@ def table(found: dict) -> str:
     rows = [found["columns"], *([number(cell) for cell in row] for row in found["rows"])]
     wide = [max(len(row[at]) for row in rows) for at in range(len(found["columns"]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
-    return "\n".join([found["title"], found["asks"], "", *lines, "", *found["says"]])
+    return "\n".join([found["title"], found["asks"], "", *lines, "", found["finding"], *found["says"]])
 
 
 def command(options: argparse.Namespace) -> None:
     """Lists the experiments, or runs one and prints it as text or JSON; with `--store` it is kept for the
     page.
     """
+    from explorer.experiments.progress_line import shown
     from explorer.runs.load_pair import load_models
 
     if options.name is None:
@@ -163,7 +168,8 @@ def command(options: argparse.Namespace) -> None:
         return
     experiment = find(options.name)
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
-    found = answered(experiment, models, options.corpus)
+    with shown(experiment.name):
+        found = answered(experiment, models, options.corpus)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
         (FOLDER / f"{experiment.name}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")

@@ -1,13 +1,14 @@
-"""Which guess is the one that is accepted.
+"""Which of the draft's guesses is accepted?
 
-Below every token the draft draws eight different tokens; how often is the first, the second, ... the one
-that the target accepts? Sequoia builds its tree from these shares.
+Below every token the draft proposes eight different tokens. How often does the target accept the first, the
+second, and so on? Sequoia builds its tree from these shares.
 """
 
 from collections import Counter
 
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.reading import percent
 from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("sequoia",)
@@ -18,8 +19,8 @@ TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
 def shares(models: Models, temperature: float) -> list[float]:
     """P_k, k = 1 to WIDTH: share of the rounds in which the k-th child was the accepted one."""
     accepted, rounds = Counter(), 0
-    for seed in range(SEEDS if temperature else 1):
-        for prompt in prompts("stories", 6):
+    for seed in progress.each(range(SEEDS if temperature else 1)):
+        for prompt in progress.each(prompts("stories", 6)):
             parameters = {"widths": [WIDTH], "temperature": temperature}
             trace = decoded(models, "speculative_tree", prompt, TOKENS, seed, **parameters)
             made = LaneFacts(trace).rounds
@@ -30,7 +31,8 @@ def shares(models: Models, temperature: float) -> list[float]:
 
 def run(models: Models) -> Result:
     """Shares by rank, greedily and at temperature 1."""
-    found = {name: shares(models, temperature) for name, temperature in TEMPERATURES.items()}
+    ways = progress.each(TEMPERATURES.items(), weight=lambda way: SEEDS if way[1] else 1)
+    found = {name: shares(models, temperature) for name, temperature in ways}
     rows = [[rank + 1, *(found[name][rank] for name in found)] for rank in range(WIDTH)]
     says = []
     for name, values in found.items():
@@ -42,4 +44,13 @@ def run(models: Models) -> Result:
     lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(found[name])]) for name in found]
     return Result(
         ["rank", *found], rows, says, Chart("Accepted guesses", "rank of the guess", "share", lines)
+    )
+
+
+def finding(answer: dict) -> str:
+    """How the accepted guesses are spread over the ranks."""
+    first, *others = (row[1] for row in answer["rows"])  # greedily
+    return (
+        f"The draft's first guess is accepted in {percent(first)} of the rounds, its second in "
+        f"{percent(others[0])}, and all later ones together in {percent(sum(others[1:]))}."
     )

@@ -1,4 +1,4 @@
-"""Speculation on numbers.
+"""Does speculative sampling work for numbers, too?
 
 Is the accept-or-reject argument tied to tokens? Two processes draw numbers, each from a normal law around the
 number before; no language model takes part. A drafted number passes with p(x)/q(x) of the two densities, and
@@ -11,8 +11,9 @@ import math
 
 import torch
 
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.models.continuous import Process, decode, overlap, ratio, residual
+from explorer.experiments.reading import moved, percent, rows_with
 
 PAPERS = ("continuous-speculative-decoding-for-autoregressive-image-generation",)
 DRAWS, LENGTH = 20_000, 400
@@ -20,8 +21,8 @@ SHIFTS, TEMPERATURES = (0.0, 0.5, 1.0, 2.0), (1.0, 4.0, 42.0)
 
 
 def one_step(shift: float, inner: float, seed: int = 100) -> tuple[torch.Tensor, float, float | None]:
-    """(outcomes [DRAWS] of one drafted number each, share accepted, proposals a rejection): the target draws
-    around `shift`, the draft around 0, both with standard deviation 1.
+    """(outcomes [DRAWS] of one drafted number each, share accepted, proposals per rejection): the target
+    draws around `shift`, the draft around 0, both with standard deviation 1.
     """
     target, draft = Process(0.0, shift, 1.0), Process(0.0, 0.0, 1.0)
     chance = torch.Generator().manual_seed(seed)
@@ -63,7 +64,7 @@ def density(values: torch.Tensor, places: list[float], width: float) -> list[lis
 def run(models: Models) -> Result:
     """A row a shift of the draft and inner temperature; the densities for a shift of 1."""
     rows, drawn = [], {}
-    for shift in SHIFTS:
+    for shift in progress.each(SHIFTS, until=0.8):
         for inner in TEMPERATURES:
             values, accepted, proposals = one_step(shift, inner)
             drawn[shift, inner] = values
@@ -73,7 +74,7 @@ def run(models: Models) -> Result:
     chance = torch.Generator().manual_seed(0)
     target, draft = Process(0.8, 0.1, 1.0), Process(0.7, 0.0, 1.1)
     says = []
-    for drafted in (4, 8):
+    for drafted in progress.each((4, 8)):
         wrote = decode(target, draft, LENGTH, drafted, chance, prefilled=0.05)
         says.append(
             f"A process of {LENGTH} numbers, {drafted} drafted per round, the first 5% by the target alone: "
@@ -97,9 +98,20 @@ def run(models: Models) -> Result:
         "inner temperature",
         "accepted",
         "overlap of p and q",
-        "proposals a rejection",
+        "proposals per rejection",
         "by the formula",
         "distance",
         "chance of it",
     ]
     return Result(columns, rows, says, Chart("A draft that is off by 1", "x", "density", lines))
+
+
+def finding(answer: dict) -> str:
+    """What an inner temperature wins and costs where the draft is off by 1."""
+    off = rows_with(answer, "shift", 1.0)
+    plain, tempered = off[0], off[-1]
+    return (
+        f"With an inner temperature of {tempered['inner temperature']:g}, acceptance "
+        f"{moved(plain['accepted'], tempered['accepted'], percent)}, and the distance of the outcome from "
+        f"the target's distribution {moved(plain['distance'], tempered['distance'])}."
+    )

@@ -1,4 +1,4 @@
-"""What does a right answer cost?
+"""Does more computing bring more right answers?
 
 Strategies with small and large budgets answer problems that a program can check and that no model has read:
 sums in steps, small Python functions and list programs with tests, records, lists, counts. How many answers
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from decoders.search.stepwise.scorers import unscored
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, said
+from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
@@ -78,7 +79,7 @@ def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Ans
         setting = setting | {"scorer": SCORERS[task]}
         if unscored(setting, models["target"]):
             return None
-    return [answer(models, strategy, setting, p) for p in problems(task, COUNT, HELD_OUT_SEED)]
+    return [answer(models, strategy, setting, p) for p in progress.each(problems(task, COUNT, HELD_OUT_SEED))]
 
 
 def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
@@ -103,9 +104,9 @@ def run(models: Models) -> Result:
     columns = ["strategy", *SCORERS, "right", "from", "to", "forwards", "tokens read", "won", "lost", "p"]
     at = {column: i for i, column in enumerate(columns)}
     drawn = [at[column] for column in ("tokens read", "right", "from", "to")]
-    for family, settings in SETTINGS.items():
-        for name, strategy, setting in settings:
-            found = {task: answers(models, strategy, setting, task) for task in SCORERS}
+    for family, settings in progress.each(SETTINGS.items(), weight=lambda one: len(one[1])):
+        for name, strategy, setting in progress.each(settings):
+            found = {task: answers(models, strategy, setting, task) for task in progress.each(SCORERS)}
             found = {task: graded for task, graded in found.items() if graded}
             plain = plain or found
             rows.append(row(name, found, plain))
@@ -121,5 +122,18 @@ def run(models: Models) -> Result:
             f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}); greedy "
             f"{rows[0][at['right']]:.0%}, p {best[at['p']]:.2f}."
         )
-    title, costs = "Right answers and what they cost", "tokens read by the target, a problem"
+    title, costs = "Right answers and what they cost", "tokens read by the target, per problem"
     return Result(columns, rows, says, Chart(title, costs, "right", lines, log=True))
+
+
+def finding(answer: dict) -> str:
+    """Greedy search, beam search and the best of all settings."""
+    rows = {row["strategy"]: row for row in rows_of(answer)}
+    plain, beams = rows["greedy"], rows["beam 8"]
+    best = max(rows.values(), key=lambda row: row["right"])
+    return (
+        f"Greedy search gets {percent(plain['right'])} of the answers right; eight beams read "
+        f"{beams['tokens read'] / plain['tokens read']:.1f} times as many tokens for "
+        f"{percent(beams['right'])}, and the best of {len(rows)} settings, {best['strategy']}, gets "
+        f"{percent(best['right'])}."
+    )

@@ -10,10 +10,11 @@ human texts need such texts and are left out.
 from statistics import fmean
 from time import perf_counter
 
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
 from explorer.experiments.cost_and_accuracy import answer
 from explorer.experiments.pictures import Heat, Marked, Picture, Spread, Strip
+from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import distinct, repetition
 from explorer.tasks import HELD_OUT_SEED, problems
 
@@ -58,11 +59,12 @@ def row(models: Models, method: str, strategy: str, setting: dict) -> list:
     begun = perf_counter()
     shares = [
         fmean([answer(models, strategy, setting, p).right for p in problems(task, COUNT, HELD_OUT_SEED)])
-        for task in CLOSED
+        for task in progress.each(CLOSED, until=0.8)
     ]
     seconds = perf_counter() - begun
     told = [
-        decoded(models, strategy, text, TOKENS, **setting).output() for text in prompts("stories", STORIES)
+        decoded(models, strategy, text, TOKENS, **setting).output()
+        for text in progress.each(prompts("stories", STORIES))
     ]
     open_ = [fmean([repetition(text) for text in told]), fmean([distinct([text], 3) for text in told])]
     said = ", ".join(
@@ -76,8 +78,9 @@ def run(models: Models) -> Result:
     columns = ["decoder", *CLOSED, "closed", "time", "repeated", "distinct-3"]
     at = {column: i for i, column in enumerate(columns)}
     rows, best, usual = [], {}, {}
-    for method, (settings, chosen) in METHODS.items():
-        own = [row(models, method, *setting) for setting in settings]
+    methods = progress.each(METHODS.items(), weight=lambda one: len(one[1][0]))
+    for method, (settings, chosen) in methods:
+        own = [row(models, method, *setting) for setting in progress.each(settings)]
         best[method] = (max(own, key=lambda r: r[at["closed"]]), fmean([r[at["closed"]] for r in own]))
         usual[method] = own[chosen]
         rows += own
@@ -142,3 +145,16 @@ def pictures(columns: list[str], rows: list[list[Cell]]) -> list[Picture]:
             spread,
         ),
     ]
+
+
+def finding(answer: dict) -> str:
+    """The decoder whose settings differ most, beside greedy, which has none."""
+    right: dict[str, list[float]] = {}
+    for row in rows_of(answer):
+        right.setdefault(row["decoder"].partition(":")[0], []).append(row["closed"])
+    widest = max(right, key=lambda name: max(right[name]) - min(right[name]))
+    return (
+        f"The setting matters most for {widest}: from {percent(min(right[widest]))} to "
+        f"{percent(max(right[widest]))} of the answers are right; greedy search, which has nothing to set, "
+        f"gets {percent(right['greedy'][0])}."
+    )

@@ -1,24 +1,24 @@
-"""How long a draft should be.
+"""How long should a draft be?
 
-With a chance alpha that a drafted token is accepted, a draft of K tokens commits
-(1 - alpha^(K+1)) / (1 - alpha) tokens a round, if all places were alike (Leviathan et al. 2023, equation 1).
-What do the models do?
+If each drafted token is accepted with probability alpha, a draft of K tokens commits (1 - alpha^(K+1)) / (1 -
+alpha) tokens per round (Leviathan et al. 2023, equation 1). Real places are not alike: what do the models do?
 """
 
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import acceptance, decoded, prompts, tokens_a_round
+from explorer.experiments.reading import rows_of, two
 
 PAPERS = ()
 LENGTHS, TOKENS = (1, 2, 3, 4, 6, 8, 12), 64
 
 
 def run(models: Models) -> Result:
-    """Tokens a round for several K, greedily, with the formula's value for the acceptance at K = 1."""
+    """Tokens per round for several K, greedily, with the formula's value for the acceptance at K = 1."""
     rows, alpha = [], 0.0
-    for length in LENGTHS:
+    for length in progress.each(LENGTHS):
         traces = [
             decoded(models, "speculative", p, TOKENS, num_assistant_tokens=length)
-            for p in prompts("stories", 6)
+            for p in progress.each(prompts("stories", 6))
         ]
         share = acceptance(traces)
         alpha = alpha or share
@@ -38,4 +38,18 @@ def run(models: Models) -> Result:
         Line("by the formula", [[row[0], row[2]] for row in rows]),
     ]
     columns = ["K", "tokens per forward", "by the formula", "acceptance", "draft forwards per token"]
-    return Result(columns, rows, says, Chart("Tokens a target forward", "drafted tokens K", "tokens", lines))
+    return Result(
+        columns, rows, says, Chart("Tokens per target forward", "drafted tokens K", "tokens", lines)
+    )
+
+
+def finding(answer: dict) -> str:
+    """The shortest draft beside the longest."""
+    rows = rows_of(answer)
+    short, long = rows[0], rows[-1]
+    work = long["draft forwards per token"] / short["draft forwards per token"]
+    return (
+        f"Drafting {long['K']} tokens at a time instead of {short['K']} takes {work:.1f} times as many draft "
+        f"forwards and brings {two(long['tokens per forward'])} tokens per target forward instead of "
+        f"{two(short['tokens per forward'])}."
+    )

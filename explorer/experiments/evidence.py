@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from decoders.trace.events import Score
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
+from explorer.experiments.reading import percent, rows_with
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, problems
 from explorer.tasks.facts import COLOURS
@@ -120,10 +121,10 @@ def run(models: Models) -> Result:
     """A row for each kind of prompt and alpha, and a curve for each kind."""
     rows, lines, says = [], [], []
     prompts = {kind: unusual(kind, COUNT) for kind in FORMS} | {"fact sheets": sheets(COUNT)}
-    for kind, items in prompts.items():
+    for kind, items in progress.each(prompts.items()):
         plain: list[bool] = []
-        for alpha in ALPHAS:
-            traces = [weighed(models, item, alpha) for item in items]
+        for alpha in progress.each(ALPHAS):
+            traces = [weighed(models, item, alpha) for item in progress.each(items)]
             plain = plain or [begins(said(t), i.right) for t, i in zip(traces, items, strict=True)]
             rows.append(row(kind, alpha, items, traces, plain))
         mine = rows[-len(ALPHAS) :]
@@ -149,3 +150,13 @@ def run(models: Models) -> Result:
         "p",
     ]
     return Result(columns, rows, says, Chart("Answers that follow the evidence", "alpha", "right", lines))
+
+
+def finding(answer: dict) -> str:
+    """Plain decoding, asked for what was read and telling on."""
+    asked, told = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
+    return (
+        "When a text says something unusual, such as that the sky is green, the model answers “green” in "
+        f"{percent(asked)} of the cases if it is asked for the color, and in {percent(told)} if it goes on "
+        "with a story."
+    )

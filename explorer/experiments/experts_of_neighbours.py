@@ -1,4 +1,4 @@
-"""Experts that neighbours share.
+"""Do neighbouring tokens need the same experts?
 
 A mixture of experts reads few weights a token; a forward that verifies many drafted tokens reads the experts
 of all of them. BlockFFN trains neighbours to choose the same, by two losses on its routers: small mixtures
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from decoders.models.loading import load
 from decoders.trace.events import Commit, Propose
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
 from explorer.experiments.block_ffn import (
     Reader,
@@ -30,6 +30,7 @@ from explorer.experiments.block_ffn import (
 )
 from explorer.experiments.models.small import fit, own_text, words
 from explorer.experiments.pictures import TokenMap
+from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ("blockffn",)
 MIXTRAL = "llama-tiny-moe"
@@ -180,23 +181,25 @@ def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
 
 def run(models: Models) -> Result:
     """Rows for each mixture: tokens in a row, then what was verified; curves of the latter."""
-    text = own_text(models, ROWS + HELD_OUT, LENGTH)
+    with progress.part(0.1):
+        text = own_text(models, ROWS + HELD_OUT, LENGTH)
     rows, held = text[:ROWS], text[ROWS:]
     vocabulary = models["target"].engine.vocabulary
-    small = {name: trained(rows, vocabulary, strength) for name, strength in STRENGTHS.items()}
+    strengths = progress.each(STRENGTHS.items(), until=0.7)
+    small = {name: trained(rows, vocabulary, strength) for name, strength in strengths}
     traces = {
         way: [decoded(models, name, p, TOKENS, **settings) for p in prompts("stories", PROMPTS)]
-        for way, (name, settings) in WAYS.items()
+        for way, (name, settings) in progress.each(WAYS.items(), until=0.6)
     }
     readers = mixtures(models, small)
-    found = [asked_of(one, held, traces) for one in readers]
+    found = [asked_of(one, held, traces) for one in progress.each(readers)]
     maps = [drawn(one, held[0, :SHOWN], words(models, held[0, :SHOWN])) for one in readers]
     losses = ", ".join(f"{held_out_loss(model, held):.3f} {name}" for name, model in small.items())
     lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in found)
     apart = max(skipped(model, held[:16]) for model in small.values())
     says = [
         f"Of all experts a forward over {found[0][0][-1][1]} needs {lasts}.",
-        f"Held-out text in nats a token: {losses}, all trained equally long on the same rows; "
+        f"Held-out text in nats per token: {losses}, all trained equally long on the same rows; "
         f"{held_out_loss(models['target'].model, held):.3f} for the target that wrote it.",
         *(told for *_, told in found),
         "The authors report TLS above 80% and CLS_8 above 70%. Experts that all of the text leaves unused "
@@ -209,8 +212,20 @@ def run(models: Models) -> Result:
         "how many",
         "experts used",
         "new tokens per forward",
-        "KB of experts a token",
+        "KB of experts per token",
     ]
     lines = [line for _, line, _ in found]
     chart = Chart("Experts that a forward needs", "tokens verified", "share of all experts", lines, log=True)
     return Result(columns, [row for some, *_ in found for row in some], says, chart, pictures=maps)
+
+
+def finding(answer: dict) -> str:
+    """The largest tree, read by the mixture without and by the one with the two losses."""
+    rows = rows_of(answer)
+    largest = rows[-1]["tokens"]
+    plain, taught = [row for row in rows if row["tokens"] == largest][:2]
+    return (
+        f"Verifying {largest} in one forward needs {percent(plain['experts used'])} of the experts of a "
+        f"plain mixture, and {percent(taught['experts used'])} where neighbours were trained to choose the "
+        "same ones."
+    )

@@ -1,4 +1,4 @@
-"""Does a wavering model keep to its document?
+"""Can decoding keep an answer to its document?
 
 Answers are drawn (temperature 1, of the 50 likeliest tokens those with nine tenths of the mass) where what
 the model would say by itself is wrong: to questions on fact sheets that it answers otherwise without the
@@ -13,9 +13,10 @@ from itertools import islice
 from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import Item, gain, overlap, said, sheets, unusual, words
+from explorer.experiments.reading import moved, percent, rows_with
 from visualizers.analysis.calibration import Z
 
 PAPERS = ("context-aware-decoding-reduces-hallucination-in-query",)
@@ -33,8 +34,8 @@ def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
     """Kind -> questions to which the document's answer is not the model's own, and that own answer."""
     lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # each once
     found = {}
-    for kind, items in {"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items():
-        pairs = ((item, own(models, item)) for item in items)
+    for kind, items in progress.each({"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items()):
+        pairs = ((item, own(models, item)) for item in progress.each(items))
         differing = (pair for pair in pairs if pair[1] != words(pair[0].right))
         found[kind] = list(islice(differing, COUNT))
     return found
@@ -73,10 +74,13 @@ def row(
 def run(models: Models) -> Result:
     """A row for each kind of question and alpha; curves of right answers over alpha."""
     rows, lines, says = [], [], []
-    for kind, questions in asked(models).items():
+    with progress.part(0.1):
+        kinds = asked(models)
+    for kind, questions in progress.each(kinds.items(), weight=lambda one: len(one[1])):
         mine, plain = [], []
-        for alpha in ALPHAS:
-            answers = [drawn(models, item, at, alpha) for at, (item, _) in enumerate(questions)]
+        for alpha in progress.each(ALPHAS):
+            numbered = progress.each(enumerate(questions))
+            answers = [drawn(models, item, at, alpha) for at, (item, _) in numbered]
             cells, right = row(alpha, questions, answers, plain)
             plain = plain or right
             mine.append(cells)
@@ -112,4 +116,14 @@ def told(who: str, rows: list[list[Cell]]) -> str:
         f"{who}: right answers {verb}, from {first[1]:.1%} at alpha 0 to {half[1]:.1%} at 0.5 ({ahead} ± "
         f"{spread:.3f}), and the model's own answers go from {first[4]:.1%} to {half[4]:.1%}, for "
         f"{half[7]:.1f} forwards per token."
+    )
+
+
+def finding(answer: dict) -> str:
+    """From plain decoding to the largest alpha, where documents contradict what is usual."""
+    rows = rows_with(answer, "document", "unusual lands")
+    return (
+        "Where a document contradicts what is usual, the share of answers that follow it "
+        f"{moved(rows[0]['right'], rows[-1]['right'], percent)} when decoding subtracts what the model would "
+        f"say without the document; a token then takes {rows[-1]['forwards per token']:.0f} forwards."
     )

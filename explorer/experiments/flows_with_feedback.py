@@ -1,4 +1,4 @@
-"""Does feedback help a model that cannot reflect?
+"""Does feedback help more than another try?
 
 A generator and a checker speak in rounds, as flows. On list programs and Python functions the checker runs
 the tests that stand in the prompt; on chains of sums it checks every step. A model this small cannot think
@@ -16,7 +16,7 @@ from itertools import takewhile
 from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, Told
+from explorer.experiments import Cell, Chart, Line, Models, Result, Told, progress
 from explorer.experiments.message_flows import (
     Ask,
     Content,
@@ -28,7 +28,12 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
+<<<<<<< HEAD
 from explorer.off_loop import encoded
+=======
+from explorer.experiments.reading import percent, rows_of
+from explorer.export.run_file import pack
+>>>>>>> h1
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines
@@ -154,9 +159,12 @@ def run(models: Models) -> Result:
     """A row for each task, way and number of rounds; curves over the rounds."""
     rows: list[list[Cell]] = []
     heard: list[tuple[Problem, list[Message]]] = []
-    for task in LENGTHS:
+    for task in progress.each(LENGTHS):
         asked = problems(task, COUNT, HELD_OUT_SEED)
-        logs = {way: [logged(models, problem, way) for problem in asked] for way in (AGAIN, FEEDBACK)}
+        logs = {
+            way: [logged(models, problem, way) for problem in progress.each(asked)]
+            for way in progress.each((AGAIN, FEEDBACK))
+        }
         found = {way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()}
         heard += zip(asked, logs[FEEDBACK], strict=True)
         for way in found:
@@ -177,6 +185,18 @@ def verdict(task: str, last: list[list[Cell]]) -> str:
         "clearly ahead" if ahead > 2 * error else "clearly behind" if ahead < -2 * error else "no clear lead"
     )
     return (
-        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback for {feedback[6]:,.0f} tokens a "
-        f"problem, {again[3]:.0%} drawn again for {again[6]:,.0f}; {ahead:+.3f} ± {error:.3f}, {clear}."
+        f"{task}, {ROUNDS[-1]} rounds: {feedback[3]:.0%} right with feedback for {feedback[6]:,.0f} tokens "
+        f"per problem, {again[3]:.0%} drawn again for {again[6]:,.0f}; {ahead:+.3f} ± {error:.3f}, {clear}."
     ).replace("-", "−")
+
+
+def finding(answer: dict) -> str:
+    """Chains of sums and list programs after all rounds."""
+    last = {(row["task"], row["way"]): row for row in rows_of(answer)}  # the most rounds come last
+    (fed, drawn), (fed_programs, drawn_programs) = (
+        [percent(last[task, way]["right"]) for way in (FEEDBACK, AGAIN)] for task in ("chain", "list_program")
+    )
+    return (
+        f"After {last['chain', AGAIN]['rounds']} rounds, feedback solves {fed} of the chains of sums and "
+        f"drawing again solves {drawn}; of the list programs they solve {fed_programs} and {drawn_programs}."
+    )

@@ -1,4 +1,4 @@
-"""Does guidance make a text more specific to its condition?
+"""Does guidance make a text more specific?
 
 The target fills in the sentence between the beginning and the end of an unseen story, a form that it learned
 from a few stories, among many that have no end in front: the end is the condition, and the second view has
@@ -20,10 +20,18 @@ from statistics import fmean
 import torch
 
 from decoders.models.loading import LoadedModel
+<<<<<<< HEAD
 from explorer.corpus import read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
+=======
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
+from explorer.experiments.evidence import words
+from explorer.experiments.faithful_answers import error
+from explorer.experiments.reading import moved, percent, rows_of
+from explorer.training.data.corpus import read_stories
+>>>>>>> h1
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True
@@ -137,9 +145,11 @@ def run(models: Models, corpus: Path) -> Result:
     """A row for each gamma and one for the stories themselves; the trade as a curve."""
     target, (_, held) = models["target"], read_stories(corpus)
     some, plain, rows = gaps(held), [], []
-    for gamma in GAMMAS:
+    for gamma in progress.each(GAMMAS):
         parts = [some[at : at + BATCH] for at in range(0, len(some), BATCH)]
-        cells, each = row([text for part in parts for text in filled(target, part, gamma)], some, plain)
+        cells, each = row(
+            [text for part in progress.each(parts) for text in filled(target, part, gamma)], some, plain
+        )
         plain = plain or each
         rows.append([f"{gamma:g}", *cells])
     own, _ = row([gap.middle for gap in some], some, plain)
@@ -163,4 +173,15 @@ def told(two: list[Cell], one: list[Cell], count: int) -> str:
         f"From gamma 1 to 2 the share of ends found {surer}, {one[1]:.1%} to {two[1]:.1%} ({more} ± "
         f"{two[3]:.3f}), and the overlap with the stories' own sentences {falls}, {one[4]:.3f} to "
         f"{two[4]:.3f} ({less} ± {two[6]:.3f}), over {count} sentences."
+    )
+
+
+def finding(answer: dict) -> str:
+    """From no guidance to the gamma at which most ends are recognised."""
+    plain, *guided = rows_of(answer)[:-1]  # the last row is the story's own
+    best = max(guided, key=lambda row: row["found"])
+    return (
+        f"With guidance of strength {best['gamma']}, the share of sentences that give the story's ending "
+        f"away {moved(plain['found'], best['found'], percent)}, and their overlap with the story's own words "
+        f"{moved(plain['overlap'], best['overlap'])}."
     )

@@ -1,6 +1,6 @@
 """How many bits can ordinary text hide?
 
-A source of eight letters is squeezed into a budget of R bits a letter, by four encoders: the greedy search,
+A source of eight letters is squeezed into a budget of R bits per letter, by four encoders: the greedy search,
 all maps, the greedy one spread between two maps, and blocks of neighbours (uniform quantisation). H(T) is
 what is sent, I(X;T) what that says of the letter, and I(X;Y) what one token drawn from the target's own row
 says of it, coupled greedily, on average over rows of stories. Then letters are hidden in texts: how many
@@ -23,8 +23,9 @@ from decoders.sampling.coupling.minimum_entropy_coupling import (
 )
 from decoders.trace.events import Distribution, Score
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.reading import rows_of, two
 from visualizers.analysis.calibration import wilson
 
 PAPERS = ("minimum-entropy-coupling-with-bottleneck",)
@@ -83,8 +84,8 @@ def letters(models: Models) -> list[bool]:
     """Whether letters that were drawn are read, over prompts and seeds; only ever surer ones end a letter."""
     target, found = models["target"], []
     settings = {"weights": WEIGHTS, "confidence": 0.9999}
-    for prompt in prompts("stories", TEXTS):
-        for seed in range(SEEDS):
+    for prompt in progress.each(prompts("stories", TEXTS)):
+        for seed in progress.each(range(SEEDS)):
             lane = Lane("coupling", target.encode(prompt), models, settings, seed, Limits(TOKENS))
             found += read(lane.run())
     return found
@@ -111,7 +112,7 @@ def run(models: Models) -> Result:
     p = torch.tensor(WEIGHTS, dtype=torch.float64) / sum(WEIGHTS)
     laws = rows(models)
     table, best = [], 0
-    for bits in BUDGETS:
+    for bits in progress.each(BUDGETS, until=0.3):
         joints = [encoded(p, bits, name) for name in ENCODERS]
         sent = [entropy(joint.sum(0)) for joint in joints]
         says = [information(joint) for joint in joints]
@@ -140,5 +141,14 @@ def run(models: Models) -> Result:
         Line(f"H(T) {name}", [[row[0], row[1 + at]] for row in table]) for at, name in enumerate(ENCODERS)
     ]
     lines += [Line("I(X;Y) greedy", [[row[0], row[6]] for row in table])]
-    chart = Chart("What a budget lets through", "budget R, bits a letter", "bits a letter", lines)
+    chart = Chart("What a budget lets through", "budget R, bits per letter", "bits per letter", lines)
     return Result(columns, table, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """The most that a token says of a letter."""
+    most = max(row["I(X;Y) greedy"] for row in rows_of(answer))
+    return (
+        f"A single token carries up to {two(most)} bits of a hidden message, although it is drawn from the "
+        "model's own distribution."
+    )

@@ -1,4 +1,4 @@
-"""Does learning a few stories by heart make greedy decoding better?
+"""Does learning a few stories by heart improve greedy text?
 
 Hyperfitting: a copy of the target is trained on a few sequences until it knows them by heart. It then guesses
 other stories much worse, yet its greedy text should repeat itself less. TTR: the share of different tokens
@@ -22,10 +22,15 @@ from transformers import LogitsProcessorList
 from decoders.logits.distributions import entropies
 from decoders.models.loading import LoadedModel
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
+<<<<<<< HEAD
 from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result
+=======
+from explorer.experiments import Chart, Line, Models, Result, progress
+>>>>>>> h1
 from explorer.experiments.asked import said
 from explorer.experiments.pictures import Passages
+from explorer.experiments.reading import moved, percent, rows_of
 from explorer.experiments.statistics import sign_test
 
 PAPERS = ("the-hyperfitting-phenomenon",)
@@ -44,7 +49,7 @@ class Look:
     """What was seen after so many updates."""
 
     updates: int
-    training: float  # nats a token
+    training: float  # nats per token
     held_out: float
     entropy: float
     ttr: float
@@ -121,8 +126,8 @@ def hyperfitted(model: torch.nn.Module, data: torch.Tensor, seed: int) -> Iterat
     draw = torch.Generator().manual_seed(seed)
     updates = 0
     yield updates
-    for _ in range(EPOCHS):
-        for at in torch.randperm(len(data), generator=draw).split(BATCH):
+    for _ in progress.each(range(EPOCHS)):
+        for at in progress.each(torch.randperm(len(data), generator=draw).split(BATCH)):
             model.train()  # Llama has no dropout
             rows = data[at]
             with torch.enable_grad():
@@ -154,7 +159,7 @@ def run(models: Models, corpus: Path) -> Result:
     """A row for each look; curves of the losses, the entropy and the variety of greedy text."""
     target = models["target"].model
     data = texts(models["target"], corpus)
-    (model, looks), (other, _) = (trained(target, data, seed) for seed in (0, 1))
+    (model, looks), (other, _) = (trained(target, data, seed) for seed in progress.each((0, 1), until=0.95))
     columns = ["updates", "training loss", "loss on unseen", "entropy", "TTR"]
     rows = [list(astuple(one)) for one in looks]
     lines = [Line(name, [[row[0], row[at]] for row in rows]) for at, name in enumerate(columns) if at]
@@ -203,7 +208,7 @@ def told(first: Look, last: Look) -> list[str]:
     left = last.entropy / first.entropy
     sharp = "no more than" if left <= SHARP else "more than"
     return [
-        f"After {last.updates} updates the copy {knows} its sequences by heart ({last.training:.3f} nats a "
+        f"After {last.updates} updates the copy {knows} its sequences by heart ({last.training:.3f} nats per "
         f"token, {first.training:.2f} before) and guesses unseen stories {worse}: {last.held_out:.2f} nats, "
         f"{first.held_out:.2f} before.",
         f"Of the entropy of its guesses {left:.0%} is left ({last.entropy:.2f} of {first.entropy:.2f} nats), "
@@ -241,4 +246,14 @@ def reordered(target: torch.Tensor, model: torch.Tensor, other: torch.Tensor) ->
     return (
         f"The same sequences in another order change {shuffled:.0%} of the copy's likeliest tokens on unseen "
         f"stories (in the study about 30%); learning them at all has changed {moved:.0%}."
+    )
+
+
+def finding(answer: dict) -> str:
+    """The loss on unseen stories and the variety of greedy text, before and after."""
+    before, after = rows_of(answer)[0], rows_of(answer)[-1]
+    return (
+        "When a model learns a few stories by heart, its loss on unseen stories "
+        f"{moved(before['loss on unseen'], after['loss on unseen'])} nats per token, and the share of "
+        f"different tokens in its greedy text {moved(before['TTR'], after['TTR'], percent)}."
     )

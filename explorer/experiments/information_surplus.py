@@ -1,4 +1,4 @@
-"""What a state knows of later tokens.
+"""What does a hidden state know about later tokens?
 
 A model is trained to say the next token; a head that guesses further ahead lives on what its state h_t
 holds beyond that: the surplus I(h_t; x_{t+k} | x_{t+1}). Two small probes give a lower bound of it, one that
@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from decoders.heads import take_taps
 from decoders.models.loading import LoadedModel
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import prompts
+from explorer.experiments.reading import rows_of, two
 from explorer.experiments.statistics import spearman
 
 PAPERS = ("a-markov-categorical-framework-for-language-modeling",)
@@ -28,7 +29,7 @@ def sampled_texts(models: Models) -> list[torch.Tensor]:
     """Texts [TEXTS, T] that the target wrote at temperature 1 after each prompt."""
     target, found = models["target"], []
     torch.manual_seed(0)
-    for prompt in prompts("stories", 6):
+    for prompt in progress.each(prompts("stories", 6), until=0.3):
         ids = torch.tensor([target.encode(prompt)] * TEXTS, device=target.model.device)
         found.append(
             target.model.generate(
@@ -120,7 +121,7 @@ def run(models: Models) -> Result:
     """The surplus for each horizon, with the share of right guesses of the head for it."""
     states, tokens, hits = observed(models["target"], sampled_texts(models))
     rows = []
-    for k in HORIZONS:
+    for k in progress.each(HORIZONS):
         gained = surpluses(states, tokens, k)
         error = float(gained.std() / gained.numel() ** 0.5)
         hit = hits.get(k)
@@ -145,3 +146,13 @@ def run(models: Models) -> Result:
     if hits:
         lines.append(Line("guesses right", [[row[0], row[3]] for row in rows if row[3] is not None]))
     return Result(columns, rows, says, Chart("What a state knows of later tokens", "k", "nats, share", lines))
+
+
+def finding(answer: dict) -> str:
+    """The nearest and the farthest token."""
+    near, far = rows_of(answer)[0], rows_of(answer)[-1]
+    return (
+        f"Beyond what the next token tells, a hidden state holds at least {two(near['surplus'])} nats about "
+        f"the token {near['k']} places ahead, and {two(far['surplus'])} about the one {far['k']} places "
+        "ahead."
+    )

@@ -1,4 +1,4 @@
-"""Is the likely text the useful one, and how good must a value be to help?
+"""Is the likeliest answer the best one?
 
 Language Model Decoding as Likelihood-Utility Alignment (2022) in small. First: beams, stochastic beams and
 samples give candidates for each problem; how do their log-probabilities and what they are worth go together
@@ -14,9 +14,10 @@ from statistics import fmean
 from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import own_logprob, prompts, said
 from explorer.experiments.pictures import Cloud, Clouds, fitted
+from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import spearman
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 
@@ -51,7 +52,7 @@ def aligned(
     candidates as points, a line for each problem.
     """
     correlations, likeliest, mean, best, groups = [], [], [], [], []
-    for at, prompt in enumerate(prompt_of):
+    for at, prompt in progress.each(enumerate(prompt_of)):
         found = candidates(models, prompt)
         useful = [worth(at, text) for text, _ in found]
         logprobs = [logprob for _, logprob in found]
@@ -78,29 +79,31 @@ def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool
 def run(models: Models) -> Result:
     """A row a task, and one for each way and deviation of the noise."""
     found: list[tuple[list[Cell], Cloud]] = []
-    for task in CLOSED:
+    for task in progress.each(CLOSED, until=0.5):
         asked = problems(task, COUNT, HELD_OUT_SEED)
 
         def right(at: int, text: str, task=task, asked=asked) -> float:
             return float(TASKS[task].check(asked[at], text).right)
 
         found.append(aligned(models, task, [problem.prompt for problem in asked], right))
-    found.append(
-        aligned(models, LONGEST, prompts("stories", STORIES), lambda _, text: float(len(text.split())))
-    )
+    with progress.part(0.1):
+        found.append(
+            aligned(models, LONGEST, prompts("stories", STORIES), lambda _, text: float(len(text.split())))
+        )
     rows = [row for row, _ in found]
     asked = [problem for task in LADDER for problem in problems(task, LADDER_COUNT, HELD_OUT_SEED)]
-    plain = fmean([solved(models, "beam", {"num_beams": 3, "length_penalty": 0.0}, p) for p in asked])
+    beams = {"num_beams": 3, "length_penalty": 0.0}
+    plain = fmean([solved(models, "beam", beams, p) for p in progress.each(asked, until=0.05)])
     lines = [Line("beam search", [[deviation, plain] for deviation in NOISE])]
-    for name, (strategy, given) in GUIDED.items():
+    for name, (strategy, given) in progress.each(GUIDED.items()):
         shares = [
             fmean(
                 [
                     solved(models, strategy, given | {"scorer": "tests", "value_noise": noise}, p)
-                    for p in asked
+                    for p in progress.each(asked)
                 ]
             )
-            for noise in NOISE
+            for noise in progress.each(NOISE)
         ]
         lines.append(Line(name, [list(point) for point in zip(NOISE, shares, strict=True)]))
     says = [*summed_up(rows), *(crossing(line, plain) for line in lines[1:])]
@@ -130,4 +133,15 @@ def crossing(line: Line, plain: float) -> str:
     return (
         f"{line.label}: {first:.0%} right with a perfect oracle, {last:.0%} with the most noise; better than "
         f"beam search's {plain:.0%} {until}."
+    )
+
+
+def finding(answer: dict) -> str:
+    """The task in which likeliest and best are furthest apart."""
+    tasks = [row for row in rows_of(answer) if row["what is wanted"] != LONGEST]
+    widest = max(tasks, key=lambda row: row["best"] - row["likeliest"])
+    return (
+        f"In the task “{widest['what is wanted'].replace('_', ' ')}” a right answer is among the candidates "
+        f"for {percent(widest['best'])} of the problems, while the likeliest candidate is right for "
+        f"{percent(widest['likeliest'])}."
     )

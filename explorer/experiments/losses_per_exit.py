@@ -1,4 +1,4 @@
-"""Can one training make every exit good?
+"""Can one training run make every exit good?
 
 Published for an encoder that finds code, which writes no text (MoSE: one loss for each of five exits of a
 36-layer model, masked words and "same repository", weights i / 36). What is tried here in its place: small
@@ -19,11 +19,12 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.information_surplus import by_frequency
 from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_chances, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
+from explorer.experiments.reading import moved, rows_with
 
 PAPERS = ("one-model-to-train-them-all",)
 LAYERS, WIDTH, HEADS, EXITS = 8, 96, 4, (2, 4, 6, 8)
@@ -149,15 +150,18 @@ def drawn(tokens: list[str], found: dict[str, tuple[torch.Tensor, ...]]) -> list
 
 def run(models: Models) -> Result:
     """A row for each recipe."""
-    wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
+    with progress.part(0.1):
+        wrote = own_text(models, TEXTS + HELD_OUT, LENGTH)
     texts = by_frequency(wrote, wrote[:-HELD_OUT], FREQUENT)
     rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
-    known = {name: trained(name, FREQUENT + 1, rows) for name in ("single exit", "LayerSkip", "joint exits")}
+    recipes = progress.each(("single exit", "LayerSkip", "joint exits"), until=0.8)
+    known = {name: trained(name, FREQUENT + 1, rows) for name in recipes}
     plain = known["single exit"]
     kinds = {name: (model, own_heads(model)) for name, model in known.items()}
-    kinds["fitted heads"] = (plain, fitted_heads(plain, rows))
+    with progress.part(0.8):
+        kinds["fitted heads"] = (plain, fitted_heads(plain, rows))
     table: list[list[Cell]] = []
-    everything = {name: asked(model, heads, held) for name, (model, heads) in kinds.items()}
+    everything = {name: asked(model, heads, held) for name, (model, heads) in progress.each(kinds.items())}
     for name, found in everything.items():
         row: list[Cell] = [name, *found[0].mean(1).tolist()]
         for threshold in THRESHOLDS:
@@ -167,7 +171,7 @@ def run(models: Models) -> Result:
     for threshold in THRESHOLDS:
         columns += [f"layers at {threshold:g}", f"same at {threshold:g}"]
     lines = [Line(row[0], [[float(exit), row[1 + at]] for at, exit in enumerate(EXITS)]) for row in table]
-    chart = Chart("The loss of every exit", "layers", "nats a token", lines)
+    chart = Chart("The loss of every exit", "layers", "nats per token", lines)
     maps = drawn(words(models, wrote[-HELD_OUT, 1 : SHOWN + 1]), everything)
     return Result(columns, table, said({row[0]: row[1:] for row in table}), chart, pictures=maps)
 
@@ -198,3 +202,14 @@ def said(rows: dict[str, list[float]]) -> list[str]:
         "what the full model says."
     )
     return [re.sub(r" -(?=\d)", " −", one) for one in says]
+
+
+def finding(answer: dict) -> str:
+    """The first and the last exit, trained for the last alone and for all."""
+    (single,), (joint,) = (rows_with(answer, "recipe", name) for name in ("single exit", "joint exits"))
+    first, last = f"loss after {EXITS[0]}", f"loss after {EXITS[-1]}"
+    return (
+        f"When all exits are trained at once, the loss after {EXITS[0]} layers "
+        f"{moved(single[first], joint[first])} nats, and the loss after all {EXITS[-1]} layers "
+        f"{moved(single[last], joint[last])}."
+    )

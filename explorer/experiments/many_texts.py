@@ -1,4 +1,4 @@
-"""How many texts does a budget hold?
+"""How many texts does one budget buy?
 
 The same number of forwards goes to a lattice, in its three ways to expand and with merges or without, to beam
 search and to nucleus samples. How many different texts come of it, and how likely is a token of them to the
@@ -13,8 +13,9 @@ from decoders.search.beam.hypotheses import returned
 from decoders.search.best_first.lattice import FRONTIERS, Graph
 from decoders.trace.events import Propose, Verdict
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Models, Result
+from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.asked import own_logprob, prompts
+from explorer.experiments.reading import rows_of
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
 PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
@@ -69,7 +70,7 @@ def row(models: Models, way: str, given: dict) -> list[Cell]:
     """What one way makes of the budget, over all prompts."""
     held = different = 0
     own, off = [], []
-    for number, prompt in enumerate(prompts("stories", PROMPTS)):
+    for number, prompt in progress.each(enumerate(prompts("stories", PROMPTS))):
         count, texts = found_by(models, way, given, prompt)
         held, different = held + count, different + len({text for text, _ in texts})
         ids = models["target"].encode(prompt)
@@ -86,14 +87,26 @@ def row(models: Models, way: str, given: dict) -> list[Cell]:
 def run(models: Models) -> Result:
     """A row a way."""
     ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
-    rows = [row(models, way, given) for way, given in [*ways, ("beam", {}), ("nucleus samples", {})]]
+    ways += [("beam", {}), ("nucleus samples", {})]
+    rows = [row(models, way, given) for way, given in progress.each(ways)]
     most, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
     says = [
-        f"{BEAMS * TOKENS} forwards hold {most[1]:,.0f} paths a prompt as {most[0]}, "
+        f"{BEAMS * TOKENS} forwards hold {most[1]:,.0f} paths per prompt as {most[0]}, "
         f"{beam[1]:,.0f} texts as beams and {nucleus[1]:,.0f} as samples.",
         f"Of texts that are drawn from it, a token has {most[3]:.2f} nats to the model itself; of beams "
         f"{beam[3]:.2f}, of samples {nucleus[3]:.2f}.",
-        f"A merged path's score there is {most[4]:.3f} nats a token off its own log-probability.",
+        f"A merged path's score there is {most[4]:.3f} nats per token off its own log-probability.",
     ]
     columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
     return Result(columns, rows, [said.replace(" -", " −") for said in says])
+
+
+def finding(answer: dict) -> str:
+    """The fullest lattice beside beams and samples."""
+    rows = rows_of(answer)
+    lattice = max(rows[:-2], key=lambda row: row["paths or texts"])
+    beams, samples = (row["paths or texts"] for row in rows[-2:])
+    return (
+        f"For the price of {beams:,.0f} beams or {samples:,.0f} samples a lattice holds "
+        f"{lattice['paths or texts']:,.0f} texts per prompt."
+    )

@@ -1,16 +1,17 @@
-"""A map of the ways to speculate.
+"""Where do the guesses come from, and how far do they carry?
 
-Where do the guesses come from, in what form are they tested, and how many tokens does a target forward bring?
-The two surveys sort methods into those that work on the draft and those that work on the model that drafts,
-and by how guesses are made and refined; here each strategy is sorted by what its own run shows.
+Who makes the guesses, are they tested as a chain or as a tree, and how many tokens does a target forward
+bring? Two surveys sort methods by what they change, the draft or the model that drafts, and by how guesses
+are made and refined. Here each strategy is sorted by what its own run shows.
 """
 
 from collections import Counter
 
 from decoders.registry import strategies
 from decoders.trace.events import Cell, Propose
-from explorer.experiments import Models, Result
+from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("closer-look-at-efficient-inference-methods", "speculative-decoding-and-beyond")
 TOKENS = 48
@@ -34,13 +35,14 @@ def cell(traces: list) -> tuple[str, str, str]:
         for proposed in step.of(Propose)
         if proposed.node in trace.costs.drafted_nodes
     ]
-    if any(step.of(Cell) for trace in traces for step in trace.steps):
+    drafts = any(trace.costs.draft_forwards for trace in traces)
+    if not drafts and any(step.of(Cell) for trace in traces for step in trace.steps):
         return "the last iteration", "iteration", "model"
     if not drafted:
         return "none", "none", "none"
     [(source, _)] = Counter(proposed.source for proposed in drafted).most_common(1)
     made, side = SOURCES.get(source, (source, "draft"))
-    if source == "draft" and not any(trace.costs.draft_forwards for trace in traces):
+    if source == "draft" and not drafts:
         made, side = "the target itself, in part", "model"
     return made, "tree" if any(proposed.slot for proposed in drafted) else "chain", side
 
@@ -48,10 +50,13 @@ def cell(traces: list) -> tuple[str, str, str]:
 def run(models: Models) -> Result:
     """A row a strategy, sorted by how its guesses are made."""
     rows = []
-    for name, strategy in strategies().items():
-        if strategy.family not in ("speculative", "parallel") or not set(strategy.needs) <= set(models):
-            continue
-        traces = [decoded(models, name, prompt, TOKENS) for prompt in prompts("stories", 4)]
+    names = [
+        name
+        for name, strategy in strategies().items()
+        if strategy.family in ("speculative", "parallel") and set(strategy.needs) <= set(models)
+    ]
+    for name in progress.each(names):
+        traces = [decoded(models, name, prompt, TOKENS) for prompt in progress.each(prompts("stories", 4))]
         made, refined, side = cell(traces)
         rows.append([name, made, refined, side, tokens_a_round(traces)])
     rows.sort(key=lambda row: (row[1], row[2], -row[4]))
@@ -64,4 +69,17 @@ def run(models: Models) -> Result:
     ]
     return Result(
         ["strategy", "guesses are made by", "tested as", "works on", "tokens per forward"], rows, says
+    )
+
+
+def finding(answer: dict) -> str:
+    """The longest step, with a second model and without one."""
+    with_draft, alone = [], []
+    for row in (row for row in rows_of(answer) if row["tested as"] != "none"):
+        (with_draft if row["guesses are made by"] == "a second model" else alone).append(row)
+    best, other = (max(rows, key=lambda row: row["tokens per forward"]) for rows in (with_draft, alone))
+    return (
+        f"With a second model, {best['strategy']} goes furthest, with {two(best['tokens per forward'])} "
+        f"tokens per target forward; without one it is {other['strategy']}, with "
+        f"{two(other['tokens per forward'])}."
     )

@@ -1,4 +1,4 @@
-"""How likely is the likeliest text of each length?
+"""How likely is the likeliest answer of each length?
 
 A search that proves what it finds (depth first, likeliest tokens first, a beginning is left once it is no
 likelier than the best whole text) looks for the likeliest answer of exactly so many tokens: the end may come
@@ -13,8 +13,9 @@ from statistics import fmean
 
 import torch
 
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import said
+from explorer.experiments.reading import count, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
 PAPERS = ("making-the-most-of-your-model",)
@@ -51,12 +52,12 @@ def run(models: Models) -> Result:
     """A row for each task and length."""
     target, rows, lines, says = models["target"], [], [], []
     end = min(target.eos)
-    for task in ASKED:
+    for task in progress.each(ASKED):
         points: list[list[float | None]] = []
         own: list[list[Cell]] = []
-        for length in LENGTHS:
+        for length in progress.each(LENGTHS):
             found = []
-            for problem in problems(task, COUNT, HELD_OUT_SEED):
+            for problem in progress.each(problems(task, COUNT, HELD_OUT_SEED)):
                 prompt = target.encode(problem.prompt)
 
                 @torch.inference_mode()
@@ -84,3 +85,18 @@ def run(models: Models) -> Result:
     columns = ["task", "tokens", "log p of the likeliest", f"proven, of {COUNT}", "right"]
     chart = Chart("The likeliest answer of each length", "tokens", "nats", lines)
     return Result(columns, rows, [one.replace(" -", " −").replace("(-", "(−") for one in says], chart)
+
+
+def finding(answer: dict) -> str:
+    """For how many tasks no answer at all is likelier than any of the longest."""
+    tasks: dict[str, list] = {}
+    for row in rows_of(answer):
+        tasks.setdefault(row["task"], []).append(row)
+    likelihood = "log p of the likeliest"
+    ends = [(rows[0][likelihood], rows[-1][likelihood]) for rows in tasks.values()]
+    empty = sum(long is not None and none is not None and none > long for none, long in ends)
+    longest = count(answer["rows"][-1][1], "token")
+    return (
+        f"In {empty} of {count(len(tasks), 'task')} the empty answer is likelier than the likeliest answer "
+        f"of {longest} that the search could find."
+    )

@@ -1,6 +1,6 @@
-"""Does it help to be told the opposite, too?
+"""Does it help to subtract a wrong instruction?
 
-Instructive decoding takes off a part of what the model says under a noisy instruction. The instruction stands
+Instructive decoding subtracts a part of what the model says under a wrong instruction. The instruction stands
 on a line of its own, a form that the models were not trained on, and for Python it is the comment that says
 what a function does. How many answers are right with each noise, and how much likelier does the real
 instruction make a token than the noise? won: right where plain decoding is wrong; lost: the other way round;
@@ -10,9 +10,10 @@ p: of a sign test on these.
 from dataclasses import replace
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
 from explorer.experiments.evidence import gain, said
+from explorer.experiments.reading import count, percent, rows_of
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
@@ -33,7 +34,7 @@ def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Tra
     """Which problems of a task are solved under a noise, and the lanes that tried."""
     given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
     found = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
-    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in found]
+    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in progress.each(found)]
     checks = zip(found, traces, strict=True)
     return [TASKS[task].check(p, said(trace)).right for p, trace in checks], traces
 
@@ -55,8 +56,8 @@ def run(models: Models) -> Result:
     plain: list[bool] = []
     columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
     at = {column: i for i, column in enumerate(columns)}
-    for noise in NOISES:
-        found = {task: answers(models, noise, task) for task in ASKED}
+    for noise in progress.each(NOISES):
+        found = {task: answers(models, noise, task) for task in progress.each(ASKED)}
         plain = plain or [one for rights, _ in found.values() for one in rights]
         rows.append(row(noise, found, plain))
     own, best = rows[0], max(rows[1:], key=lambda r: r[at["right"]])
@@ -69,3 +70,19 @@ def run(models: Models) -> Result:
     points = sorted([r[at["gained bits"]], r[at["right"]]] for r in rows[1:])
     title = "Right answers by how far the noise is off"
     return Result(columns, rows, says, Chart(title, "gained bits", "right", [Line("noises", points)]))
+
+
+def finding(answer: dict) -> str:
+    """The best noise beside none."""
+    plain, *noisy = rows_of(answer)
+    best = max(noisy, key=lambda row: row["right"])
+    if best["right"] <= plain["right"]:
+        return (
+            f"None of {count(len(noisy), 'wrong instruction')} helps: without subtracting one, "
+            f"{percent(plain['right'])} of the answers are right, and with the best one "
+            f"{percent(best['right'])}."
+        )
+    return (
+        f"Subtracting what the model says under the wrong instruction “{best['noise']}” helps: "
+        f"{percent(best['right'])} of the answers are right instead of {percent(plain['right'])}."
+    )

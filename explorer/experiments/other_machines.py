@@ -1,7 +1,7 @@
-"""What would speculation bring on another machine?
+"""What would speculation gain on another machine?
 
-The forwards that the shipped models really made, as if they were models of 8 and 0.5 billion parameters on
-four classes of machine: seconds by the roofline, joules by what a byte and an operation cost. HADES, an
+The forwards that the shipped models really made, as if by models of 8 and 0.5 billion parameters on four
+classes of machine: seconds by the roofline model, joules by what a byte and an operation cost. HADES, an
 accelerator for speculation, is out of a program's reach; this clock is what can be asked of it here, and no
 figure is the paper's.
 """
@@ -9,8 +9,9 @@ figure is the paper's.
 from dataclasses import replace
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.reading import rows_of
 from visualizers.analysis.roofline import DEVICES, DRAFT, TARGET, Device, forward_work, other_machine
 
 PAPERS = ("hades",)
@@ -29,7 +30,7 @@ def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
     chance = {} if strategy == "greedy" else {"temperature": 0.0}
     return [
         decoded(models, strategy, prompt, TOKENS, **parameters, **chance)
-        for prompt in prompts("stories", PROMPTS)
+        for prompt in progress.each(prompts("stories", PROMPTS))
     ]
 
 
@@ -46,7 +47,7 @@ def row(machine: str, device: Device, way: str, found: list[Trace]) -> list:
 
 def run(models: Models) -> Result:
     """A row for each machine and way; then how long a forward of many tokens takes."""
-    made = {way: traces(models, *how) for way, how in WAYS.items()}
+    made = {way: traces(models, *how) for way, how in progress.each(WAYS.items())}
     rows = [row(name, device, way, found) for name, device in DEVICES.items() for way, found in made.items()]
     says = []
     for name in DEVICES:
@@ -63,7 +64,9 @@ def run(models: Models) -> Result:
         return [[float(many), forward_work(quiet, TARGET, many, 0).seconds / one] for many in MANY]
 
     lines = [Line(name, grows(device)) for name, device in DEVICES.items()]
-    chart = Chart("What a forward of many tokens costs", "tokens verified", "times a forward of one", lines)
+    chart = Chart(
+        "What a forward of many tokens costs", "tokens verified", "times a forward of one", lines, True
+    )
     columns = [
         "machine",
         "way",
@@ -74,3 +77,17 @@ def run(models: Models) -> Result:
         "waits for memory",
     ]
     return Result(columns, rows, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """The machines that gain least and most, each with its fastest draft."""
+    best: dict[str, dict] = {}
+    for row in rows_of(answer):
+        if row["machine"] not in best or row["x plain"] > best[row["machine"]]["x plain"]:
+            best[row["machine"]] = row
+    low, high = (pick(best.values(), key=lambda row: row["x plain"]) for pick in (min, max))
+    return (
+        f"Calculated for {len(best)} classes of machine, speculation is {low['x plain']:.1f} times as fast "
+        f"as plain decoding on a {low['machine']} ({low['way']}) and {high['x plain']:.1f} times on a "
+        f"{high['machine']} ({high['way']})."
+    )

@@ -1,4 +1,4 @@
-"""Plan, or draw and filter?
+"""Plan ahead, or sample and filter?
 
 PG-TD completes a text in each rollout and lets the results decide where to look next; its rival draws as many
 texts at temperature 1 and keeps the best. Both see the examples that a list program must meet (its public
@@ -11,8 +11,9 @@ import math
 from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, said
+from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 
@@ -77,11 +78,11 @@ def row(way: str, rollouts: int, found: list[Graded], drawn: list[list[Graded]])
 def run(models: Models) -> Result:
     """A row for each way and number of rollouts, and curves over the tokens read."""
     asked = problems(TASK, COUNT, HELD_OUT_SEED)
-    drawn = [filtered(models, problem) for problem in asked]
+    drawn = [filtered(models, problem) for problem in progress.each(asked, until=0.3)]
     rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]
-    for way, temperature in COMPLETIONS.items():
-        for rollouts in ROLLOUTS:
-            found = [planned(models, problem, rollouts, temperature) for problem in asked]
+    for way, temperature in progress.each(COMPLETIONS.items()):
+        for rollouts in progress.each(ROLLOUTS, weight=float):
+            found = [planned(models, problem, rollouts, temperature) for problem in progress.each(asked)]
             rows.append(row(way, rollouts, found, drawn))
     columns = [
         "way",
@@ -109,3 +110,15 @@ def run(models: Models) -> Result:
     ]
     chart = Chart("Public examples met by the best program", "tokens read", "share", lines)
     return Result(columns, rows, [one.replace(" -", " −") for one in says], chart)
+
+
+def finding(answer: dict) -> str:
+    """Both ways with as many tries as were made."""
+    last = {row["way"]: row for row in rows_of(answer)}  # the most rollouts come last
+    drawn = last.pop("filtered")
+    plan = max(last.values(), key=lambda row: row["public"])
+    return (
+        f"With {drawn['rollouts']} tries each, sampling and filtering meets {percent(drawn['public'])} of "
+        f"the tests and reads {drawn['tokens']:,.0f} tokens per problem; planning meets "
+        f"{percent(plan['public'])} and reads {plan['tokens']:,.0f}."
+    )

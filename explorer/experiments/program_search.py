@@ -1,4 +1,4 @@
-"""Which decoder under which constraints writes the most right programs?
+"""Which decoder writes the most correct programs?
 
 Configurations of TreeCoder - decoder, constraints, population, temperature - are searched on validation
 problems: small list programs, with the examples of their prompts as tests. Every decoder as it comes is
@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from decoders.search.tree_search.treecoder import DECODERS
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, said
 from explorer.experiments.pictures import Board
+from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
 
@@ -82,12 +83,12 @@ def answer(models: Models, setting: Setting, problem: Problem) -> tuple[bool, fl
 def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
     """All configurations that have answered all validation problems, best first."""
     fixed, racing = defaults(), drawn(RANDOM)
-    for tried in fixed:
-        tried.found = [answer(models, tried.setting, problem) for problem in asked]
-    for until in (*RUNGS, len(asked)):
-        for tried in racing:
+    for tried in progress.each(fixed, until=0.5):
+        tried.found = [answer(models, tried.setting, problem) for problem in progress.each(asked)]
+    for until in progress.each((*RUNGS, len(asked))):
+        for tried in progress.each(racing):
             todo = asked[len(tried.found) : until]
-            tried.found += [answer(models, tried.setting, problem) for problem in todo]
+            tried.found += [answer(models, tried.setting, problem) for problem in progress.each(todo)]
         racing = sorted(racing, key=Tried.order)
         racing = racing if until >= len(asked) else racing[: (len(racing) + 1) // 2]
     return sorted([*fixed, *racing], key=Tried.order)
@@ -114,12 +115,12 @@ def staircase(points: list[list[float]]) -> list[list[float]]:
 def run(models: Models) -> Result:
     """A row a configuration, best first; every configuration's cost and accuracy as a picture."""
     asked = problems(TASK, VALIDATION + TEST, HELD_OUT_SEED)
-    tried = optimised(models, asked[:VALIDATION])
+    with progress.part(0.5):
+        tried = optimised(models, asked[:VALIDATION])
     reported = {}
-    for one in tried:
-        if one is tried[0] or one.origin != "random":
-            found = [answer(models, one.setting, problem) for problem in asked[VALIDATION:]]
-            reported[id(one)] = Tried(one.setting, one.origin, found)
+    for one in progress.each(one for one in tried if one is tried[0] or one.origin != "random"):
+        found = [answer(models, one.setting, problem) for problem in progress.each(asked[VALIDATION:])]
+        reported[id(one)] = Tried(one.setting, one.origin, found)
     rows = [row(one, reported.get(id(one))) for one in tried]
     points = sorted([one.tokens, one.right] for one in tried)
     held = sorted([one.tokens, one.right] for one in reported.values())
@@ -156,5 +157,19 @@ def run(models: Models) -> Result:
         Line("test", held),
         Line("test: best for its cost", staircase(held)),
     ]
-    chart = Chart("Right programs and what they cost", "tokens read by the target, a problem", "right", lines)
+    chart = Chart(
+        "Right programs and what they cost", "tokens read by the target, per problem", "right", lines
+    )
     return Result(columns, rows, says, chart, pictures=[BOARD])
+
+
+def finding(answer: dict) -> str:
+    """The best configuration and plain sampling, on problems that the search has not seen."""
+    rows = rows_of(answer)
+    best = rows[0]
+    (plain,) = (row for row in rows if row["origin"] == "plain" and row["decoder"] == "sampling")
+    return (
+        f"On unseen problems the best setting of the search ({best['decoder']}, constraints: "
+        f"{best['constraints']}) gets {percent(best['right, test'])} of the programs right, and plain "
+        f"sampling {percent(plain['right, test'])}."
+    )

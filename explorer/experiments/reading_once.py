@@ -1,4 +1,4 @@
-"""What does a model save that reads its source once?
+"""What does an encoder save by reading the source once?
 
 Return of the Encoder compares models of one size: a decoder whose every layer reads source and answer, and an
 encoder with two thirds of the layers in front of a decoder with one third. Here the shipped encoder-decoder,
@@ -20,7 +20,8 @@ from transformers import PreTrainedTokenizerFast, T5ForConditionalGeneration
 
 from decoders.engine.partial_forward import Blocks, Layers
 from decoders.models.catalog import SHIPPED
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from visualizers.analysis.calibration import wilson
 
@@ -118,7 +119,7 @@ def writers(models: Models) -> dict[str, Writer]:
 def first_tokens(named: dict[str, Writer], prompts: list[str]) -> dict[str, float]:
     """Seconds up to the first token: the median over prompts, the models taking turns."""
     took: dict[str, list[float]] = {name: [] for name in named}
-    for prompt in [prompts[0], *prompts]:  # the first one warms up
+    for prompt in progress.each([prompts[0], *prompts]):  # the first one warms up
         for name, writer in named.items():
             start = perf_counter()
             writer.write(prompt, 1)
@@ -130,11 +131,11 @@ def run(models: Models) -> Result:
     """A row a task."""
     named, table, right, timed = writers(models), [], {}, []
     (name, apart), (nine, decoder), (_, whole) = named.items()
-    for task in LEARNED:
+    for task in progress.each(LEARNED, until=0.95):
         asked = problems(task, COUNT, HELD_OUT_SEED)
         shares = []
-        for label, writer in named.items():
-            hits = [TASKS[task].check(p, writer.says(p.prompt)).right for p in asked]
+        for label, writer in progress.each(named.items()):
+            hits = [TASKS[task].check(p, writer.says(p.prompt)).right for p in progress.each(asked)]
             right.setdefault(label, []).extend(hits)
             shares.append(sum(hits) / len(hits))
         n = fmean(len(decoder.tokenizer(p.prompt)["input_ids"]) for p in asked)
@@ -195,3 +196,14 @@ def chart(apart: Writer, decoder: Writer) -> Chart:
             points = [[m, kept(reads, own, size, n, m, two)] for m in range(1, CURVE + 1, 5)]
             lines.append(Line(f"{label} layers, source of {n}", points))
     return Chart("What is kept while an answer grows", "tokens of the answer", "numbers kept", lines)
+
+
+def finding(answer: dict) -> str:
+    """Work and right answers, on average over the tasks."""
+    rows = rows_of(answer)
+    encoder, decoder = (fmean(row[name] for row in rows) for name in answer["columns"][2:4])
+    work = fmean(row["work for the answer: ratio"] for row in rows)
+    return (
+        f"An encoder–decoder does {percent(work)} of the work of a decoder with as many layers and solves "
+        f"{percent(encoder)} of the problems, the decoder {percent(decoder)}."
+    )

@@ -1,4 +1,4 @@
-"""How early is a state what it will become?
+"""How early does the model know its next token?
 
 Two streams through the target's layers, along texts that it wrote itself: the usual one, and the fast one of
 M2R2's adapters. After each layer: the cosine between the state and the last one, both as the head reads them;
@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from decoders.heads import Taps, take_taps
 from decoders.speculative.self_draft.kangaroo import EITHER
 from decoders.speculative.self_draft.m2r2 import adapters_of
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, prompts
+from explorer.experiments.reading import percent, rows_of
 from visualizers.analysis.calibration import wilson
 
 PAPERS = ("m2r2",)
@@ -25,7 +26,7 @@ COUNT, TOKENS = 8, 40
 def texts(models: Models) -> list[torch.Tensor]:
     """Prompts [1, T] of every kind with what greedy writes behind them."""
     target, found = models["target"], []
-    for prompt in (prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
+    for prompt in progress.each(prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
         wrote = decoded(models, "greedy", prompt, TOKENS).output()
         found.append(torch.tensor([[*target.encode(prompt), *wrote]], device=target.model.device))
     return found
@@ -56,7 +57,9 @@ def run(models: Models) -> Result:
     adapters = adapters_of({"adapters": EITHER}, models["target"])
     target, layers, exit = adapters.target, adapters.target.layers, adapters.settings["exit"]
     slow, fast = [Tally() for _ in range(layers)], [Tally() for _ in range(exit + 1)]
-    for tokens in texts(models):
+    with progress.part(0.7):
+        read = texts(models)
+    for tokens in progress.each(read):
         taps = take_taps(models["target"].model, tokens, tuple(range(layers)))
         usual = [taps.states[layer][0].to(target.embed.dtype) for layer in range(layers)]
         for tally, state in zip(slow, usual, strict=True):
@@ -98,3 +101,14 @@ def run(models: Models) -> Result:
         lines,
     )
     return Result(columns, table, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """The deepest layer of the fast stream, beside the usual one there."""
+    rows = rows_of(answer)
+    deep = [row for row in rows if row["fast: right"] is not None][-1]
+    return (
+        f"After {deep['after layers']} of {len(rows)} layers the model already has its final choice for "
+        f"{percent(deep['usual: right'])} of the tokens, and with a small adapter for "
+        f"{percent(deep['fast: right'])}."
+    )

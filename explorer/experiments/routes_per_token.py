@@ -1,4 +1,4 @@
-"""What does an oracle win that chooses the layers' blocks for each token?
+"""Does every token need all of the model?
 
 The target's first layers get a small feed-forward block beside each big one and are trained with routes
 drawn by chance, so that all work; the published model has twelve layers, trained so from the start. An oracle
@@ -7,7 +7,7 @@ tokens before it having taken all big blocks, and keeps the one with the lowest 
 So the same choice is made by the loss of a wrong token (one from elsewhere in the texts), and by what was
 best for the token before; the true loss of these routes is told, and that of the one route that is best
 for all tokens together. A router that knows the state alone is trained for several budgets: cross-entropy,
-and the square of how far the mean share of big blocks is from its budget. Losses are nats a token.
+and the square of how far the mean share of big blocks is from its budget. Losses are nats per token.
 """
 
 import re
@@ -15,10 +15,11 @@ import re
 import torch
 from torch.nn import functional as F
 
-from explorer.experiments import Cell, Chart, Line, Models, Result
+from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.models.duo import Duo, Router, bits, by_chance
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
+from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("duo-llm",)
 LAYERS, SMALLER = 6, 16  # the shipped target was trained to be left after six
@@ -81,7 +82,7 @@ def judged(duo: Duo, router: Router, rows: torch.Tensor) -> tuple[float, float]:
 def losses(duo: Duo, rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """The loss [K, 2^L, B, T - 1] of each of K wanted next tokens [K, B, T - 1] on every route."""
     found = []
-    for row, tokens in zip(rows, wanted.unbind(1), strict=True):
+    for row, tokens in progress.each(zip(rows, wanted.unbind(1), strict=True)):
         some = []
         for states in duo.every(row[:-1]).split(ROUTES):
             logits = duo.said(states)  # [R, T - 1, V]
@@ -160,15 +161,18 @@ def shares(table: list[list[Cell]]) -> Heat:
 
 def run(models: Models) -> Result:
     """A row for each number of big blocks."""
-    texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
+    with progress.part(0.05):
+        texts = own_text(models, TEXTS + HELD_OUT, LENGTH)
     rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
-    duo = trained(models, rows)
+    with progress.part(0.4):
+        duo = trained(models, rows)
     layers, chance = len(duo.small), torch.Generator().manual_seed(0)
     wanted = held[:, 1:]
     others = wanted.flatten()[torch.randperm(wanted.numel(), generator=chance)].view_as(wanted)
-    true, wrong = losses(duo, held, torch.stack([wanted, others]))
+    with progress.part(0.4):
+        true, wrong = losses(duo, held, torch.stack([wanted, others]))
     routes, table, lured, maps = bits(layers), [], [], []
-    for big in range(layers + 1):
+    for big in progress.each(range(layers + 1)):
         group = routes.sum(1) == big
         choices = picked(true[group], wrong[group])
         costs = [cost(true[group], route) for route in choices.values()]
@@ -191,7 +195,7 @@ def run(models: Models) -> Result:
             ]
         )
     lines = [Line(COLUMNS[at], [[row[0], row[at]] for row in table]) for at in range(2, 8)]
-    chart = Chart("What a choice of routes wins", "big blocks", "nats a token", lines)
+    chart = Chart("What a choice of routes wins", "big blocks", "nats per token", lines)
     says = said(table, lured[layers // 2], true)
     return Result(COLUMNS, table, says, chart, pictures=[*maps, shares(table)])
 
@@ -239,3 +243,16 @@ def said(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]
             f"they change the loss by {', '.join(gains)}."
         )
     return [re.sub(r"-(?=\d)", "−", one) for one in says]
+
+
+def finding(answer: dict) -> str:
+    """The oracle's best number of big blocks, beside all blocks and a router."""
+    rows = rows_of(answer)
+    whole, best = rows[-1], min(rows, key=lambda row: row["oracle"])
+    routed = [row["router"] for row in rows if row["router"] is not None]
+    than = "below" if best["oracle"] < whole["oracle"] else "not below"
+    return (
+        f"An oracle that has seen the answer reaches a loss of {two(best['oracle'])} nats with "
+        f"{best['big blocks']} of {whole['big blocks']} big blocks, {than} the {two(whole['oracle'])} of the "
+        f"whole model; a router that has not seen it reaches {two(min(routed))} at best."
+    )

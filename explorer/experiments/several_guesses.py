@@ -1,8 +1,8 @@
-"""What further guesses are worth.
+"""What are more guesses worth?
 
-A verifier that may choose among k drawn tokens keeps the target's law and takes one of them more often than
-one guess alone would allow, yet each rule stops short of what optimal transport between the two laws permits
-(Sun et al. 2023, section 3). How far is each from that ceiling at the places of real text?
+A verifier that may choose among k drafted tokens keeps the target's distribution and accepts more often than
+with a single guess, yet each rule stays below what optimal transport between the two distributions permits
+(Sun et al. 2023, section 3). How far below that ceiling is each in real text?
 """
 
 import torch
@@ -10,8 +10,9 @@ import torch
 from decoders.logits.distributions import probabilities, residual
 from decoders.speculative.verifiers.kseq import ceiling, division
 from decoders.speculative.verifiers.recursive_rejection import without
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts
+from explorer.experiments.reading import percent, rows_of
 
 PAPERS = ()
 GUESSES, TOKENS, DRAWS = (1, 2, 3, 4, 6, 8), 48, 8
@@ -75,7 +76,7 @@ RULES = {
 def laws(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The target's and the draft's law [V] at each place of texts that the target drew."""
     found = []
-    for seed, prompt in enumerate(prompts("stories", 6)):
+    for seed, prompt in progress.each(enumerate(prompts("stories", 6)), until=0.3):
         trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
         ids, first = torch.tensor([[*trace.prompt, *trace.output()]]), len(trace.prompt) - 1
         p, q = (
@@ -91,7 +92,7 @@ def run(models: Models) -> Result:
     exact at each but for distinct guesses.
     """
     dice, places, rows = torch.Generator().manual_seed(0), laws(models), []
-    for count in GUESSES:
+    for count in progress.each(GUESSES, weight=float):
         shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in RULES.values()]
         shares.append(sum(distinct(p, q, count, DRAWS, dice) for p, q in places) / len(places))
         rows.append([count, *shares])
@@ -99,8 +100,8 @@ def run(models: Models) -> Result:
     one, most = rows[0], rows[-1]
     room = most[4] - one[4]
     says = [
-        f"One guess is taken in {one[3]:.0%} of the cases; of {most[0]} independent ones K-SEQ takes one in "
-        f"{most[3]:.0%}, recursive rejection in {most[2]:.0%}; no rule that keeps the law could pass "
+        f"One guess is accepted in {one[3]:.0%} of the cases; of {most[0]} independent ones K-SEQ takes one "
+        f"in {most[3]:.0%}, recursive rejection in {most[2]:.0%}; no rule that keeps the law could pass "
         f"{most[4]:.0%}.",
         f"Of what further guesses could win, K-SEQ wins {(most[3] - one[3]) / room:.0%} and recursive "
         f"rejection {(most[2] - one[2]) / room:.0%}."
@@ -113,3 +114,13 @@ def run(models: Models) -> Result:
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]
     title = "How often one of k guesses is taken"
     return Result(["guesses", *names], rows, says, Chart(title, "guesses at one place", "chance", lines))
+
+
+def finding(answer: dict) -> str:
+    """One guess, and as many as were tried by the best rule."""
+    one, many = rows_of(answer)[0], rows_of(answer)[-1]
+    return (
+        f"A single guess is accepted {percent(one['K-SEQ'])} of the time and one of {many['guesses']} "
+        f"guesses {percent(many['K-SEQ'])}; no rule that keeps the target's distribution could exceed "
+        f"{percent(many['the most that is possible'])}."
+    )

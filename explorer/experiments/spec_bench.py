@@ -1,14 +1,16 @@
-"""Every way of drafting on six kinds of text.
+"""Which drafting method is best on which text?
 
-Which method gains most on which text? As in Spec-Bench (Xia et al. 2024): each strategy of the family with
-its defaults, greedily, in turn with plain greedy decoding of the same prompt; the texts must be equal.
+As in Spec-Bench (Xia et al. 2024), each speculative strategy decodes greedily with its defaults, taking turns
+with plain greedy decoding of the same prompt; the texts must be equal. The cells of the six kinds of text are
+tokens per target forward.
 """
 
 import time
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Models, Result
+from explorer.experiments import Models, Result, progress
 from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_chance
+from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
 COUNT, TOKENS = 6, 48
@@ -24,7 +26,9 @@ def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
 def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bool]:
     """(tokens per target forward, mean of tokens/s over greedy's mean, whether all texts are greedy's)."""
     asked = prompts(kind, COUNT)
-    pairs = [(timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in asked]
+    pairs = [
+        (timed(models, strategy, prompt), timed(models, "greedy", prompt)) for prompt in progress.each(asked)
+    ]
     speed = sum(rate for (_, rate), _ in pairs) / sum(rate for _, (_, rate) in pairs)
     equal = all(trace.output() == plain.output() for (trace, _), (plain, _) in pairs)
     return tokens_a_round([trace for (trace, _), _ in pairs]), speed, equal
@@ -33,8 +37,8 @@ def measured(models: Models, strategy: str, kind: str) -> tuple[float, float, bo
 def run(models: Models) -> Result:
     """A row a strategy: tokens per target forward on each kind of text, and the mean of the speed ratios."""
     rows = []
-    for name in ["greedy", *lossless()]:
-        found = [measured(models, name, kind) for kind in KINDS]
+    for name in progress.each(["greedy", *lossless()]):
+        found = [measured(models, name, kind) for kind in progress.each(KINDS)]
         speed, equal = sum(speed for _, speed, _ in found) / len(found), all(same for *_, same in found)
         rows.append([name, *(tokens for tokens, _, _ in found), speed, "yes" if equal else "no"])
     says = []
@@ -45,3 +49,20 @@ def run(models: Models) -> Result:
         "Speed is tokens/s over greedy's, measured in turn, prompt by prompt: the mean over the kinds."
     )
     return Result(["strategy", *KINDS, "speed", "greedy's text"], rows, says)
+
+
+def finding(answer: dict) -> str:
+    """How many methods win somewhere, and the one that depends most on the text."""
+    rows = rows_of(answer)
+    winners = {max(rows, key=lambda row: row[kind])["strategy"] for kind in KINDS}
+    widest = max(rows, key=lambda row: max(row[kind] for kind in KINDS) - min(row[kind] for kind in KINDS))
+    best, worst = (pick(KINDS, key=widest.__getitem__) for pick in (max, min))
+    wins = (
+        f"No method wins everywhere: {len(winners)} different ones are best on {len(KINDS)} kinds of text"
+        if len(winners) > 1
+        else f"On all {len(KINDS)} kinds of text {winners.pop()} is best"
+    )
+    return (
+        f"{wins}; {widest['strategy']} depends most on the text, with {two(widest[best])} tokens per target "
+        f"forward on {best} and {two(widest[worst])} on {worst}."
+    )

@@ -1,4 +1,4 @@
-"""How many symbols at a time?
+"""How many symbols should one step write?
 
 Music models write each frame as K symbols; a pattern says which symbols of which frames one forward makes.
 Text has no such levels: here each token of the target's own text is written as three digits of base 16, and
@@ -13,9 +13,10 @@ import math
 import torch
 from torch.nn import functional as F
 
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.codebook_patterns import Pattern, SymbolModel, digits, patterns
 from explorer.experiments.models.small import fit, own_text
+from explorer.experiments.reading import rows_with, two
 
 PAPERS = ("stack-and-delay",)
 BASE, LEVELS, FRAMES = 16, 3, 16
@@ -62,11 +63,12 @@ def drawn(made: dict[str, Pattern]) -> list[Line]:
 
 def run(models: Models) -> Result:
     """A row a pattern; curves of its schedule."""
-    text = own_text(models, ROWS + HELD_OUT, FRAMES)
+    with progress.part(0.1):
+        text = own_text(models, ROWS + HELD_OUT, FRAMES)
     symbols = digits(text, BASE, LEVELS)
     rows, held = symbols[:ROWS], symbols[ROWS:]
     table = []
-    for name, pattern in patterns(FRAMES, LEVELS).items():
+    for name, pattern in progress.each(patterns(FRAMES, LEVELS).items()):
         model = trained(pattern, rows)
         with torch.inference_mode():
             bits = [loss / math.log(2) for loss in model.losses(held).tolist()]
@@ -89,3 +91,14 @@ def run(models: Models) -> Result:
     ]
     chart = Chart("When a token's last symbol is made", "token", "forward", drawn(patterns(DRAWN, LEVELS)))
     return Result(columns, table, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """All symbols of a token at once, and one after the other."""
+    (parallel,), (flat,) = (rows_with(answer, "pattern", name) for name in ("parallel", "flat"))
+    forwards = next(name for name in answer["columns"] if name.startswith("forwards"))
+    return (
+        f"A token's symbols cost {two(parallel['bits per token'])} bits when all are written at once, in "
+        f"{parallel[forwards]} forwards, and {two(flat['bits per token'])} bits one by one, in "
+        f"{flat[forwards]}."
+    )

@@ -1,4 +1,4 @@
-"""Do topics steer the text?
+"""Do topic tags steer the text?
 
 Two models were trained with a topic in front of each sentence: llama-tiny-summaries on summaries of fact
 sheets, llama-tiny-forms on stories. The next sentence, behind a sheet or a story's first sentence, is
@@ -19,8 +19,9 @@ from decoders.lane import Lane, Limits
 from decoders.models.loading import LoadedModel, folder_of, load
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
-from explorer.experiments import Cell, Models, Result
+from explorer.experiments import Cell, Models, Result, progress
 from explorer.experiments.plans_and_summaries import said, sheets
+from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import paired
 
 PAPERS = ()  # topics steer, but the model's own plans cover no more than the same model without topics does
@@ -88,9 +89,9 @@ def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[
     names = [name for name in topic_tokens(target).ids if name not in (NO_TOPIC, END_TOPIC)]
     known = sorted(name for name in names if int(name[2:-1]) < len(topics.weights))
     rows = []
-    own = [first(target, text, "") for text in texts]
-    for name in known:
-        after = [first(target, text, name) for text in texts]
+    own = [first(target, text, "") for text in progress.each(texts, until=0.1)]
+    for name in progress.each(known):
+        after = [first(target, text, name) for text in progress.each(texts)]
         free = [share(topics, name, sentence) for sentence in own]
         under = [share(topics, name, sentence) for sentence in after]
         right = fmean([topics.token(sentence) == name for sentence in after])
@@ -112,7 +113,7 @@ def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str,
     names = list(topic_tokens(target).ids)
     plans = [[topics.token(s) for s in text.rest] for text in texts]
     found: dict[str, list[float]] = {}
-    for at, text in enumerate(texts):
+    for at, text in progress.each(enumerate(texts)):
         ways = {
             BARE: plain(target, text.begin, TOKENS),
             OWN: told(target, text.begin, TOKENS),
@@ -130,7 +131,8 @@ def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]
     """A row a topic and a row a way to write whole texts, and what they say, for one model."""
     topics, found = table_of(target), told_texts(kind, TEXTS[kind])
     name = "Sheets" if kind == SHEETS else "Stories"
-    rows = forced(target, topics, found[:BEGINNINGS])
+    with progress.part(0.5):
+        rows = forced(target, topics, found[:BEGINNINGS])
     scores = covered(target, topics, found)
     says = [
         f"{name}: forced under a topic, a sentence has {fmean([row[3] for row in rows]):+.2f} more of it, on "
@@ -156,7 +158,18 @@ def run(models: Models) -> Result:
     kinds = {SHEETS if target.name == SHEETS else STORIES: target}
     if topic_tokens(target) is None:
         kinds = {kind: load(kind, str(target.model.device)) for kind in TEXTS}
-    found = [steered(model, kind) for kind, model in kinds.items()]
+    found = [steered(model, kind) for kind, model in progress.each(kinds.items())]
     rows, says = ([one for part in parts for one in part] for parts in zip(*found, strict=True))
     columns = ["topic, or way", "by itself", "under it", "gain", "± error", "named"]
     return Result(columns, rows, [one.replace(" -", " −") for one in says])
+
+
+def finding(answer: dict) -> str:
+    """How often the sentence under a tag is of its topic, for each kind of text."""
+    named: dict[str, list[float]] = {}
+    for row in rows_of(answer):
+        if row["named"] is not None:
+            named.setdefault(row["topic, or way"].partition(",")[0], []).append(row["named"])
+    texts = {"Sheets": "summaries", "Stories": "stories"}
+    shares = " and ".join(f"{percent(fmean(some))} of the {texts[kind]}" for kind, some in named.items())
+    return f"A sentence that is written under a topic tag is on that topic in {shares}."

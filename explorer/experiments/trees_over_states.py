@@ -1,4 +1,4 @@
-"""Can a model with states instead of keys check a tree?
+"""Can a state-space model verify a draft tree?
 
 STree (2025) in small: a target with three state space layers of Mamba-2's kind and one layer of attention,
 and a draft with two of them, both trained here on text that the shipped target wrote. A layer has one state,
@@ -15,11 +15,20 @@ from time import perf_counter
 import torch
 from torch.nn import functional as F
 
+<<<<<<< HEAD
 from explorer.experiments import Chart, Line, Models, Result
 from explorer.experiments.models.hybrid import Hybrid, Known
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.models.state_space import Memory, StateSpace
 from explorer.timing import in_turn
+=======
+from explorer.benchmarks.timing import in_turn
+from explorer.experiments import Chart, Line, Models, Result, progress
+from explorer.experiments.models.hybrid import Hybrid, Known
+from explorer.experiments.models.small import fit, own_text
+from explorer.experiments.models.state_space import Memory, StateSpace
+from explorer.experiments.reading import rows_of, two
+>>>>>>> h1
 
 PAPERS = ("stree",)
 ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches
@@ -40,7 +49,8 @@ class Written:
 
 def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
     """(target, draft distilled from it, texts that neither has read)."""
-    rows = own_text(models, ROWS + TEXTS, LENGTH)
+    with progress.part(0.1):
+        rows = own_text(models, ROWS + TEXTS, LENGTH)
     told, held = rows[:ROWS], rows[ROWS:]
     vocabulary = models["target"].engine.vocabulary
     torch.manual_seed(0)
@@ -54,7 +64,8 @@ def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
             law = target(some).softmax(-1)
         return F.cross_entropy(draft(some).flatten(0, 1), law.flatten(0, 1))
 
-    fit(target.parameters(), next_token, told, STEPS)
+    with progress.part(0.6):
+        fit(target.parameters(), next_token, told, STEPS)
     fit(draft.parameters(), as_the_target, told, STEPS)
     return target.requires_grad_(False), draft.requires_grad_(False), held
 
@@ -142,12 +153,13 @@ def left_over(target: Hybrid, text: torch.Tensor) -> list[Line]:
 
 def run(models: Models) -> Result:
     """A row a way to write."""
-    target, draft, held = trained(models)
+    with progress.part(0.8):
+        target, draft, held = trained(models)
     texts = [row[:BEGUN].tolist() for row in held]
-    plain = [write(target, draft, text, 0, 0) for text in texts]
+    plain = [write(target, draft, text, 0, 0) for text in progress.each(texts, until=0.25)]
     table = []
-    for name, (width, depth) in SHAPES.items():
-        wrote = [write(target, draft, text, width, depth) for text in texts]
+    for name, (width, depth) in progress.each(SHAPES.items()):
+        wrote = [write(target, draft, text, width, depth) for text in progress.each(texts)]
         same = sum(a.tokens == b.tokens for a, b in zip(wrote, plain, strict=True))
         forwards = sum(one.forwards for one in wrote)
         brought = (TOKENS - 1) * len(texts) / forwards
@@ -188,3 +200,13 @@ def run(models: Models) -> Result:
     ]
     chart = Chart("What is left of an input", "tokens later", "share", left_over(target, held))
     return Result(columns, table, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """Chain and tree, and whether the texts are the plain ones."""
+    _, chain, tree = rows_of(answer)
+    return (
+        f"A hybrid of state space and attention layers writes {two(tree['tokens per target forward'])} "
+        f"tokens per forward when it verifies trees and {two(chain['tokens per target forward'])} with "
+        f"chains; {tree['equal to plain']} texts equal plain decoding."
+    )

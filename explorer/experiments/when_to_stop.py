@@ -1,14 +1,15 @@
-"""When a draft should stop.
+"""When should a draft stop?
 
-At temperature 1, SpecDec++ stops when a refusal has become likelier than a limit; a fixed length does not
-look. What does each pay, in target forwards and in drafted tokens thrown away? And do the chances come true
-that the head, or the draft itself, gives its tokens?
+At temperature 1, SpecDec++ ends a draft once a rejection has become likelier than a limit; a draft of fixed
+length does not look. What does each cost, in target forwards and in drafted tokens thrown away? And are the
+acceptance probabilities that the head, or the draft itself, predicts well calibrated?
 """
 
 from decoders.speculative.methods.specdec_pp import HEAD, OWN
 from decoders.trace.trace import Trace
-from explorer.experiments import Chart, Line, Models, Result
+from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded, prompts, tokens_a_round
+from explorer.experiments.reading import rows_with, two
 from visualizers.analysis.calibration import calibration_error, foretold
 from visualizers.analysis.lane_stats import LaneFacts
 
@@ -21,7 +22,10 @@ PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
     """The same prompts and seeds for all."""
     asked = [(prompt, seed) for prompt in prompts("stories", 6) for seed in range(SEEDS)]
-    return [decoded(models, strategy, p, TOKENS, seed, temperature=1.0, **parameters) for p, seed in asked]
+    return [
+        decoded(models, strategy, p, TOKENS, seed, temperature=1.0, **parameters)
+        for p, seed in progress.each(asked)
+    ]
 
 
 def row(way: str, limit: float, found: list[Trace]) -> list:
@@ -36,11 +40,11 @@ def row(way: str, limit: float, found: list[Trace]) -> list:
 def run(models: Models) -> Result:
     """Costs for each fixed length, and for each limit with either predictor; then the chances."""
     rows, says = [], []
-    for length in LENGTHS:
+    for length in progress.each(LENGTHS, until=0.3):
         found = traces(models, "speculative", num_assistant_tokens=length)
         rows.append(row("fixed length", length, found))
-    for name, predictor in PREDICTORS.items():
-        for limit in LIMITS:
+    for name, predictor in progress.each(PREDICTORS.items()):
+        for limit in progress.each(LIMITS, until=0.8):
             found = traces(models, "specdec_pp", stop=limit, predictor=predictor, num_assistant_tokens=MOST)
             rows.append(row(name, limit, found))
         found = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
@@ -55,11 +59,31 @@ def run(models: Models) -> Result:
     for one in [r for r in rows if r[0] == "fixed length" and r[1] in (2, 4)]:
         near = min((r for r in rows if r[0] == "acceptance head"), key=lambda r: abs(r[2] - one[2]))
         says.append(
-            f"A fixed length of {one[1]} takes {one[2]:.3f} target forwards a token and throws {one[3]:.2f} "
-            f"guesses away; the head with limit {near[1]:g} takes {near[2]:.3f} and throws {near[3]:.2f}."
+            f"A fixed length of {one[1]} takes {one[2]:.3f} target forwards per token and throws "
+            f"{one[3]:.2f} guesses away; the head with limit {near[1]:g} takes {near[2]:.3f} and throws "
+            f"{near[3]:.2f}."
         )
     ways = dict.fromkeys(r[0] for r in rows)
     lines = [Line(way, sorted([r[3], r[2]] for r in rows if r[0] == way)) for way in ways]
-    columns = ["way", "K or limit", "target forwards per token", "thrown away a token", "tokens per forward"]
+    columns = [
+        "way",
+        "K or limit",
+        "target forwards per token",
+        "thrown away per token",
+        "tokens per forward",
+    ]
     chart = Chart("What a token costs", "guesses thrown away", "target forwards", lines)
     return Result(columns, rows, says, chart)
+
+
+def finding(answer: dict) -> str:
+    """A fixed length, and the head whose number of forwards is nearest to it."""
+    lengths, heads = (rows_with(answer, "way", way) for way in ("fixed length", "acceptance head"))
+    forwards, wasted = "target forwards per token", "thrown away per token"
+    fixed = min(lengths, key=lambda row: abs(row["K or limit"] - 4))
+    near = min(heads, key=lambda row: abs(row[forwards] - fixed[forwards]))
+    return (
+        f"A draft that stops when a rejection becomes likely throws away {two(near[wasted])} guesses per "
+        f"token at {two(near[forwards])} target forwards; a fixed length of {fixed['K or limit']} throws "
+        f"away {two(fixed[wasted])} at {two(fixed[forwards])}."
+    )

@@ -78,6 +78,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     with gr.Blocks(title=serve.TITLE, analytics_enabled=False, fill_width=True, delete_cache=TIDY) as demo:
         look = drawn("top", THEME, value="light")
         screen, dropped = on_screen.component(), traces_tab.dropped()
+        experiment = experiments_tab.named()
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(screen, look, runs, loader, functions)
@@ -88,7 +89,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Methods") as opened:
                 methods_tab.build(opened, loader, look)
             with tab("Experiments") as opened:
-                experiments_tab.build(opened, look)
+                experiments_tab.build(opened, experiment, look)
             with tab("Traces"):
                 traces_tab.build(runs, screen, dropped)
         tabs.select(None, js=ARRIVE)

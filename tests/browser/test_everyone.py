@@ -66,6 +66,11 @@ def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
         panel = page.locator(f"#explorer-tab-{section}")
         if section == "methods":
             expect(panel.get_by_role("gridcell").first).to_be_attached()
+        if section == "experiments":  # its cards, then one of them opened
+            expect(page.locator("#experiment-catalogue").get_by_role("link").first).to_be_visible()
+            page.evaluate(FEWER)
+            assert violations(page) == [], "cards"
+            page.evaluate("location.hash = '#experiment=draft-length'")
         if section in ("experiments", "microscope"):
             expect(panel.locator(".js-plotly-plot .main-svg").first).to_be_visible()
             expect(panel.locator(".figure .empty")).to_have_count(0)

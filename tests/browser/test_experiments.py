@@ -1,11 +1,13 @@
 """The tab Experiments in a real browser: answers in Gradio's own components, in the page's theme."""
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import expect
 
 from explorer import experiments
+from explorer.experiments.groups import GROUPS
 from tests.browser.test_page import ready
 from visualizers.figures.experiments import figures
 from visualizers.figures.theme import theme
@@ -14,19 +16,32 @@ STORED = {found["name"]: found for found in experiments.stored()}
 PLOTS = "#explorer-tab-experiments .js-plotly-plot"
 
 
-def choose(page, name: str) -> dict:
-    """Opens the tab, chooses an experiment and waits until it and its figures are drawn."""
-    found = STORED[name]
+def catalogue(page):
+    """Opens the tab with its cards; returns their place."""
     page.get_by_role("tab", name="Experiments", exact=True).click()
-    box = page.get_by_role("combobox", name="Experiment")
-    expect(box).not_to_have_value("")
-    box.click()
-    box.fill(found["title"])
-    page.get_by_role("option", name=found["title"]).click()
-    expect(page.get_by_role("heading", name=found["title"])).to_be_visible()
-    expect(page.locator(f"{PLOTS} .main-svg").first).to_be_visible()
-    expect(page.locator(PLOTS)).to_have_count(len(figures(found)))
+    back = page.get_by_role("link", name="All experiments")
+    if back.is_visible():
+        back.click()
+    cards = page.locator("#experiment-catalogue")
+    expect(cards.get_by_role("link").first).to_be_visible()
+    return cards
+
+
+def choose(page, name: str) -> dict:
+    """Opens the tab, chooses an experiment by its card and waits until it and its figures are drawn."""
+    found = STORED[name]
+    catalogue(page).get_by_role("link", name=found["title"]).click()
+    drawn_whole(page, found)
     return found
+
+
+def drawn_whole(page, found: dict) -> None:
+    """Waits until an experiment and its figures are there."""
+    expect(page.get_by_role("heading", name=found["title"])).to_be_visible()
+    shown = len(figures(found))
+    if shown:
+        expect(page.locator(f"{PLOTS} .main-svg").first).to_be_visible()
+    expect(page.locator(PLOTS)).to_have_count(shown)
 
 
 def fits(page) -> bool:
@@ -53,7 +68,7 @@ def test_an_answer_has_question_figures_captions_and_table(visit, width):
     for name in EACH:
         found = choose(page, name)
         panel = page.get_by_role("tabpanel", name="Experiments")
-        for words in (found["asks"], *found["says"]):
+        for words in (found["finding"], found["asks"], *found["says"]):
             expect(panel).to_contain_text(words[:60])
         captions = [figure.layout.meta["caption"] for figure in figures(found)]
         expect(panel.locator(".block.caption")).to_have_count(len(captions))
@@ -99,14 +114,95 @@ def test_the_tab_is_worked_by_keys_alone(visit):
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Experiments")).to_be_focused()
-    expect(page.get_by_role("combobox", name="Experiment")).not_to_have_value("")
-    first = next(iter(STORED.values()))
-    expect(page.get_by_role("heading", name=first["title"])).to_be_visible()
-    page.get_by_role("combobox", name="Experiment").focus()
-    page.keyboard.press("ControlOrMeta+a")
-    page.keyboard.type(STORED["many-texts"]["title"])
+    search = page.get_by_role("textbox", name="Search experiments")
+    search.focus()
+    page.keyboard.type("lattice budget")
+    links = page.locator("#experiment-catalogue").get_by_role("link")
+    expect(links).to_have_count(1)
+    page.keyboard.press("Tab")
+    expect(links.first).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=STORED["many-texts"]["title"])).to_be_visible()
+    back = page.get_by_role("link", name="All experiments")
+    expect(back).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(links.first).to_be_visible()
+    expect(search).to_have_value("lattice budget")
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_catalogue_shows_groups_with_a_picture_and_a_finding_each(visit, width):
+    page = visit(width, 900)
+    ready(page)
+    cards = catalogue(page)
+    expect(cards.get_by_role("heading")).to_have_text(list(GROUPS))
+    expect(cards.get_by_role("link")).to_have_count(len(STORED))
+    first = STORED[next(iter(GROUPS.values()))[0]]
+    expect(cards.get_by_role("link").first).to_contain_text(f"{first['title']} {first['finding']}")
+    boxes = cards.get_by_role("link").evaluate_all(
+        "all => all.map((a) => [a, a.querySelector('svg'), a.querySelector('span')]"
+        ".map((e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; }))"
+    )
+    for card, picture, words in boxes:
+        assert picture[2] <= words[0], "the picture stands beside the words"
+        for part in (picture, words):
+            assert card[0] <= part[0] and part[2] <= card[2] and card[1] <= part[1] and part[3] <= card[3]
+        assert card[3] - card[1] >= 44
+    assert fits(page)
+
+
+def test_words_that_fit_nothing_say_so_and_are_no_markup(visit):
+    page = visit()
+    ready(page)
+    cards = catalogue(page)
+    page.get_by_role("textbox", name="Search experiments").fill("<img src=x onerror=alert(1)>")
+    expect(cards).to_contain_text("No experiment fits “<img src=x onerror=alert(1)>”. Try fewer words.")
+    assert cards.locator("img").count() == 0
+
+
+def test_an_experiment_has_an_address_of_its_own(visit):
+    """The address opens it, the browser's back button closes it, and a wrong one says so."""
+    page = visit()
+    ready(page)
+    page.evaluate("location.hash = '#experiment=draft-length'")
+    drawn_whole(page, STORED["draft-length"])
+    expect(page.get_by_role("tab", name="Experiments")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#experiment-catalogue")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#experiment-catalogue").get_by_role("link").first).to_be_visible()
+    expect(page.get_by_role("heading", name=STORED["draft-length"]["title"])).to_have_count(0)
+    page.evaluate("location.hash = '#experiment=alchemy'")
+    expect(page.get_by_role("tabpanel", name="Experiments")).to_contain_text(
+        "There is no experiment “alchemy”."
+    )
+    page.get_by_role("link", name="All experiments").click()
+    expect(page.locator("#experiment-catalogue").get_by_role("link").first).to_be_visible()
+
+
+def test_a_link_to_an_experiment_opens_it_when_the_page_is_loaded(visit):
+    page = visit()
+    ready(page)
+    page.evaluate("location.hash = '#experiment=many-texts'")
+    page.reload()
+    drawn_whole(page, STORED["many-texts"])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cells_are_shaded_by_their_value(visit, scheme):
+    """The greatest number of a column is shaded most; words and the first column are not."""
+    page = visit(color_scheme=scheme)
+    ready(page)
+    choose(page, "draft-length")
+    cells = page.locator(".experiment-table").get_by_role("gridcell")
+
+    def ground(text: str) -> str:
+        return cells.filter(has_text=text).first.evaluate("e => getComputedStyle(e).backgroundColor")
+
+    shades = [float(re.search(r"srgb ([\d.]+)", ground(text))[1]) for text in ("1.722", "2.866", "3.552")]
+    assert len(set(shades)) == 3 and shades == sorted(shades, reverse=scheme == "light")
+    assert "srgb" not in cells.first.evaluate("e => getComputedStyle(e).backgroundColor"), (
+        "the column that names the row is plain"
+    )
 
 
 def test_a_button_opens_the_decoding_of_a_call(visit):

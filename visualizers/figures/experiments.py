@@ -4,13 +4,14 @@ Takes the plain data of an answer (assets/experiments); knows no experiment and 
 apart by dash and mark, amounts are grey. `layout.meta["caption"]` of a figure says in words what it shows.
 """
 
+import math
 import textwrap
 from collections.abc import Callable
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figures.charts import ROW, ends, framed, hover, lane_line, said
+from visualizers.figures.charts import ROW, framed, hover, lane_line, said
 from visualizers.figures.experiment_maps import heat, tokens
 from visualizers.figures.experiment_messages import messages
 from visualizers.figures.theme import Theme, theme
@@ -18,6 +19,11 @@ from visualizers.figures.traces import plain
 
 AXIS = 112  # pixels between two axes of a board
 FAR = 0.05  # share of a cloud's points that may stand at its left edge
+LABEL, BESIDE = (
+    14,
+    0.04,
+)  # pixels from a line's number to the next; share of the width in which they could meet
+TIMES = 40  # enough for ten numbers to make room for each other
 
 
 def figures(found: dict, look: str = "light") -> list[go.Figure]:
@@ -47,7 +53,9 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
     bottom = low - 0.08 * (high - low) if low < 0 or low > 0.4 * high else 0
     places = sorted({point[0] for point in points})
     x = {"title": {"text": plain(chart["x"]), "standoff": 6}, "type": "log" if log else "linear"}
-    if len(places) < 13 and all(float(place).is_integer() for place in places) and not log:
+    if log:
+        x |= {"tickmode": "array", "tickvals": [n * 10**k for k in range(-3, 9) for n in (1, 2, 5)]}
+    elif len(places) < 13 and all(float(place).is_integer() for place in places):
         x |= {"tickmode": "array", "tickvals": places}
     shared = len(places) < 0.7 * len(points)  # most places have a value of several lines
     below = ROW * len(lines)  # names below each other: a phone has no more room
@@ -62,7 +70,8 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
         showlegend=True,
     )
     figure.update_layout(margin={"b": 52 + below})
-    return ends(figure, [curve(line, at, colours) for at, line in enumerate(lines)], colours)
+    figure.add_traces([curve(line, at, colours) for at, line in enumerate(lines)])
+    return figure.update_layout(annotations=end_numbers(figure, colours))
 
 
 def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
@@ -85,6 +94,52 @@ def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
         hoverinfo=None,
         hovertemplate=f"{plain(label)}: %{{y:.3f}}%{{customdata}}<extra></extra>",
     ).update(name=plain(f"{number} {label}"))  # its whole name: each has a line of the legend
+
+
+def end_numbers(figure: go.Figure, colours: Theme) -> list[dict]:
+    """The number of each line behind its end, moved up or down where ends are near each other."""
+    log = figure.layout.xaxis.type == "log"
+    ends = []
+    for number, line in enumerate(figure.data, 1):
+        x, y = [(x, y) for x, y in zip(line.x, line.y, strict=True) if y is not None][-1]
+        ends.append((number, math.log10(x) if log else x, y))
+    places = [x for line in figure.data for x in line.x]
+    wide = math.log10(max(places) / min(places)) if log else max(places) - min(places)
+    low, high = figure.layout.yaxis.range
+    margin = figure.layout.margin
+    pixels = (figure.layout.height - margin.t - margin.b) / (high - low)
+    moved = apart([(x / (wide or 1), (y - low) * pixels) for _, x, y in ends])
+    return [
+        {
+            "text": f"<b>{number}</b>",
+            "x": x,
+            "y": y,
+            "xanchor": "left",
+            "xshift": 6,
+            "yshift": shift,
+            "showarrow": False,
+            "borderpad": 0,
+            "bgcolor": colours.surface["bg"],
+            "font": {"size": 12, "color": colours.surface["text"]},
+        }
+        for (number, x, y), shift in zip(ends, moved, strict=True)
+    ]
+
+
+def apart(ends: list[tuple[float, float]]) -> list[float]:
+    """How many pixels each end [share of the width, pixels above the axis] moves so that neighbours are a
+    line apart, and none is below the axis.
+    """
+    places = [up for _, up in ends]
+    order = sorted(range(len(ends)), key=lambda at: (places[at], -at))  # of equal ones the first on top
+    for _ in range(TIMES):
+        for n, below in enumerate(order):
+            for above in order[n + 1 :]:
+                lack = LABEL - (places[above] - places[below])
+                if lack > 0 and abs(ends[above][0] - ends[below][0]) < BESIDE:
+                    places[below] = max(LABEL / 2, places[below] - lack / 2)
+                    places[above] = max(places[below] + LABEL, places[above] + lack / 2)
+    return [round(place - up, 1) for place, (_, up) in zip(places, ends, strict=True)]
 
 
 def whiskers(points: list[list], colours: Theme) -> dict:

@@ -56,7 +56,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async showSection(name) {
       this.wanted = name;
       const tab = document.getElementById("explorer-tab-" + name + "-button");
-      if (!tab || name === this.section) return;
+      if (!tab || name === this.section || !document.documentElement.classList.contains("explorer-home-ready")) return; // see page.attach
       tab.click();
       this.arrive(name);
       await new Promise((resolve) => requestAnimationFrame(resolve));
@@ -64,10 +64,10 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // A tab has been chosen: by showSection, or by hand.
     arrive(name) {
+      const panel = document.getElementById("explorer-tab-" + name), { shown, element } = this.sections.get(name) || {};
+      if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button"); // it may not have been there when showSection asked
       if (name === this.section) return;
       this.section = this.wanted = name;
-      const panel = document.getElementById("explorer-tab-" + name), { shown, element } = this.sections.get(name) || {};
-      if (panel) panel.setAttribute("aria-labelledby", panel.id + "-button");
       if (shown && element.isConnected) shown(); // else page.place does it
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from explorer.experiments import Models
+from explorer.experiments import Models, progress
 from visualizers.scene.marks import visible
 
 WRITERS = 64  # texts that are written at a time
@@ -23,7 +23,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     begin = min(target.eos, default=0)
     torch.manual_seed(seed)
     found = []
-    for first in range(0, rows, WRITERS):
+    for first in progress.each(range(0, rows, WRITERS)):
         ids = torch.full((min(WRITERS, rows - first), 1), begin, device=target.model.device)
         wrote = target.model.generate(
             input_ids=ids,
@@ -74,7 +74,7 @@ def fit(
         torch.Generator().manual_seed(seed),
     )
     found = []
-    for _ in range(steps):
+    for _ in progress.each(range(steps)):
         pick = torch.randint(len(rows), (batch,), generator=chance)
         value = loss(rows[pick])
         optimizer.zero_grad()

@@ -1,6 +1,7 @@
 """The tab Experiments: what the shipped models answered to repeatable questions, with tables and figures.
 
-Knows no experiment by name: what is stored is shown.
+A catalogue of cards, and the experiment that the page's address names (`#experiment=NAME`). Knows no
+experiment by name: what is stored is shown.
 """
 
 import asyncio
@@ -12,33 +13,71 @@ import gradio as gr
 
 from explorer import experiments
 from explorer.page.save_and_open import shown
+from explorer.page.tabs import carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers, shares
 from explorer.page_requests import StoredCall
 from explorer.runs.validation import said
 
+ABOUT = "What the models that come with the app answered to repeatable questions, the most surprising first."
+SHADES = "Shades go from the lowest value of a column to its highest, which stands out most."
+DARKEST = 32  # percent of the text's colour in a cell: text on it keeps a contrast of 5 to 1 in both themes
+# The page's address says which experiment is open.
+FOLLOW = f"""const tell = () => {{
+    const hash = location.hash, [, name] = hash.match(/^{LINK}([\\w-]{{1,60}})$/) || [];
+    if (hash && hash !== "{ALL}" && !name) return;
+    props.value = name || "";
+    if (hash) ExplorerPage.app.showSection("experiments");
+    if (name) scrollTo(0, 0);
+}};
+addEventListener("hashchange", tell); setTimeout(tell);"""
+# What had the focus is gone when an experiment opens.
+FOCUS = "if (document.activeElement === document.body) element.querySelector('a').focus();"
 
-def build(tab: gr.Tab, look: gr.HTML) -> None:
-    """Declares what is in the tab. `look`: the component whose value is the page's theme."""
-    titles = [(found["title"], found["name"]) for found in experiments.stored()]
-    chosen = gr.Dropdown(titles, value=None, label="Experiment", info="Type to search")
+
+def named() -> gr.HTML:
+    """The component whose value is the experiment that the page's address names, "" for none. It stands
+    outside of the tab, whose components are not there before it is chosen.
+    """
+    return carried(FOLLOW)
+
+
+def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
+    """Declares what is in the tab. `opened`: see `named`; `look`: its value is the page's theme."""
+    with gr.Column() as browse:
+        gr.Markdown(ABOUT)
+        words = gr.Textbox(
+            label="Search experiments", placeholder="draft length, repetition, trees, feedback …", max_lines=1
+        )
+        cards = gr.HTML(elem_id="experiment-catalogue")
+
+    def listed(words: str | None) -> str:
+        return catalogue(experiments.stored(), words or "")
+
     # Nothing is drawn before it is looked at.
-    tab.select(None, chosen, chosen, js=f"(name) => name || {json.dumps(titles[0][1])}")
+    quiet = {"show_progress": "hidden", "api_visibility": "private"}
+    gr.on([tab.select, words.change], listed, words, cards, trigger_mode="always_last", **quiet)
+    opened.change(lambda name: gr.Column(visible=not name), opened, browse, **quiet)
 
-    @gr.render([chosen, look], triggers=[chosen.change, look.change])
-    def show(name: str | None, look: str) -> None:
-        if name is None:
+    @gr.render([opened, look], triggers=[opened.change, look.change])
+    def show(name: str, look: str) -> None:
+        if not name:
             return
-        found = experiments.find_stored(name)
+        gr.HTML(f'<a href="{ALL}">← All experiments</a>', js_on_load=FOCUS)
+        found = {one["name"]: one for one in experiments.stored()}.get(name)
+        if found is None:
+            gr.Markdown(f"There is no experiment “{escaped(name)}”.")
+            return
         gr.Markdown(heading(found))
         figures(found, look_of(look))
         for one in found.get("pictures", []):
             if one["kind"] == "passages":
                 gr.HTML(passages(one))
+        gr.Markdown(sentences(found))
         if found.get("calls"):
             calls(found)
         gr.Dataframe(
-            cells(found),
-            headers=found["columns"],
+            shaded(found),
             datatype=kinds(found),
             label=f"Table: {found['title']}",
             interactive=False,
@@ -46,7 +85,7 @@ def build(tab: gr.Tab, look: gr.HTML) -> None:
             elem_classes="experiment-table",
         )
         with gr.Row():
-            gr.Markdown(measured(found))
+            gr.Markdown(f"{SHADES} {measured(found)}")
             gr.DownloadButton(
                 "Download as JSON", experiments.FOLDER / f"{name}.json", scale=0, min_width=180, size="sm"
             )
@@ -92,9 +131,13 @@ def calls(found: dict) -> None:
 
 
 def heading(found: dict) -> str:
-    """Question and answer of an experiment, as Markdown."""
-    answers = "\n".join(f"- {escaped(sentence)}" for sentence in found["says"])
-    return f"## {escaped(found['title'])}\n{escaped(found['asks'])}\n\n{answers}"
+    """Question, finding and what was done in an experiment, as Markdown."""
+    return f"## {escaped(found['title'])}\n\n**{escaped(found['finding'])}**\n\n{escaped(found['asks'])}"
+
+
+def sentences(found: dict) -> str:
+    """All that follows from an experiment, as Markdown."""
+    return "\n".join(f"- {escaped(sentence)}" for sentence in found["says"])
 
 
 def measured(found: dict) -> str:
@@ -105,15 +148,32 @@ def measured(found: dict) -> str:
     return f"Asked of {escaped(models)}. Again: {again}"
 
 
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
 def kinds(found: dict) -> list[str]:
     """What a column holds: numbers, which are sorted as such, or words."""
     columns = zip(*found["rows"], strict=True)
     return ["str" if any(isinstance(cell, str) for cell in column) else "number" for column in columns]
 
 
-def cells(found: dict) -> list[list]:
-    """The rows of the table, numbers with three places."""
-    return [[round(cell, 3) if isinstance(cell, float) else cell for cell in row] for row in found["rows"]]
+def shaded(found: dict):
+    """The table as a pandas Styler: numbers with three places, shaded more the greater they are in
+    their column. The first column, which says what a row is, and columns of one value are plain.
+    """
+    import pandas  # only when a table is looked at
+
+    frame = pandas.DataFrame(found["rows"], columns=found["columns"], dtype=object)
+    styles = pandas.DataFrame("", frame.index, frame.columns)
+    for name, column in list(zip(found["columns"], zip(*found["rows"], strict=True), strict=True))[1:]:
+        if is_numbers(column) and len(set(column) - {None}) > 1:
+            styles[name] = ["" if share is None else shade(share) for share in shares(column)]
+    return frame.style.format(experiments.number).apply(lambda _: styles, axis=None)
+
+
+def shade(share: float) -> str:
+    """The look of a cell, in the page's own colours, so that it follows its theme."""
+    return f"background-color: color-mix(in srgb, var(--text) {DARKEST * share:.0f}%, var(--bg))"
 
 
 def functions(runs, loader) -> list:

@@ -24,6 +24,7 @@ def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, c
     found = json.loads(json.dumps(experiments.answered(experiment, models, corpus)))
     assert found["rows"] and all(len(row) == len(found["columns"]) for row in found["rows"])
     assert found["says"] and all(said.endswith(".") for said in found["says"])
+    assert found["finding"].endswith(".") and found["finding"] in experiments.table(found)
     assert found["models"] == {role: model.name for role, model in models.items()}
     for line in (found["chart"] or {"lines": []})["lines"]:
         assert line["points"]

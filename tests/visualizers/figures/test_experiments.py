@@ -1,5 +1,8 @@
 """Figures of stored experiments: every value is there, series differ without colour, a caption tells it."""
 
+import math
+from itertools import combinations
+
 import pytest
 
 from explorer import experiments
@@ -35,7 +38,7 @@ def test_an_unknown_look_is_a_sentence():
 def test_curves_hold_every_point_and_are_told_apart_without_colour(found):
     chart = found["chart"]
     figure = drawn.curves(chart, LIGHT)
-    *curves, labels = figure.data
+    curves = figure.data
     assert [[list(p) for p in zip(one.x, one.y, strict=True)] for one in curves] == [
         [point[:2] for point in line["points"]] for line in chart["lines"]
     ]
@@ -47,10 +50,36 @@ def test_curves_hold_every_point_and_are_told_apart_without_colour(found):
             for at, (_, value, low, high) in enumerate(line["points"]):
                 assert value - one.error_y.arrayminus[at] == pytest.approx(low)
                 assert value + one.error_y.array[at] == pytest.approx(high)
-    numbers = sorted(int(number) for text in labels.text for number in text.split(","))
-    assert numbers == list(range(1, len(chart["lines"]) + 1))  # each stands at an end, alone or with others
+    ends = figure.layout.annotations
+    assert [one.text for one in ends] == [f"<b>{number + 1}</b>" for number in range(len(curves))]
+    for end, line in zip(ends, chart["lines"], strict=True):
+        last = [point for point in line["points"] if point[1] is not None][-1]
+        assert [end.x, end.y] == pytest.approx(
+            [math.log10(last[0]) if chart.get("log") else last[0], last[1]]
+        )
     low, high = figure.layout.yaxis.range
     assert all(low <= p[1] <= high for line in chart["lines"] for p in line["points"] if p[1] is not None)
+
+
+@pytest.mark.parametrize("found", [f for f in STORED if f.get("chart")], ids=lambda found: found["name"])
+def test_the_numbers_of_lines_never_lie_on_each_other_or_below_the_axis(found):
+    figure = drawn.curves(found["chart"], LIGHT)
+    low, high = figure.layout.yaxis.range
+    pixels = (figure.layout.height - figure.layout.margin.t - figure.layout.margin.b) / (high - low)
+    ends = [(one.x, (one.y - low) * pixels + one.yshift) for one in figure.layout.annotations]
+    xs = [x for x, _ in ends]
+    places = [x for line in figure.data for x in line.x]
+    log = figure.layout.xaxis.type == "log"
+    wide = math.log10(max(places) / min(places)) if log else max(places) - min(places)
+    for (x, up), (other, above) in combinations(sorted(ends), 2):
+        assert abs(x - other) >= drawn.BESIDE * wide or abs(up - above) > drawn.LABEL - 1.5, (x, up, above)
+    assert all(up > -1 for _, up in ends) and len(xs) == len(found["chart"]["lines"])
+
+
+def test_ends_move_apart_evenly_and_only_where_they_meet():
+    assert drawn.apart([(1.0, 50.0), (1.0, 50.0), (0.5, 50.0)]) == [7.0, -7.0, 0.0]
+    assert drawn.apart([(1.0, 50.0), (1.0, 70.0)]) == [0.0, 0.0]
+    assert drawn.apart([(1.0, 0.0), (1.0, 0.0)]) == [21.0, 7.0]  # none below the axis
 
 
 def test_a_heat_map_has_a_cell_for_every_value_and_reads_it():

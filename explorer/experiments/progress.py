@@ -1,0 +1,60 @@
+"""How far an experiment is: its loops go through `each`, and whoever opened `watched` hears after every item
+what share of the whole is done. Knows no experiment, no clock and no screen.
+
+A loop inside a loop fills the part of the item that it works on, so that the share is that of the whole,
+however deep the loop that tells it. What follows one another shares what is left: `each(items, until=0.8)`
+leaves the last fifth to what comes behind it, and so does `with part(0.8)`. An experiment has its process to
+itself, so the state is the module's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Hearer = Callable[[float], None]
+
+_place: list[float] = [0.0, 1.0]  # where the part that runs now begins and ends, as shares of the whole
+_hearers: list[Hearer] = []
+
+
+@contextmanager
+def watched(hear: Hearer) -> Iterator[None]:
+    """While this is open, `hear` gets the share that is done, from 0 to 1, whenever an item is done."""
+    _place[:] = [0.0, 1.0]
+    _hearers.append(hear)
+    try:
+        yield
+    finally:
+        _hearers.remove(hear)
+
+
+def each(
+    items: Iterable[Item], until: float = 1.0, weight: Callable[[Item], float] = lambda item: 1.0
+) -> Iterator[Item]:
+    """The items in their order. Together they are the share `until` of what is left of the work around them;
+    of this an item takes its part by weight.
+    """
+    known = list(items)
+    begin, end = _place
+    last = begin + until * (end - begin)
+    weights = [weight(item) for item in known]
+    done = begin
+    for item, total in zip(known, accumulate(weights), strict=True):
+        start, done = done, begin + (last - begin) * total / sum(weights)
+        _place[:] = [start, done]
+        yield item
+        _tell(done)
+    _place[:] = [last, end]
+
+
+@contextmanager
+def part(until: float) -> Iterator[None]:
+    """What runs while this is open is the share `until` of what is left of the work around it."""
+    yield from each([None], until)
+
+
+def _tell(done: float) -> None:
+    for hear in _hearers:
+        hear(done)

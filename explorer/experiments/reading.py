@@ -1,0 +1,43 @@
+"""How a finding reads the table of an answer: rows by column names, shares and changes in words. Knows no
+experiment.
+
+A finding is one sentence that a newcomer understands. Every number in it, and every word that compares, comes
+from the table, so that an answer that is measured again cannot leave a false sentence behind.
+"""
+
+from collections.abc import Callable
+
+Row = dict[str, str | int | float | None]
+
+
+def rows_of(answer: dict) -> list[Row]:
+    """The rows of an answer's table by column."""
+    return [dict(zip(answer["columns"], row, strict=True)) for row in answer["rows"]]
+
+
+def rows_with(answer: dict, column: str, value: object) -> list[Row]:
+    """Those rows that have this value in this column, in their order."""
+    return [row for row in rows_of(answer) if row[column] == value]
+
+
+def percent(share: float) -> str:
+    """`74%`; under one percent with a decimal, so that little is not nothing."""
+    return f"{share:.1%}" if 0 < share < 0.01 else f"{share:.0%}"
+
+
+def two(value: float) -> str:
+    """A number with two places and a true minus sign."""
+    return f"{value:.2f}".replace("-", "−")
+
+
+def moved(before: float, after: float, form: Callable[[float], str] = two) -> str:
+    """`rises from 61% to 98%`; what reads the same stays."""
+    old, new = form(before), form(after)
+    if old == new:
+        return f"stays at {new}"
+    return f"{'rises' if after > before else 'falls'} from {old} to {new}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 layer`, `3 layers`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
