@@ -4,7 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
-from explorer.page.tabs.microscope import ROWS, metric
+from explorer.page.tabs.metrics import metric
+from explorer.page.tabs.microscope import ROWS
 from tests.browser.test_page import press, trace
 from visualizers.analysis.draft_what_if import what_if
 from visualizers.analysis.speculation_report import microscope
@@ -67,7 +68,7 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
                 expect(row.filter(has_text=metric(one["value"])).first).to_be_attached()
         expect(figure(page, "acceptance_histogram")).to_be_visible()
         assert data(page, "acceptance_histogram")[0]["points"] == len(found["histogram"])
-        whiskers = [one["whiskers"] for one in data(page, "can the draft be believed?") if one["whiskers"]]
+        whiskers = [one["whiskers"] for one in data(page, "Is the draft calibrated?") if one["whiskers"]]
         assert whiskers == [len(one["bins"]) for one in found["reliability"]]
         plot = section(page).get_by_role("group", name="acceptance by depth")
         plot.focus()
@@ -130,11 +131,11 @@ def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
     found = what_if(from_json(trace(page, 0)), None, [2, 2])
     row = section(page).get_by_role("row").filter(has=page.get_by_role("gridcell", name="2 2", exact=True))
     expect(row.first).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
-    expect(figure(page, "times as fast")).to_be_visible()
+    expect(figure(page, "speed, by length")).to_be_visible()
     widths.fill("none")
     section(page).get_by_role("button", name="Compute").click()
     expect(page.locator("#what-if-says")).to_contain_text("Write one to 32 whole numbers")
-    expect(figure(page, "times as fast")).to_be_hidden()
+    expect(figure(page, "speed, by length")).to_be_hidden()
     assert fits(page)
 
 

@@ -310,8 +310,8 @@ def drafting(found: dict) -> list[tuple[int, dict]]:
 
 
 def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
-    """How often each lane's rounds were accepted so deep, beside α to the depth."""
-    lanes, colours, title = drafting(found), theme(look), "accepted so deep"
+    """Share of each lane's rounds whose k-th token was accepted, beside α to the k."""
+    lanes, colours, title = drafting(found), theme(look), "acceptance by depth"
     if not lanes:
         return nothing(title, "No lane has drafted anything.", look)
     most = max(row["depth"] for _, lane in lanes for row in lane["depth"])
@@ -324,11 +324,11 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         return f"lane {lane['lane']} {row['reached']} of {row['rounds']} rounds, {theory}"
 
     alphas = " · ".join(f"lane {lane['lane']}: α {share(lane['alpha'])}" for _, lane in lanes)
-    rest = "share of the rounds that drafted so deep, measured; dotted: α to the depth, derived"
+    rest = "share of rounds whose k-th token was accepted, measured; dotted: α^k, derived"
     made = chart(
         title,
         rest,
-        f"Accepted so deep: {rest}. {alphas}.",
+        f"Acceptance by depth: {rest}. {alphas}.",
         look,
         whole("draft depth", most),
         {"range": [0, 1.04]},
