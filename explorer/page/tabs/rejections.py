@@ -46,14 +46,14 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
     with gr.Column(visible=False) as body:
         by = gr.Radio(list(GROUPS.items()), value="cause", label="Group by")
         groups = gr.Dataframe(
-            headers=["Group", "Rejected", "Of tested", "Lost", "What it means", "First one"],
+            headers=["Group", "Rejected", "Of tested", "Lost", "Why", "First one"],
             datatype=["str", "number", "str", "number", "str", "str"],
             label="Rejections by group: a click keeps its tokens below",
             interactive=False,
             wrap=True,
             max_height=420,
             elem_id="rejections-grouped",
-            column_widths=["210px", "100px", "110px", "90px", "380px", "300px"],
+            column_widths=["200px", "100px", "110px", "80px", "310px", "340px"],
         )
         # Not the table's own search field: it has no name that a screen reader could say.
         filter_words = gr.Textbox(
