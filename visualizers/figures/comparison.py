@@ -7,14 +7,12 @@ alone.
 
 import bisect
 import math
-import textwrap
 from collections.abc import Callable
 
 import plotly.graph_objects as go
 
 from visualizers.analysis.cost_summary import share
 from visualizers.figures.charts import (
-    NAME,
     chart,
     counted,
     dotted,
@@ -27,7 +25,7 @@ from visualizers.figures.charts import (
     significant,
     whole,
 )
-from visualizers.figures.joint_curves import alike, label_of, numbers, rolling, rolling_window
+from visualizers.figures.joint_curves import alike, heading_of, label_of, numbers, rolling, rolling_window
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
@@ -64,7 +62,7 @@ def total_log_probability(found: dict, charge: str = "forwards", look: str = "li
 
 
 def mean_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
-    """Likelihood against cost, both a token and at equal length: the fair comparison. A point a lane."""
+    """Likelihood against cost, both per token and at equal length: the fair comparison. A point a lane."""
     words, likelihood = charged(found, charge), found["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
     title = "mean log p per token"
@@ -82,8 +80,8 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
         f"Mean log-probability of a token against {words} per token, over the first "
         f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.",
         look,
-        {"words": words + " a token", "rangemode": "tozero"},
-        {"words": "nats a token"},
+        {"words": words + " per token", "rangemode": "tozero"},
+        {"words": "nats per token"},
         len(known),
     )
     points = [
@@ -286,9 +284,7 @@ def _strips(
             "font": soft,
             "showarrow": False,
         }
-        lanes = "lanes " if len(group) > 1 else ""
-        name = textwrap.shorten(f"{lanes}{numbers(group)} {label_of(group)}", NAME, placeholder="…")
-        made.add_annotation(text=plain(name), x=0, xanchor="left", **above)
+        made.add_annotation(text=plain(heading_of(group)), x=0, xanchor="left", **above)
         if mean := mean_of(group[0][field]):
             made.add_annotation(text=f"mean {mean}", x=1, xanchor="right", **above)
         top -= STRIP + ABOVE
@@ -348,7 +344,7 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         depths, shares, theory = ([row[key] for row in lane["depth"]] for key in ("depth", "share", "theory"))
         made.add_trace(dotted("", depths, theory, colours, legendgroup=str(lane["lane"])))
         lines.append(lane_line(lane["lane"], lane["label"], index, depths, shares, colours))
-    ends(made, lines, colours)
+    ends(made, lines, colours, gap="\u2002")
     places = list(range(1, most + 1))
     return reader(
         made, places, [f"Depth {n}: {' · '.join(at(lane, n) for _, lane in lanes)}" for n in places]

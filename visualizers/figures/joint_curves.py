@@ -4,7 +4,10 @@ Takes lanes as `visualizers.analysis.comparison.compare` gives them; draws nothi
 """
 
 import math
+import textwrap
 from collections.abc import Callable
+
+from visualizers.figures.charts import NAME
 
 READABLE = 120  # tokens that have room for a point each
 SMALLEST, PARTS = 8, 32  # a rolling mean is over so many tokens at least, and over a part of the longest text
@@ -57,3 +60,12 @@ def numbers(group: list[dict]) -> str:
 def label_of(group: list[dict]) -> str:
     """The label of one curve: those of its lanes, each once."""
     return " · ".join(dict.fromkeys(lane["label"] for lane in group))
+
+
+def heading_of(group: list[dict]) -> str:
+    """What stands above a panel: `2 Greedy`, or `lanes 1, 3`, with the label that they share."""
+    labels = {lane["label"] for lane in group}
+    shared = f" {label_of(group)}" if len(labels) == 1 else ""
+    return textwrap.shorten(
+        f"{'lanes ' if len(group) > 1 else ''}{numbers(group)}{shared}", NAME, placeholder="…"
+    )

@@ -20,7 +20,10 @@ def test_running_totals_are_stairs_over_what_was_paid(charge):
     ):
         figure = make(found, charge)
         drawn = lanes(figure)
-        for one in found["lanes"]:
+        races = [{**lane, **lane["race"]} for lane in found["lanes"]]
+        joint = alike(races, itemgetter(charge, field))
+        assert len(drawn) == len(joint)
+        for one in (group[0] for group in joint if len(group) == 1):
             line = drawn[one["lane"]]
             assert list(line.x) == one["race"][charge] and list(line.y) == one["race"][field]
             assert line.line.shape == "hv"
