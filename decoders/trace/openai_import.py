@@ -32,6 +32,14 @@ def is_response(record: object) -> bool:
     return isinstance(record, dict) and isinstance(record.get("choices"), list)
 
 
+def has_logprobs(record: dict) -> bool:
+    """Whether an answer names log-probabilities at all."""
+    try:
+        return bool(record["choices"][0]["logprobs"])
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
 def from_response(record: dict) -> Trace:
     """The trace of the first choice. Raises ValueError with one sentence if it holds no log-probabilities."""
     try:

@@ -9,7 +9,7 @@ import gzip
 import re
 
 from decoders.strategy import shortened
-from decoders.trace import events, given_tokens, openai_import, trace
+from decoders.trace import events, given_tokens, openai_import, trace, vllm_counts
 from decoders.trace.json_file import read_json
 from decoders.trace.trace import Trace
 from explorer.off_loop import encoded
@@ -22,9 +22,10 @@ NEITHER = (
     "Decoding Explorer, or a server's JSON answer that was asked with logprobs: true."
 )
 METRICS = re.compile(rb"# (HELP|TYPE) \w|[A-Za-z_]\w*:\w+(\{[^}\n]*\})? [-+0-9]")  # Prometheus's text
+COUNTED = re.compile(rb'"(vllm[:_]spec_decode_)?num_draft_tokens(_total)?"')  # JSON with a server's counts
 COUNTS_ALONE = (
-    "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. Open a JSON "
-    "answer of that server, asked with logprobs: true; its metrics may stand in it."
+    "These are a server's metrics: neither a trace nor a chat completion with log-probabilities. The tab "
+    "Traces shows what they count."
 )
 BLOB = re.compile(rb'<script type="text/plain" id="explorer-run">([A-Za-z0-9+/=]*)</script>')
 
@@ -87,6 +88,21 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
         traces = [trace.from_json(record)]
         return settings(traces), traces
     return checked(record)
+
+
+def counts(data: bytes) -> dict | None:
+    """A server's counts of speculative decoding, see `vllm_counts`; None for all other files.
+
+    Raises ValueError with one sentence for counts that cannot be read.
+    """
+    if METRICS.match(data):
+        return vllm_counts.from_prometheus(data)
+    if not data.lstrip().startswith(b"{") or not COUNTED.search(data):
+        return None
+    record = read_json(data)
+    if {"kind", "version", "steps"} & set(record) or openai_import.has_logprobs(record):
+        return None
+    return vllm_counts.from_json(record)
 
 
 def checked(record: dict) -> tuple[dict, list[Trace]]:

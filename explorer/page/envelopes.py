@@ -35,7 +35,7 @@ class EndpointCall(Asked):
     event_id: Secret | None = None
     fn_index: int | None = None
     trigger_id: int | None = None
-    event_data: Any = None  # what happened; no function of ours reads it
+    event_data: Any = None  # what happened; functions of `Known.picks` alone read it
     simple_format: bool = False
     batched: Literal[False] | None = None
     oauth_token: str | None = None
@@ -69,7 +69,8 @@ class Known:
     """What there is to be called.
 
     components: id -> names of its server functions; endpoints: name -> its number and the model of its
-    inputs in their order; events: number of an event in a tab -> the model of its inputs; session_open:
+    inputs in their order; events: number of an event in a tab -> the model of its inputs; picks: number of an
+    event whose function reads what happened -> the model of that; session_open:
     whether Gradio has messages for a session, by its name; tools: name of an MCP tool -> name of its
     endpoint.
     """
@@ -77,6 +78,7 @@ class Known:
     components: dict[int, frozenset[str]] = field(default_factory=dict)
     endpoints: dict[str, tuple[int, type[Asked]]] = field(default_factory=dict)
     events: dict[int, type[Asked]] = field(default_factory=dict)
+    picks: dict[int, type[Asked]] = field(default_factory=dict)
     session_open: Callable[[str], bool] = lambda session: True
     tools: Callable[[], dict[str, str]] = dict
 
@@ -146,6 +148,8 @@ def check_join(known: Known, path: re.Match, given: Any) -> None:
     """Raises Malformed if there is no such endpoint, or BadInput if it does not take this."""
     call = read(Join, given)
     if call.fn_index in known.events:
+        if call.fn_index in known.picks:
+            read(known.picks[call.fn_index], call.event_data)
         return check_inputs("this event", known.events[call.fn_index], call.data)
     for name, (number, model) in known.endpoints.items():
         if number == call.fn_index:

@@ -38,7 +38,8 @@ from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs import models as models_tab
 from explorer.page.tabs import traces as traces_tab
-from explorer.page.tabs.events import inputs
+from explorer.page.tabs.captioned import FETCH_PLOTLY, RUN_PLOTLY
+from explorer.page.tabs.events import Picked, inputs
 from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.runs.model_pool import Loader
@@ -82,8 +83,9 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         with gr.Tabs(selected="decode", elem_id="explorer-tabs", overflow_behavior="wrap") as tabs:
             with tab("Decode"):
                 home = decode.build(screen, look, runs, loader, functions)
-            with tab("Microscope"):
+            with tab("Microscope") as opened:
                 microscope.build(screen, look, runs, loader)
+                opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lessons"):
                 drawn("lessons")
             with tab("Methods") as opened:
@@ -93,6 +95,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Traces"):
                 traces_tab.build(runs, screen, dropped)
         tabs.select(None, js=ARRIVE)
+        demo.load(None, js=FETCH_PLOTLY, api_visibility="private")
         endpoints.declare(runs, loader)
     named = {one.api_name: one for one in demo.fns.values() if one.api_name in endpoints.INPUTS}
     events = [one for one in demo.fns.values() if one.fn and one.api_name not in named]
@@ -100,6 +103,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         {home._id: frozenset(function.__name__ for function in functions)},
         {name: (one._id, endpoints.INPUTS[name]) for name, one in named.items()},
         {one._id: inputs(one) for one in events},
+        {one._id: Picked for one in events if one.collects_event_data},
         lambda session: endpoints.waits(demo, session),
         lambda: endpoints.tools(demo),
     )

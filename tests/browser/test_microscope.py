@@ -4,9 +4,11 @@ import pytest
 from playwright.sync_api import expect
 
 from decoders.trace.trace import from_json
-from explorer.page.tabs.microscope import ROWS, metric
+from explorer.page.tabs.metrics import metric
+from explorer.page.tabs.microscope import ROWS
 from tests.browser.test_page import press, trace
 from visualizers.analysis.draft_what_if import what_if
+from visualizers.analysis.drafted_tokens import drafted_tokens, grouped
 from visualizers.analysis.speculation_report import microscope
 from visualizers.figures.theme import theme
 
@@ -67,7 +69,7 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
                 expect(row.filter(has_text=metric(one["value"])).first).to_be_attached()
         expect(figure(page, "acceptance_histogram")).to_be_visible()
         assert data(page, "acceptance_histogram")[0]["points"] == len(found["histogram"])
-        whiskers = [one["whiskers"] for one in data(page, "can the draft be believed?") if one["whiskers"]]
+        whiskers = [one["whiskers"] for one in data(page, "Is the draft calibrated?") if one["whiskers"]]
         assert whiskers == [len(one["bins"]) for one in found["reliability"]]
         plot = section(page).get_by_role("group", name="acceptance by depth")
         plot.focus()
@@ -113,6 +115,51 @@ def test_it_follows_the_slider_and_the_theme_and_rests_while_nothing_changes(vis
     assert asked == []
 
 
+def test_a_rejected_token_opens_its_round_and_a_group_keeps_its_tokens(visit):
+    page = visit()
+    decode(page, LANES[:2], 24)
+    rows = drafted_tokens(from_json(trace(page, 1)))
+    rejected = [row for row in rows if row["fate"] == "rejected"]
+    table, groups = page.locator("#rejected-tokens"), page.locator("#rejections-grouped")
+    tokens = table.locator("[role=gridcell]:nth-child(4)")
+    expect(tokens).to_have_count(len(rejected))
+    section(page).get_by_role("radio", name="Token", exact=True).click()
+    group = grouped(rows, "token")[0]
+    first = groups.get_by_role("gridcell").first
+    expect(first).to_have_text(group["token"])
+    expect(groups).to_contain_text(f"{group['rejected']} of {group['tested']}")
+    first.click()
+    expect(section(page).get_by_label("Filter", exact=True)).to_have_value(f'"{group["token"]}"')
+    expect(tokens).to_have_text([group["token"]] * group["rejected"])
+    page.evaluate("decodingExplorer.app.lanes[1].showView('text')")
+    tokens.last.click()
+    row = [row for row in rejected if row["token"] == group["token"]][-1]
+    title = f"Lane 2, position {row['position']}, step {row['step']}: {row['token']}"
+    expect(page.get_by_role("complementary", name="Inspector").get_by_role("heading").first).to_have_text(
+        title
+    )
+    expect(page.get_by_role("tab", name="Decode")).to_have_attribute("aria-selected", "true")
+    lane = "decodingExplorer.app.lanes[1]"
+    assert page.evaluate(f"[{lane}.shown, {lane}.view]") == [row["step"], "draft_tree"]
+    page.wait_for_function(f"{lane}.scene.drawn.some(mark => mark.node === {row['node']})")
+
+
+def test_an_empty_place_says_that_its_figure_is_being_drawn_and_a_drawing_covers_the_words(visit):
+    page = visit()
+    decode(page, LANES[1:2], 6)
+    expect(figure(page, "the models' time")).to_be_visible()
+    place = section(page).locator(".figure").first
+    words = "place => getComputedStyle(place.firstElementChild, '::before').content"
+    assert place.evaluate(words) == '"drawing …"'
+    on_top = """place => { const { left, top } = place.firstElementChild.getBoundingClientRect();
+        return Boolean(document.elementFromPoint(left + 30, top + 24).closest('.js-plotly-plot')); }"""
+    place.scroll_into_view_if_needed()
+    assert place.evaluate(on_top)
+    fetched = page.locator("link[rel=modulepreload][href*=PlotlyPlot]")
+    expect(fetched).to_have_count(1)  # before a figure asked for it
+    assert page.request.get(fetched.evaluate("link => link.href")).ok
+
+
 def test_a_run_without_drafts_says_what_to_do(visit):
     page = visit()
     decode(page, [{"strategy": "greedy"}], 4)
@@ -130,11 +177,11 @@ def test_another_shape_is_shown_as_the_analysis_has_it(visit, size):
     found = what_if(from_json(trace(page, 0)), None, [2, 2])
     row = section(page).get_by_role("row").filter(has=page.get_by_role("gridcell", name="2 2", exact=True))
     expect(row.first).to_contain_text(f"{found['own']['tokens'][0]:.2f}")
-    expect(figure(page, "times as fast")).to_be_visible()
+    expect(figure(page, "speed, by length")).to_be_visible()
     widths.fill("none")
     section(page).get_by_role("button", name="Compute").click()
     expect(page.locator("#what-if-says")).to_contain_text("Write one to 32 whole numbers")
-    expect(figure(page, "times as fast")).to_be_hidden()
+    expect(figure(page, "speed, by length")).to_be_hidden()
     assert fits(page)
 
 

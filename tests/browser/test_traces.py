@@ -15,6 +15,13 @@ from explorer.export import run_file
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import press, ready, run
 
+METRICS = b"""# TYPE vllm:spec_decode_num_drafts_total counter
+vllm:spec_decode_num_drafts_total{engine="0",model_name="some/model"} 100.0
+vllm:spec_decode_num_draft_tokens_total{engine="0",model_name="some/model"} 300.0
+vllm:spec_decode_num_accepted_tokens_total{engine="0",model_name="some/model"} 150.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="some/model",position="0"} 90.0
+vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",model_name="some/model",position="1"} 60.0
+"""
 SIZES = pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844)])
 
 
@@ -143,6 +150,22 @@ def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(visit):
     expect(page.get_by_text("This trace has nothing for a graph of kind")).to_be_visible()
 
 
+@SIZES
+def test_a_server_s_counts_are_a_card_and_the_lanes_stay(visit, width, height):
+    page = visit(width, height)
+    ready(page)
+    before = page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]")
+    section(page)
+    choose(page, "metrics.txt", METRICS)
+    card = page.locator("#imported-counts")
+    expect(card).to_contain_text("metrics.txt")
+    expect(card).to_contain_text("100 rounds drafted 300 tokens and 150 were accepted: 2.50 tokens per round")
+    expect(card.get_by_role("gridcell", name="mean_acceptance_length")).to_be_attached()
+    expect(card.locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    assert page.evaluate("[decodingExplorer.run, decodingExplorer.lanes.map(l => l.count)]") == before
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_the_menu_of_a_lane_works_by_keyboard(visit):
     page = visit()
     ready(page)
@@ -198,7 +221,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_is_lost(visit):
     choose(page, "counts.json", b'{"speculative_decoding": {"per_step_drafted": [3]}}')
     words = "This file is neither a trace nor a chat completion with log-probabilities."
     expect(page.get_by_text(f"counts.json was not opened. {words}")).to_be_visible()
-    choose(page, "notes.txt", b"hello")
+    choose(page, "notes.doc", b"hello")
     expect(page.get_by_text("Invalid file type")).to_be_visible()
     choose(page, "large.json", b" " * (16 * 2**20 + 1))
     expect(page.get_by_text("exceed the maximum allowed size")).to_be_visible()

@@ -11,7 +11,7 @@ from visualizers.analysis.lane_stats import ACCEPTED, REJECTED, Drafted, Round
 
 BINS = 5  # of a diagram: a lane tests few tokens
 Z = 1.959964  # of 95 in 100
-OWN, FORETOLD = ("q", "the draft's own probability"), ("foretold", "the acceptance that was foretold")
+OWN, FORETOLD = ("q", "the draft's own probability"), ("predicted", "the predicted acceptance")
 Pairs = Sequence[tuple[float, bool]]  # a number that foretells acceptance, and whether it came
 
 

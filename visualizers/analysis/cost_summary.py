@@ -14,7 +14,8 @@ DEFINITIONS = {
     "through a part of its layers counts as that part.",
     "draft forwards": "How often the draft model ran; a dash if the strategy has no draft model.",
     "tokens / target forward": "New tokens divided by target forwards; above 1 beats token by token.",
-    "acceptance": "Accepted divided by drafted tokens; a dash if nothing was drafted.",
+    "drafted tokens used": "Accepted divided by drafted tokens, no measure of speed; a dash if nothing was "
+    "drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
     "lossy": "Mean total variation between the law of a tested token and the target's: 0 none, 1 the most.",
@@ -29,6 +30,7 @@ DEFINITIONS |= {
 
 # Every cost and metric of a lane, for tables: name -> where it comes from and its definition in one sentence.
 TABLE = {
+    "tokens / target forward": ("derived", DEFINITIONS["tokens / target forward"]),
     "steps": ("measured", DEFINITIONS["steps"]),
     "target forwards": ("measured", DEFINITIONS["target forwards"]),
     "draft forwards": ("measured", DEFINITIONS["draft forwards"]),
@@ -41,7 +43,6 @@ TABLE = {
     "shared tokens": ("measured", "Of the evaluated tokens, those that another lane had evaluated already."),
     "new tokens": ("measured", "Tokens that are final."),
     "seconds": ("measured", "The lane's own computing time, without the turns of other lanes."),
-    "tokens / target forward": ("derived", DEFINITIONS["tokens / target forward"]),
     "tokens/s": ("derived", DEFINITIONS["tokens/s"]),
     "Σ log p": ("derived", DEFINITIONS["Σ log p"]),
     "log p / token": ("derived", "Σ log p divided by the new tokens."),
@@ -93,11 +94,11 @@ def strip(costs: Costs, kv_slots: int | None = None) -> list[dict]:
         tokens, so_far = costs.best_tokens, SO_FAR
     gain = tokens / costs.target_forwards if costs.target_forwards else None
     entries = [
+        ("tokens / target forward" + so_far, gain, two),
         ("rounds" if costs.proposed else "steps", costs.steps, whole),
         ("target forwards", costs.target_forwards or None, parted),  # an imported lane has none
         ("draft forwards", costs.draft_forwards or None, whole),
-        ("tokens / target forward" + so_far, gain, two),
-        ("acceptance", costs.accepted / costs.proposed if costs.proposed else None, share),
+        ("drafted tokens used", costs.accepted / costs.proposed if costs.proposed else None, share),
         ("tokens/s" + so_far, tokens / costs.seconds if tokens and costs.seconds > 0 else None, speed),
         ("Σ log p", costs.logprob if costs.new_tokens else None, signed),
         ("KV slots", kv_slots, whole),

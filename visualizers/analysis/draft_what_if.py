@@ -40,7 +40,7 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
     sentence   what the numbers are, or why there are none
     exact      whether they are no estimates; places, known: tokens of the text, and those the draft was asked
     cost       seconds of a draft forward in units of a target forward, measured (None: none was timed)
-    run        {rounds, tokens}: what the lane itself took
+    run        {rounds, tokens, deepest}: what the lane itself took, and how deep it drafted at most
     chains     a row each for 1, 2, ... levels; own: the same for `widths`. A row is {widths, size, rounds,
                tokens, speedup}: size is drafted tokens a round at most; rounds, tokens (a round) and speedup
                are [low, high]
@@ -78,7 +78,7 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
         "places": len(found),
         "known": known,
         "cost": cost,
-        "run": {"rounds": taken, "tokens": len(found) / taken},
+        "run": {"rounds": taken, "tokens": len(found) / taken, "deepest": deepest_draft(trace, count)},
         "chains": [row([1] * depth) for depth in range(1, DEEPEST + 1)],
         "own": row(widths),
     }
@@ -103,8 +103,8 @@ def said(exact: bool, known: int, number: int) -> str:
         return (
             "Estimates: they take this text as given, while another draft would have drawn another one. "
             f"{asked} Elsewhere the mean of those places is taken. One token passes with Σ min(p, q), "
-            "several with the target's mass on the draft's likeliest. The mass that the trace does not name "
-            "agrees as far as it takes for the tests of this lane to pass as often as they did."
+            "several with the target's mass on the draft's likeliest. Tokens missing from the trace are "
+            "scaled so that this lane's own acceptance comes out right."
         )
     return f"Exact: greedy text does not depend on the draft. {asked}" + (
         " Where it was not asked, the worst and the best case give a range." if known < number else ""
@@ -137,6 +137,12 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
 def chances(top: list[list[float]]) -> dict[int, float]:
     """Token -> probability of an offer, likeliest first."""
     return {int(token): math.exp(logprob) for token, logprob in top}
+
+
+def deepest_draft(trace: Trace, count: int | None) -> int:
+    """How deep the lane drafted at most; 0 if it drafted nothing."""
+    rounds = LaneFacts(trace, count).rounds
+    return max((drafted.depth for made in rounds for drafted in made.drafted), default=0)
 
 
 def forward_cost(trace: Trace, count: int | None) -> float | None:

@@ -7,15 +7,23 @@ rules over what the trace records, in this order; the first that applies is the 
 
 import csv
 import io
+import math
+from collections import Counter
 
+from decoders.trace.events import Propose
+from decoders.trace.openai_import import UNTOLD
 from decoders.trace.trace import Trace
 from visualizers.analysis.cost_csv import text as safe
-from visualizers.analysis.lane_stats import BEHIND, REJECTED, Drafted, LaneFacts
+from visualizers.analysis.lane_stats import ACCEPTED, BEHIND, REJECTED, Drafted, LaneFacts
 from visualizers.analysis.token_classes import CONTINUATION
 from visualizers.scene.marks import visible
 
 CONTEXT = 40  # characters of text before a token
-OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
+EXAMPLES, BEFORE = 3, 24  # of a group that are quoted, and characters of text before each
+# Bounds, in bits, of the groups of places by the target's entropy.
+ENTROPIES = (0.0, 0.5, 1.0, 2.0, 3.0, 4.0, math.inf)
+HIDDEN, OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
+    "not in the file",
     "outside the target's filter",
     "bad luck",
     "near tie",
@@ -25,6 +33,7 @@ OUTSIDE, LUCK, TIE, SPLIT, MISSING, OVER, OTHER = (
     "target prefers another",
 )
 CAUSES = {
+    HIDDEN: "The lane was imported, and its file does not name the rejected tokens.",
     OUTSIDE: "The target gives it no probability: top-k, top-p or another processor has removed it.",
     LUCK: "It would be accepted in at least half of all draws of u.",
     TIE: "The target's own choice is at most twice as probable.",
@@ -36,6 +45,7 @@ CAUSES = {
 COLUMNS = (
     "step",
     "round",
+    "node",
     "position",
     "context",
     "token",
@@ -47,6 +57,7 @@ COLUMNS = (
     "q",
     "u",
     "acceptance",
+    "entropy",
     "fate",
     "instead",
     "lost",
@@ -59,6 +70,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     """One row per drafted token of the first `count` steps (all, if None), in the order of drafting.
 
     step, round   of the lane, counted from 1
+    node          its number in the trace
     position      of the token in the lane's text, counted from 1
     context       the text before it, at most 40 characters
     token, token_id, class   what was drafted, and what kind of token it is
@@ -66,6 +78,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     p, q, u       target's and draft's probability at its test, and the random number; None where unknown;
                   q is the draft's own probability where its test has none or it was not tested
     acceptance    the probability with which its test passes; None where no number was drawn
+    entropy       of the target's distribution at its place, in bits; None where not recorded
     fate          accepted, rejected, or why it was never tested
     instead       the token that the text has in its place; None if it was accepted or there is none yet
     lost          drafted tokens behind it that were not tested because of its rejection
@@ -73,6 +86,7 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
     reason        the strategy's own sentence; None without
     """
     facts = LaneFacts(trace, count)
+    hidden = untold(trace)
     written = {facts.nodes.parent[token.node]: token.token for token in facts.tokens}
     rows = []
     for number, made in enumerate(facts.rounds, 1):
@@ -80,7 +94,8 @@ def drafted_tokens(trace: Trace, count: int | None = None) -> list[dict]:
         for drafted in made.drafted:
             instead = None if drafted.accepted else written.get(drafted.parent)
             rows.append(row(facts, made.drafted, drafted, instead) | {"round": number, "step": made.step})
-            rows[-1]["lost"] = lost.get(drafted.node, 0) if drafted.fate == REJECTED else 0
+            if drafted.fate == REJECTED:
+                rows[-1] |= {"lost": lost.get(drafted.node, 0)} | ({"cause": HIDDEN} if hidden else {})
     return [{name: one[name] for name in COLUMNS} for one in rows]
 
 
@@ -88,7 +103,9 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     """What is known of one drafted token, without its round. `instead`: the token that the text has there."""
     verdict, word = drafted.verdict, facts.trace.vocabulary.get
     tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
+    entropy = facts.entropy(drafted.parent)
     found = {
+        "node": drafted.node,
         "position": facts.nodes.position[drafted.node],
         "context": facts.text_before(drafted.node)[-CONTEXT:],
         "token": visible(word(drafted.token, b"?")),
@@ -100,7 +117,9 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
         "q": verdict.q if tested and verdict.q is not None else drafted.probability,
         "u": verdict.u if tested else None,
         "acceptance": verdict.passes if tested and verdict.u is not None else None,
+        "entropy": None if entropy is None else entropy / math.log(2),
         "fate": drafted.fate,
+        "lost": 0,
         "instead": None if instead is None else visible(word(instead, b"?")),
         "reason": verdict.reason if tested else None,
     }
@@ -142,19 +161,62 @@ def behind(drafted: list[Drafted]) -> dict[int, int]:
     return lost
 
 
+def untold(trace: Trace) -> bool:
+    """Whether the lane was imported without the tokens that were rejected: shares by token would mislead."""
+    return any(event.source == UNTOLD for step in trace.steps for event in step.of(Propose))
+
+
 def grouped(rows: list[dict], name: str) -> list[dict]:
     """Rejections by cause, token, class or another column: the largest group first.
 
-    Each `{name, rejected, lost, example}`, where `name` is the column's.
+    Each `{name, rejected, tested, lost, causes, example}`, where `name` is the column's, `tested` counts all
+    tested tokens of the group, and `causes` is cause -> rejections, the most frequent first.
     """
-    found: dict[str, dict] = {}
+    tested = Counter(one[name] for one in rows if one["fate"] in (ACCEPTED, REJECTED))
+    groups: dict[str, list[dict]] = {}
     for one in rows:
         if one["fate"] == REJECTED:
-            group = found.setdefault(one[name], {name: one[name], "rejected": 0, "lost": 0, "example": None})
-            group["rejected"] += 1
-            group["lost"] += one["lost"]
-            group["example"] = group["example"] or f"…{one['context']}“{one['token']}”"
-    return sorted(found.values(), key=lambda group: -group["rejected"])
+            groups.setdefault(one[name], []).append(one)
+    made = [
+        {
+            name: value,
+            "rejected": len(group),
+            "tested": tested[value],
+            "lost": sum(one["lost"] for one in group),
+            "causes": dict(Counter(one["cause"] for one in group).most_common()),
+            "example": quoted(group[0]),
+        }
+        for value, group in groups.items()
+    ]
+    return sorted(made, key=lambda group: -group["rejected"])
+
+
+def by_entropy(rows: list[dict]) -> list[dict]:
+    """Acceptance by the target's entropy: `{low, high, tested, accepted, share, examples}`, those that occur.
+
+    low, high: bits, high excluded, None without end; examples: see `examples`.
+    """
+    known = [one for one in rows if one["fate"] in (ACCEPTED, REJECTED) and one["entropy"] is not None]
+    found = []
+    for low, high in zip(ENTROPIES, ENTROPIES[1:], strict=False):
+        here = [one for one in known if low <= one["entropy"] < high]
+        if here:
+            passed = sum(one["fate"] == ACCEPTED for one in here)
+            counts = {"tested": len(here), "accepted": passed, "share": passed / len(here)}
+            top = None if math.isinf(high) else high
+            found.append({"low": low, "high": top} | counts | {"examples": examples(here)})
+    return found
+
+
+def examples(rows: list[dict]) -> list[str]:
+    """The first few rejections of some rows, as text: …upon“␣a”, in the text “␣the”."""
+    return [quoted(one) for one in rows if one["fate"] == REJECTED][:EXAMPLES]
+
+
+def quoted(one: dict) -> str:
+    """A rejected token behind the end of the text before it, and what the text has instead."""
+    instead = "" if one["instead"] is None else f", written “{one['instead']}”"
+    return f"…{one['context'][-BEFORE:]}“{one['token']}”{instead}"
 
 
 def drafted_csv(trace: Trace) -> str:

@@ -114,6 +114,11 @@ class LaneFacts:
         offer = self._offers.get(node)
         return math.exp(offer.top[0][1]) if offer is not None and offer.top else None
 
+    def entropy(self, node: int) -> float | None:
+        """The entropy of the target's distribution after `node`, in nats, None where not recorded."""
+        offer = self._offers.get(node)
+        return None if offer is None else offer.entropy
+
     def text_before(self, node: int) -> str:
         """The text that leads to `node`, prompt and white space included."""
         before = list(self.nodes.upwards(self.nodes.parent[node]))[::-1]

@@ -8,10 +8,11 @@ it.
 from collections import Counter
 
 from decoders.speculative.theory import expected_tokens
-from decoders.trace.events import DRAFT_ROLES, Propose
-from decoders.trace.openai_import import UNTOLD
+from decoders.trace.events import DRAFT_ROLES
 from decoders.trace.trace import Trace
+from decoders.trace.vllm_counts import REQUEST
 from visualizers.analysis.calibration import reliability
+from visualizers.analysis.drafted_tokens import by_entropy, drafted_tokens, examples, untold
 from visualizers.analysis.lane_stats import (
     ACCEPTED,
     BEHIND,
@@ -57,7 +58,9 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     metrics     [{name, words, formula, value}] with vLLM's names; empty if nothing was drafted, as all below
     depths      [{depth, rounds, drafted, tested, accepted, of_rounds, of_tested}]; depth 1 is vLLM's place 0
     ranks       [{depth, cells: [{rank, tested, accepted, share} or None]}]: by rank among siblings
-    classes     by class of the token: see `lane_stats.by_class`; empty if it is not told what was rejected
+    classes     by class of the token: see `lane_stats.by_class`, each with `examples` of what was rejected;
+                empty if it is not told what was rejected
+    entropies   by the target's entropy at their places: see `drafted_tokens.by_entropy`
     rounds      [{drafted, accepted, rejected, own, recent}]: see `over_time`
     histogram   rounds by number of accepted tokens, from 0 on
     expected    see `expected`
@@ -70,11 +73,13 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     found = {"title": trace.title, "sentence": sentence(rounds), "metrics": []}
     if not rounds:
         return found
+    rows = drafted_tokens(trace, count)
     return found | {
         "metrics": metrics(rounds),
         "depths": depths(rounds),
         "ranks": ranks(rounds),
-        "classes": [] if untold(trace) else by_class(rounds),
+        "classes": [] if untold(trace) else classes(rounds, rows),
+        "entropies": by_entropy(rows),
         "rounds": over_time(rounds),
         "histogram": histogram(rounds),
         "expected": expected(rounds),
@@ -84,9 +89,12 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     }
 
 
-def untold(trace: Trace) -> bool:
-    """Whether the lane was imported without the tokens that were rejected: shares by token would mislead."""
-    return any(event.source == UNTOLD for step in trace.steps for event in step.of(Propose))
+def classes(rounds: list[Round], rows: list[dict]) -> list[dict]:
+    """Acceptance by class of the drafted token, each with some that were rejected."""
+    return [
+        one | {"examples": examples([row for row in rows if row["class"] == one["name"]])}
+        for one in by_class(rounds)
+    ]
 
 
 def accepted(made: Round) -> int:
@@ -123,10 +131,50 @@ def metrics(rounds: list[Round]) -> list[dict]:
         "acceptance_rate_per_pos": [level / drafts for level in levels],
         "acceptance_histogram": histogram(rounds),
     }
+    return named(values)
+
+
+def named(values: dict) -> list[dict]:
+    """Metrics by name, those that are known, each with its words and its formula."""
     return [
         {"name": name, "words": words, "formula": formula, "value": values[name]}
         for name, (words, formula) in NAMES.items()
+        if name in values
     ]
+
+
+def counted(counts: dict) -> dict:
+    """What a server's counts say (`decoders.trace.vllm_counts`): `{sentence, metrics, depths}`.
+
+    metrics: as `microscope` has them, those that are known; depths: `{depth, of_rounds, accepted}` of each
+    place in the draft, empty if the server did not count by place.
+    """
+    drafts, drafted, passed = (
+        counts[name] for name in ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+    )
+    levels = counts["num_accepted_tokens_per_pos"]
+    values = {name: counts[name] for name in NAMES if counts.get(name)} | {
+        "num_accepted_tokens": passed,
+        "draft_acceptance_rate": passed / drafted if drafted else 0.0,
+        "mean_acceptance_length": 1 + passed / drafts,
+    }
+    if levels:
+        values["acceptance_rate_per_pos"] = [level / drafts for level in levels]
+    rows = [{"depth": at, "of_rounds": n / drafts, "accepted": n} for at, n in enumerate(levels, 1)]
+    return {"sentence": counted_sentence(counts), "metrics": named(values), "depths": rows}
+
+
+def counted_sentence(counts: dict) -> str:
+    """What was counted, and over what."""
+    models = f" of {' and '.join(counts['models'])}" if counts["models"] else ""
+    over = "one request" if counts["over"] == REQUEST else "all requests since the server started"
+    length = 1 + counts["num_accepted_tokens"] / counts["num_drafts"]
+    rounds = "round" if counts["num_drafts"] == 1 else "rounds"
+    return (
+        f"A server's counts{models}, over {over}: {counts['num_drafts']:,} {rounds} drafted "
+        f"{counts['num_draft_tokens']:,} tokens and {counts['num_accepted_tokens']:,} were accepted: "
+        f"{length:.2f} tokens per round, the target's own included."
+    )
 
 
 def depths(rounds: list[Round]) -> list[dict]:

@@ -1,4 +1,4 @@
-"""Charts of what was to be expected of a draft, and of whether it can be believed.
+"""Charts of what was to be expected of a draft, and of whether its confidence is calibrated.
 
 Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
 draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
@@ -13,7 +13,7 @@ from visualizers.figures.theme import theme
 
 
 def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
-    """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities foretold."""
+    """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities predict."""
     title = "tokens per round"
     if not found["metrics"]:
         return nothing(title, found["sentence"], look)
@@ -21,7 +21,7 @@ def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
     known = {
         "realised": own["realised"],
         "expected from α": own["expected"],
-        "foretold by the draft's probabilities": own["by_draft"],
+        "predicted by the draft's probabilities": own["by_draft"],
     }
     known = {name: value for name, value in known.items() if value is not None}
     formula = "(1 − α^(depth + 1)) / (1 − α), mean over the rounds"
@@ -44,25 +44,25 @@ def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
 
 
 def reliability(found: dict, look: str = "light") -> go.Figure:
-    """Reliability diagram: share accepted against what was foretold, with 95 % intervals."""
-    title = "can the draft be believed?"
+    """Reliability diagram: share accepted against what was predicted, with 95 % intervals."""
+    title = "Is the draft calibrated?"
     if not found["metrics"]:
         return nothing(title, found["sentence"], look)
     diagrams, colours = found["reliability"], theme(look)
     if not diagrams:
-        return nothing(title, "Nothing foretold how likely the drafted tokens were to be accepted.", look)
+        return nothing(title, "Nothing predicted how likely the drafted tokens were to be accepted.", look)
     far = "; ".join(f"{one['name']} is off by {share(one['error'])}" for one in diagrams)
     bins = [[f"{bin_said(one['name'], each)}" for each in one["bins"]] for one in diagrams]
     made = chart(
         title,
-        "share accepted of the tested, with 95 % intervals; dotted: as foretold",
+        "share accepted of the tested, with 95 % intervals; dotted: perfectly",
         f"Weighted by tokens tested, {far}. {' '.join(text for own in bins for text in own)}",
         look,
-        {"words": "foretold", "range": [0, 1]},
+        {"words": "predicted", "range": [0, 1]},
         {"words": "accepted", "range": [-0.02, 1.04]},
         1 + len(diagrams),
     )
-    made.add_trace(dotted("as foretold", [0, 1], [0, 1], colours))
+    made.add_trace(dotted("perfectly calibrated", [0, 1], [0, 1], colours))
     for index, (one, said) in enumerate(zip(diagrams, bins, strict=True)):
         line = lane_line(
             "",

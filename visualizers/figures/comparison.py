@@ -7,14 +7,12 @@ alone.
 
 import bisect
 import math
-import textwrap
 from collections.abc import Callable
 
 import plotly.graph_objects as go
 
 from visualizers.analysis.cost_summary import share
 from visualizers.figures.charts import (
-    NAME,
     chart,
     counted,
     dotted,
@@ -27,6 +25,7 @@ from visualizers.figures.charts import (
     significant,
     whole,
 )
+from visualizers.figures.joint_curves import alike, heading_of, label_of, numbers, rolling, rolling_window
 from visualizers.figures.theme import Theme, theme
 from visualizers.figures.traces import plain
 
@@ -63,7 +62,7 @@ def total_log_probability(found: dict, charge: str = "forwards", look: str = "li
 
 
 def mean_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
-    """Likelihood against cost, both a token and at equal length: the fair comparison. A point a lane."""
+    """Likelihood against cost, both per token and at equal length: the fair comparison. A point a lane."""
     words, likelihood = charged(found, charge), found["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
     title = "mean log p per token"
@@ -81,8 +80,8 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
         f"Mean log-probability of a token against {words} per token, over the first "
         f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.",
         look,
-        {"words": words + " a token", "rangemode": "tozero"},
-        {"words": "nats a token"},
+        {"words": words + " per token", "rangemode": "tozero"},
+        {"words": "nats per token"},
         len(known),
     )
     points = [
@@ -123,6 +122,7 @@ def _paid(
 ) -> go.Figure:
     """Stairs of a running total over a cost, one a lane; at each cost what every lane had for it."""
     lanes, words = found["lanes"], found["charges"][charge]
+    joint = alike(lanes, lambda lane: (lane["race"][charge], lane["race"][field]))
     if not any(lane["race"]["reached"][-1] for lane in lanes):
         return nothing(title[0], NO_TOKENS, look)
 
@@ -141,19 +141,19 @@ def _paid(
         look,
         {"words": words, "rangemode": "tozero", **whole_ones},
         {"words": y, "rangemode": "tozero"},
-        len(lanes),
+        len(joint),
     )
     lines = [
         lane_line(
-            lane["lane"],
-            lane["label"],
-            index,
-            lane["race"][charge],
-            lane["race"][field],
+            group[0]["lane"] if len(group) == 1 else numbers(group),
+            label_of(group),
+            lanes.index(group[0]),
+            group[0]["race"][charge],
+            group[0]["race"][field],
             theme(look),
             line={"shape": "hv"},
         )
-        for index, lane in enumerate(lanes)
+        for group in joint
     ]
     ends(made, lines, theme(look))
     return reader(made, costs, [at_cost(cost) for cost in costs])
@@ -222,24 +222,28 @@ def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, loo
     said = [f"{title[0].capitalize()} {title[1]}.", means(lanes, field)]
     if parting:
         said.append(f"The lanes first differ at token {parting['position']}.")
+    window = rolling_window(most)
+    rest = [title[1], f"rolling mean of {window} tokens" if window > 1 else ""]
     made = chart(
         title[0],
-        title[1] + ("; dotted: first difference" if parting else ""),
-        " ".join(filter(None, said)),
+        "; ".join(filter(None, [*rest, "dotted: first difference" if parting else ""])),
+        " ".join(filter(None, [*said, f"Drawn: {rest[1]}, derived." if window > 1 else ""])),
         look,
         whole("token position", most),
         {},
     )
-    axes = _strips(made, lanes, field, colours)
-    for axis, lane in zip(axes, lanes, strict=True):
+    joint = alike(lanes, lambda lane: (lane["tokens"], lane[field]))
+    curves = [rolling(group[0][field], window) for group in joint]
+    axes = _strips(made, joint, curves, field, colours)
+    for axis, group, curve in zip(axes, joint, curves, strict=True):
         made.add_scatter(
-            x=list(range(1, len(lane[field]) + 1)),
-            y=lane[field],
+            x=list(range(1, len(curve) + 1)),
+            y=curve,
             yaxis=axis,
             hoverinfo="skip",
             mode="lines",
-            name=plain(f"{lane['lane']} {lane['label']}"),
-            meta={"lane": lane["lane"]},
+            name=plain(f"{numbers(group)} {label_of(group)}"),
+            meta={"lane": group[0]["lane"]},
             showlegend=False,
             line={"color": colours.surface["text"], "width": 1.4},
             fill="tozeroy",
@@ -254,14 +258,16 @@ def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, loo
     return reader(made, places, [at(position) for position in places], axes)
 
 
-def _strips(made: go.Figure, lanes: list[dict], field: str, colours: Theme) -> list[str]:
-    """Panels over each other, one a lane, with its name and mean above it; their axes."""
-    values = [value for lane in lanes for value in lane[field] if value is not None]
+def _strips(
+    made: go.Figure, groups: list[list[dict]], curves: list[list], field: str, colours: Theme
+) -> list[str]:
+    """Panels over each other, one a curve, with its lanes' names and mean above it; their axes."""
+    values = [value for curve in curves for value in curve if value is not None]
     low, high = min(0.0, *values, 0.0), max(0.0, *values, 0.0)
-    total = STRIP * len(lanes) + ABOVE * (len(lanes) - 1)
-    axes = [f"y{at + 1}" if at else "y" for at in range(len(lanes))]
+    total = STRIP * len(groups) + ABOVE * (len(groups) - 1)
+    axes = [f"y{at + 1}" if at else "y" for at in range(len(groups))]
     top, soft = float(total), {"size": 11, "color": colours.surface["soft"]}
-    for axis, lane in zip(axes, lanes, strict=True):
+    for axis, group in zip(axes, groups, strict=True):
         own = {
             "domain": [max(0.0, (top - STRIP) / total), top / total],
             "nticks": 4,
@@ -278,9 +284,8 @@ def _strips(made: go.Figure, lanes: list[dict], field: str, colours: Theme) -> l
             "font": soft,
             "showarrow": False,
         }
-        name = textwrap.shorten(f"{lane['lane']} {lane['label']}", NAME, placeholder="…")
-        made.add_annotation(text=plain(name), x=0, xanchor="left", **above)
-        if mean := mean_of(lane[field]):
+        made.add_annotation(text=plain(heading_of(group)), x=0, xanchor="left", **above)
+        if mean := mean_of(group[0][field]):
             made.add_annotation(text=f"mean {mean}", x=1, xanchor="right", **above)
         top -= STRIP + ABOVE
     margin = made.layout.margin
@@ -310,8 +315,8 @@ def drafting(found: dict) -> list[tuple[int, dict]]:
 
 
 def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
-    """How often each lane's rounds were accepted so deep, beside α to the depth."""
-    lanes, colours, title = drafting(found), theme(look), "accepted so deep"
+    """Share of each lane's rounds whose k-th token was accepted, beside α to the k."""
+    lanes, colours, title = drafting(found), theme(look), "acceptance by depth"
     if not lanes:
         return nothing(title, "No lane has drafted anything.", look)
     most = max(row["depth"] for _, lane in lanes for row in lane["depth"])
@@ -324,11 +329,11 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         return f"lane {lane['lane']} {row['reached']} of {row['rounds']} rounds, {theory}"
 
     alphas = " · ".join(f"lane {lane['lane']}: α {share(lane['alpha'])}" for _, lane in lanes)
-    rest = "share of the rounds that drafted so deep, measured; dotted: α to the depth, derived"
+    rest = "share of rounds whose k-th token was accepted, measured; dotted: α^k, derived"
     made = chart(
         title,
         rest,
-        f"Accepted so deep: {rest}. {alphas}.",
+        f"Acceptance by depth: {rest}. {alphas}.",
         look,
         whole("draft depth", most),
         {"range": [0, 1.04]},
@@ -339,7 +344,7 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         depths, shares, theory = ([row[key] for row in lane["depth"]] for key in ("depth", "share", "theory"))
         made.add_trace(dotted("", depths, theory, colours, legendgroup=str(lane["lane"])))
         lines.append(lane_line(lane["lane"], lane["label"], index, depths, shares, colours))
-    ends(made, lines, colours)
+    ends(made, lines, colours, gap="\u2002")
     places = list(range(1, most + 1))
     return reader(
         made, places, [f"Depth {n}: {' · '.join(at(lane, n) for _, lane in lanes)}" for n in places]

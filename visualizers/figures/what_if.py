@@ -11,7 +11,7 @@ from visualizers.figures.theme import Theme, theme
 
 
 def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go.Figure:
-    """Tokens a round by the length of a chain, beside the lane's own and the shape that was asked for.
+    """Tokens per round by the length of a chain, beside the lane's own and the shape that was asked for.
 
     lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.
     """
@@ -38,19 +38,20 @@ def speed(found: dict, look: str = "light") -> go.Figure:
     """How many times as fast as one token per forward, by the length of a chain, at the measured cost of a
     draft forward.
     """
-    title = "times as fast, by length of a chain"
+    title = "speed, by length of a chain"
     if not found["known"] or found["cost"] is None:
         sentence = found["sentence"] if not found["known"] else "No forward of draft and target was timed."
         return nothing(title, sentence, look)
     best = max(found["chains"], key=lambda row: row["speedup"][0])
     cost = f"A draft forward costs {found['cost']:.2f} of a target's, measured."
-    words = f"{cost} A chain of {len(best['widths'])} would be fastest, {span(best['speedup'], 2)} times."
+    reached = f"{span(best['speedup'], 2)} × plain decoding"
+    words = f"{cost} A chain of {len(best['widths'])} would be fastest: {reached}."
     rest = "tokens per round / (1 + levels × cost of a draft forward), derived"
-    made = _by_length(found, "speedup", title, rest, words, "times as fast", look)
+    made = _by_length(found, "speedup", title, rest, words, "× plain decoding", look)
     made.add_hline(
         1,
         line={"color": theme(look).surface["soft"], "width": 1},
-        annotation={"text": "token by token", "font": {"size": 11}, "yshift": 2},
+        annotation={"text": "plain decoding", "font": {"size": 11}, "yshift": 2},
         annotation_position="top right",
     )
     depth = len(found["own"]["widths"])
@@ -110,7 +111,7 @@ def shape(widths: list[int]) -> str:
 
 def row_said(row: dict, exact: bool) -> str:
     """What is known of one shape, in a sentence."""
-    speedup = f", {span(row['speedup'], 2)} ×" if row["speedup"] else ""
+    speedup = f", speed: {span(row['speedup'], 2)} × plain decoding" if row["speedup"] else ""
     forwards = span(row["rounds"], 0 if exact else 1)
     name = shape(row["widths"])
     return f"A {name}: {span(row['tokens'], 2)} tokens per round, {forwards} target forwards{speedup}."

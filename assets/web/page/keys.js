@@ -72,9 +72,21 @@ window.ExplorerPage = window.ExplorerPage || {};
       .filter(([, fields]) => fields.state === "rejected").map(([step]) => step + 1)) : [];
     const ahead = steps.filter((step) => (back ? step < lane.shown : step > lane.shown) && step <= lane.rows.length);
     if (!ahead.length) return;
-    const step = back ? Math.max(...ahead) : Math.min(...ahead);
-    app.playback.seek(app.playback.ticks.indexOf(app.playback.valueOf(lane, step)) + 1, true);
+    seekStep(app, lane, back ? Math.max(...ahead) : Math.min(...ahead));
   }
+
+  const seekStep = ({ playback }, lane, step) => playback.seek(playback.ticks.indexOf(playback.valueOf(lane, step)) + 1, true);
+
+  // A drafted token of a lane, counted from 1: its round is in the picture, and the inspector says why (explorer/page/tabs/rejections.py).
+  page.goToToken = async function ({ lane: number, step, node }) {
+    const { app } = page, lane = app.lanes[number - 1], { views } = lane.declaration();
+    await focusLane(app, number - 1);
+    if (!["draft_tree", "one_round"].includes(lane.view) && views.includes("draft_tree")) lane.showView("draft_tree");
+    seekStep(app, lane, step);
+    lane.scene.hold({ node });
+    lane.element.scrollIntoView({ block: "nearest" });
+    await app.inspector.show(lane, { node });
+  };
 
   const ACTIONS = {
     " ": (app) => app.press(app.state() === "running" ? "pause" : "run"),

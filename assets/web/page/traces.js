@@ -28,7 +28,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // The input of an event that opens: whose run it will be, and where the uploaded file lies.
     visit(file) {
-      return JSON.stringify({ session: this.app.session, file: { path: file.path, name: file.orig_name } });
+      return JSON.stringify({ session: this.app.session, look: this.app.theme, file: { path: file.path, name: file.orig_name } });
     }
 
     // The figure on show as a picture file, all of it, by Plotly's own camera.
@@ -54,6 +54,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     opened(found) {
       const { app, waiting } = this, other = waiting && waiting.says && waiting.run !== app.run;
       this.waiting = null;
+      if (found.counts) app.showSection("traces"); // they are a card there, and no run
       if (app.section !== "traces") app.fail(found.error || "");
       if (!found.error && found.run && !other) this.show(found, (waiting && waiting.says) || "Opened " + found.file + ".");
     }

@@ -6,10 +6,19 @@ caption, no figure by name.
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
+# Gradio reads Plotly's 4.6 MB when the first figure arrives. A browser may have them sooner: fetched once the
+# page is there and rests, and run while the server makes what a tab will show.
+PLOTLY = sorted((Path(gr.__file__).parent / "templates/frontend/assets").glob("PlotlyPlot-*.js"))[0].name
+FETCH_PLOTLY = f"""() => {{ setTimeout(() => {{
+    const link = document.createElement("link");
+    document.head.append(Object.assign(link, {{ rel: "modulepreload", href: "assets/{PLOTLY}" }}));
+}}, 1000); }}"""
+RUN_PLOTLY = f"() => {{ import(new URL('assets/{PLOTLY}', document.baseURI)); }}"
 CODE = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
 
@@ -19,6 +28,11 @@ class Captioned:
 
     plot: gr.Plot
     words: gr.Markdown
+
+    @property
+    def parts(self) -> tuple[gr.Plot, gr.Markdown]:
+        """Both, as outputs of an event."""
+        return self.plot, self.words
 
     def shows(self, figure: Any) -> dict:
         """The updates after which they show a Plotly figure."""

@@ -86,7 +86,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         told = of_run("", f"<p>{html.escape(sentence)}</p>")
         return {texts: told, body: gr.Column(visible=False), moment: None}
 
-    plots = [component for place in places.values() for component in (place.plot, place.words)]
+    plots = [component for place in places.values() for component in place.parts]
     drawn = gr.on(
         [on_screen.change, look.change, charge.input, likelihood.input],
         compare_lanes,

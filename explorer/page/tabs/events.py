@@ -8,13 +8,26 @@ from typing import Annotated, Any
 
 import gradio as gr
 from gradio.blocks import BlockFunction
-from pydantic import Field, PlainValidator, create_model
+from pydantic import ConfigDict, Field, PlainValidator, create_model
 from pydantic_core import PydanticCustomError
 
-from explorer.schema import Asked
+from explorer.schema import Asked, Whole
 
 Text = Annotated[str, Field(max_length=20_000)]
 Carried = Annotated[str, Field(max_length=100_000)]  # what our scripts write: a prompt as JSON, for example
+Cell = Annotated[str, Field(max_length=1000)] | int | float | bool | None
+ROWS, COLUMNS = 100_000, 100  # of a table in which something is picked
+
+
+class Picked(Asked):
+    """What happened where a cell of a table was chosen, for functions that take `gr.SelectData`."""
+
+    model_config = ConfigDict(extra="forbid")
+    index: Annotated[list[Whole], Field(min_length=2, max_length=2)]
+    value: Cell
+    row_value: Annotated[list[Cell], Field(min_length=1, max_length=COLUMNS)]
+    col_value: Annotated[list[Cell], Field(max_length=ROWS)] = []
+    selected: bool = True
 
 
 def inputs(event: BlockFunction) -> type[Asked]:

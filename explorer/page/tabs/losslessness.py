@@ -21,11 +21,11 @@ SAMPLES, LENGTHS = (200, 1000, 4000), (2, 3, 4)
 SLICE_SECONDS, SLICES = 0.1, 4  # of counting between two steps of other runs; between two pictures
 AT_ONCE = 8  # tests of all visitors together; others wait their turn
 ABOUT = (
-    "Each seed writes a short continuation of the lane's prompt. Continuations are counted in cells whose "
-    "probabilities under the target are computed exactly; the figure shows the total variation distance, "
-    "Σ |share − probability| / 2, between what was counted and what is due. Chance alone makes it fall with "
-    "the root of the number of seeds: 99 of 100 exact samplers stay below the dotted line. The broken "
-    "verifier exists here alone: after a rejection it draws from all of p instead of max(p − q, 0)."
+    "Many seeds are run, each a short continuation of the lane's prompt; how often each continuation occurs "
+    "is compared with its exact probability under the target. The figure shows the total variation distance, "
+    "Σ |share − probability| / 2. Chance alone makes it fall with the root of the number of seeds: 99 of 100 "
+    "exact samplers stay below the dotted line. The broken verifier exists here alone: after a rejection it "
+    "draws from all of p instead of max(p − q, 0)."
 )
 COMPUTING = "Computing the target's exact distribution …"
 NO_LANE = "No lane on screen has drafted anything: run a speculative strategy in Decode, then start the test."

@@ -4,12 +4,14 @@ Its sections have files of their own: what_if.py, losslessness.py, other_machine
 visualizers.analysis.speculation_report, no strategy.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import gradio as gr
 
 from explorer.page.tabs import losslessness, other_machine, rejections, what_if
 from explorer.page.tabs.captioned import captioned, escaped, look_of
+from explorer.page.tabs.metrics import metrics_table, rows
 from explorer.page.tabs.on_screen import FOLLOWS, Lane, Screen, screen
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
@@ -24,16 +26,23 @@ NONE = (
     "No lane of this run has drafted anything. Choose a speculative strategy in Decode, for example "
     "Speculative decoding, and press Run."
 )
-# The figures, a row each line: functions of visualizers.figures.microscope and .calibration.
+# The figures, a row each line: functions of visualizers.figures.microscope, .draft_places and .calibration.
 ROWS = (
     ("round_by_round",),
     ("acceptance_by_depth", "draft_shape"),
     ("accepted_lengths", "acceptance_by_rank"),
     ("reliability", "tokens_a_round"),
-    ("acceptance_by_class", "drafts_went"),
-    ("drafting_time",),
+    ("acceptance_by_class", "acceptance_by_entropy"),
+    ("drafts_went", "drafting_time"),
 )
-DRAWN_AT_ONCE = 4  # redraws of all visitors together; others wait their turn
+FIRST = [name for row in ROWS[:2] for name in row]  # at the top of the page, drawn ahead of the others
+OTHERS = [name for row in ROWS[2:] for name in row]
+QUIETLY = {
+    "show_progress": "hidden",
+    "trigger_mode": "always_last",
+    "concurrency_limit": 4,  # redraws of all visitors together; others wait their turn
+    "api_visibility": "private",
+}
 
 
 def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None:
@@ -47,19 +56,14 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
             for row in ROWS:
                 with gr.Row():
                     places |= {name: captioned() for name in row}
-            metrics = gr.Dataframe(
-                headers=["Metric", "Value", "What it counts", "Formula"],
-                label="vLLM's metrics of this lane",
-                interactive=False,
-                wrap=True,
-                column_widths=["270px", "220px", "300px", "370px"],
-            )
+            metrics = metrics_table("vLLM's metrics of this lane")
             moment = gr.State(None)  # what is drawn: as long as it stays the same, nothing is drawn again
             subject = gr.State(None)  # run and lane of it
+            left = gr.State(None)  # the report of which more figures are to be drawn
             rejections.build(on_screen, lane, moment, runs)
             what_if.build(on_screen, look, lane, moment, runs)
             losslessness.build(on_screen, look, lane, subject, runs, loader)
-        other_machine.build(on_screen, look, runs)
+        machine = other_machine.build(on_screen, look, runs)
 
     def show_lane(value: str, theme: str, wanted: int | None, before: tuple | None) -> dict:
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}
@@ -80,22 +84,28 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         told[subject] = (found.run.id, one.index)
         if not report["metrics"]:
             return told | {body: gr.Column(visible=False)}
-        told |= {body: gr.Column(visible=True), metrics: cells(report["metrics"])}
-        for name, figure in figures(report, look_of(theme)).items():
-            told |= places[name].shows(figure)
-        return told
+        told |= {body: gr.Column(visible=True), metrics: rows(report["metrics"]), left: report}
+        return told | shown(report, theme, *FIRST)
 
-    plots = [component for place in places.values() for component in (place.plot, place.words)]
-    gr.on(
+    def show_others(theme: str, report: dict | None) -> dict:
+        """What is below the first rows: a browser draws all that one answer brings before it shows any."""
+        return {left: None} | (shown(report, theme, *OTHERS) if report else {})
+
+    def shown(report: dict, theme: str, *names: str) -> dict:
+        made = figures(report, look_of(theme), names)
+        return {part: update for name in names for part, update in places[name].shows(made[name]).items()}
+
+    first = [part for name in FIRST for part in places[name].parts]
+    drawn = gr.on(
         [on_screen.change, look.change, lane.input],
         show_lane,
         [on_screen, look, lane, moment],
-        [lane, sentence, body, metrics, moment, subject, *plots],
-        show_progress="hidden",
-        trigger_mode="always_last",
-        concurrency_limit=DRAWN_AT_ONCE,
-        api_visibility="private",
+        [lane, sentence, body, metrics, moment, subject, left, *first],
+        **QUIETLY,
     )
+    others = [part for name in OTHERS for part in places[name].parts]
+    drawn = drawn.then(show_others, [look, left], [left, *others], **QUIETLY)
+    machine(drawn.then)  # it stands at the end of the page, and is drawn after what is above it
 
 
 def choices(found: Screen, one: Lane) -> gr.Radio:
@@ -104,24 +114,10 @@ def choices(found: Screen, one: Lane) -> gr.Radio:
     return gr.Radio(names, value=one.index, visible=len(names) > 1)
 
 
-def figures(report: dict, look: str) -> dict[str, Any]:
-    """Name in ROWS -> its Plotly figure."""
-    from visualizers.figures import calibration  # only when one is looked at: plotly takes its time
-    from visualizers.figures import microscope as drawn
+def figures(report: dict, look: str, names: Iterable[str]) -> dict[str, Any]:
+    """Name -> its Plotly figure."""
+    from visualizers.figures import calibration, draft_places  # only when looked at: plotly takes its time
+    from visualizers.figures import microscope as over_all
 
-    names = [name for row in ROWS for name in row]
-    return {
-        name: getattr(drawn if hasattr(drawn, name) else calibration, name)(report, look) for name in names
-    }
-
-
-def cells(metrics: list[dict]) -> list[list[str]]:
-    """The rows of the table of metrics."""
-    return [[one["name"], metric(one["value"]), one["words"], one["formula"]] for one in metrics]
-
-
-def metric(value: int | float | list) -> str:
-    """A metric's value: counts as they are, shares and means with three digits, lists one after the other."""
-    if isinstance(value, list):
-        return "  ".join(map(metric, value))
-    return str(int(value)) if value == int(value) else f"{value:.3f}".removeprefix("0")
+    known = vars(over_all) | vars(draft_places) | vars(calibration)
+    return {name: known[name](report, look) for name in names}

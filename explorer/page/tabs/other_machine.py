@@ -4,6 +4,7 @@ Knows the run on screen and visualizers.analysis.roofline, no strategy.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, fields
 
 import gradio as gr
@@ -41,8 +42,8 @@ FIGURES = [field.name for field in fields(Device) if field.name in WORDS]
 SIZES = [field.name for field in fields(Size)]
 
 
-def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
-    """Declares the section; it follows what is on screen."""
+def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
+    """Declares the section; the function that is returned makes it follow an event, such as `change`."""
     gr.Markdown(f"## On another machine\n{ABOUT}")
     with gr.Row():
         device = gr.Dropdown(list(DEVICES), value=FIRST, label="Class of machine", min_width=190)
@@ -87,16 +88,17 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         return list(asdict(DEVICES[name or FIRST]).values())[: len(of_device)]
 
     device.input(begin_with, device, of_device, show_progress="hidden", api_visibility="private")
-    gr.on(
-        [on_screen.change, look.change, apart.input, *(one.change for one in numbers)],
-        show_machine,
-        [on_screen, look, apart, *numbers],
-        [says, body, table, *(part for one in (race, forward, plain) for part in (one.plot, one.words))],
-        show_progress="hidden",
-        trigger_mode="always_last",
-        concurrency_limit=4,
-        api_visibility="private",
-    )
+    event = {
+        "fn": show_machine,
+        "inputs": [on_screen, look, apart, *numbers],
+        "outputs": [says, body, table, *(part for one in (race, forward, plain) for part in one.parts)],
+        "show_progress": "hidden",
+        "trigger_mode": "always_last",
+        "concurrency_limit": 4,
+        "api_visibility": "private",
+    }
+    gr.on([apart.input, *(one.change for one in numbers)], **event)
+    return lambda after: after(**event)
 
 
 def number(group: str, name: str, value: float) -> gr.Number:

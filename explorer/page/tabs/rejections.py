@@ -3,9 +3,12 @@
 Knows the lane on screen and visualizers.analysis.drafted_tokens, no strategy.
 """
 
+import json
+
 import gradio as gr
 
-from explorer.page.tabs.on_screen import screen
+from explorer.page.tabs import carried
+from explorer.page.tabs.on_screen import Lane, screen
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens, grouped
 
@@ -24,28 +27,40 @@ COLUMNS = {
     "Lost": "lost",
     "Cause": "cause",
 }
+PLACE = ("step", "position", "token", "depth")  # by these columns a row is recognised
 WORDS = ("context", "token", "instead", "cause")
+GROUPS = {"Cause": "cause", "Token": "token", "Kind of token": "class"}
 NOTE = (
-    "Lost: drafted tokens behind the rejected one that were never tested. ⋮ in a header sorts. "
-    "In Decode, N and Shift+N step from one rejection to another. Traces saves it all as CSV."
+    "A click on a row opens its round in Decode. Lost: drafted tokens behind the rejected one that were "
+    "never tested. ⋮ in a header sorts. In Decode, N and Shift+N step from one rejection to another. Traces "
+    "saves it all as CSV."
 )
+OPEN = "(text) => text && ExplorerPage.goToToken(JSON.parse(text))"
 
 
 def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> None:
     """Declares the section; it follows `moment`, what the microscope shows of `lane`."""
     gr.Markdown("## Which tokens were rejected, and why?")
     says = gr.Markdown(elem_id="rejections-says")
+    opened = carried()
     with gr.Column(visible=False) as body:
-        causes = gr.Dataframe(
-            headers=["Cause", "Rejected", "Lost", "The rule", "First one"],
-            datatype=["str", "number", "number", "str", "str"],
-            label="Rejections by cause",
+        by = gr.Radio(list(GROUPS.items()), value="cause", label="Group by")
+        groups = gr.Dataframe(
+            headers=["Group", "Rejected", "Of tested", "Lost", "Why", "First one"],
+            datatype=["str", "number", "str", "number", "str", "str"],
+            label="Rejections by group: a click keeps its tokens below",
             interactive=False,
             wrap=True,
-            column_widths=["220px", "110px", "90px", "440px", "300px"],
+            max_height=420,
+            elem_id="rejections-grouped",
+            column_widths=["200px", "100px", "110px", "80px", "310px", "340px"],
         )
         # Not the table's own search field: it has no name that a screen reader could say.
-        filter_words = gr.Textbox(label="Filter", placeholder="a token, its context, a cause", max_lines=1)
+        filter_words = gr.Textbox(
+            label="Filter",
+            placeholder='a token, its context, a cause; "in quotes": the whole of one',
+            max_lines=1,
+        )
         table = gr.Dataframe(
             headers=list(COLUMNS),
             datatype=["str" if name in WORDS else "number" for name in COLUMNS.values()],
@@ -68,33 +83,54 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         )
         gr.Markdown(NOTE, elem_classes="caption")
 
-    def show_rejections(value: str, wanted: int | None, words: str | None) -> dict:
+    def lane_seen(value: str, wanted: int | None) -> Lane | None:
         try:
             found = screen(runs, value)
         except ValueError:  # the microscope says what is wrong
             found = None
-        one = found.drafting(wanted) if found else None
+        return found.drafting(wanted) if found else None
+
+    def show_rejections(value: str, wanted: int | None, by: str | None, words: str | None) -> dict:
+        one = lane_seen(value, wanted)
         if one is None:
             return {says: "", body: gr.Column(visible=False)}
         rows = drafted_tokens(one.record.trace, one.count)
         rejected = [row for row in rows if row["fate"] == "rejected"]
         updates = {says: sentence(len(rows), rejected), body: gr.Column(visible=bool(rejected))}
-        by_cause = [
-            [g["cause"], g["rejected"], g["lost"], CAUSES[g["cause"]], g["example"]]
-            for g in grouped(rows, "cause")
-        ]
-        return updates | {causes: by_cause, table: [cells(row) for row in filtered(rejected, words or "")]}
+        shown = [cells(row) for row in filtered(rejected, words or "")]
+        return updates | {groups: grouped_cells(rows, by or "cause"), table: shown}
+
+    def keep_group(picked: gr.SelectData) -> str:
+        return f'"{picked.row_value[0]}"'
+
+    def open_token(value: str, wanted: int | None, picked: gr.SelectData) -> str:
+        one = lane_seen(value, wanted)
+        return "" if one is None else place_of(one, picked.row_value)
 
     gr.on(
-        [moment.change, filter_words.change],
+        [moment.change, filter_words.change, by.input],
         show_rejections,
-        [on_screen, lane, filter_words],
-        [says, body, causes, table],
+        [on_screen, lane, by, filter_words],
+        [says, body, groups, table],
         show_progress="hidden",
         trigger_mode="always_last",
         concurrency_limit=4,
         api_visibility="private",
     )
+    groups.select(keep_group, None, filter_words, show_progress="hidden", api_visibility="private")
+    click = table.select(
+        open_token, [on_screen, lane], opened, show_progress="hidden", api_visibility="private"
+    )
+    click.success(None, opened, None, js=OPEN)
+
+
+def place_of(one: Lane, row: list) -> str:
+    """Where the token of a row of the table is, as JSON for the page's script; empty if there is none."""
+    cells = dict(zip(COLUMNS.values(), row, strict=False))
+    for token in drafted_tokens(one.record.trace, one.count):
+        if token["fate"] == "rejected" and all(str(token[name]) == str(cells.get(name)) for name in PLACE):
+            return json.dumps({"lane": one.number, "step": token["step"], "node": token["node"]})
+    return ""
 
 
 def sentence(drafted: int, rejected: list[dict]) -> str:
@@ -108,9 +144,35 @@ def sentence(drafted: int, rejected: list[dict]) -> str:
     )
 
 
+def grouped_cells(rows: list[dict], by: str) -> list[list]:
+    """The rows of the table of groups. `by`: a column of `drafted_tokens`."""
+    return [
+        [
+            one[by],
+            one["rejected"],
+            "" if by == "cause" else f"{one['rejected']} of {one['tested']}",
+            one["lost"],
+            CAUSES[one["cause"]] if by == "cause" else causes(one["causes"]),
+            one["example"],
+        ]
+        for one in grouped(rows, by)
+    ]
+
+
+def causes(counts: dict[str, int]) -> str:
+    """The causes of a group's rejections: `near tie 3, bad luck 1`."""
+    return ", ".join(f"{cause} {count}" for cause, count in counts.items())
+
+
 def filtered(rows: list[dict], words: str) -> list[dict]:
-    """The rows that hold every one of these words in token, context, replacement or cause."""
-    wanted = words.casefold().split()
+    """The rows that hold every one of these words in token, context, replacement or cause.
+
+    In quotes they are one text: that of the whole token, cause or kind of token.
+    """
+    text = words.strip()
+    if len(text) > 2 and text[0] == text[-1] == '"':
+        return [row for row in rows if text[1:-1] in (row[name] for name in GROUPS.values())]
+    wanted = text.casefold().split()
     return [row for row in rows if all(word in text_of(row) for word in wanted)]
 
 

@@ -16,9 +16,10 @@ import gradio as gr
 from pydantic import Field
 
 from decoders.trace.trace import Trace
+from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.save_and_open import picture_name, saved, shown
-from explorer.page.tabs import on_screen
+from explorer.page.tabs import imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
 from explorer.page_requests import Save, Session, Shown, View
@@ -54,6 +55,7 @@ OF_LANE = {
     "costs": "Save lane's costs",
     "drafted": "Save drafted tokens",
 }
+FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
 # Gradio gives the browser the file's address; the button is for one click, and has none the next time.
@@ -84,6 +86,7 @@ class Visit(Asked):
 
     session: Session
     file: Uploaded
+    look: Literal["light", "dark"] = "light"
 
 
 @dataclass(frozen=True)
@@ -317,33 +320,35 @@ def sentence(seen: on_screen.Screen | None) -> str:
 def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) -> None:
     """A file is uploaded, read, and shown as a run of the page's own."""
     gr.Markdown(
-        "## Open\nA trace, a run, a saved page, or a server's JSON answer with log-probabilities: drop it "
-        "anywhere on this page, or choose it."
+        "## Open\nA trace, a run, a saved page, a server's JSON answer with log-probabilities, or what vLLM "
+        "counts of its drafts (the text of /metrics, or JSON): drop it anywhere on this page, or choose it."
     )
     with gr.Row():
-        chosen = gr.UploadButton(
-            "Open a file", size="md", file_types=[".json", ".gz", ".html", ".htm"], scale=0, min_width=160
-        )
+        chosen = gr.UploadButton("Open a file", size="md", file_types=FILES, scale=0, min_width=160)
+    card = imported.card()
 
-    async def open_file(_: None, visit: str) -> tuple[str, str]:
+    async def open_file(_: None, visit: str) -> dict:
         def opened() -> dict:
             asked = read(Visit, parsed(visit.encode(errors="replace")))
-            name = asked.file.name
+            name, data = asked.file.name, asked.file.take()
             try:
-                return {**shown(runs, asked.file.take(), asked.session), "file": name}
+                counts = run_file.counts(data)
+                found = {"counts": True} if counts else shown(runs, data, asked.session)
             except ValueError as error:
                 raise ValueError(f"{name} was not opened. {error}") from error
+            answer = {dropped.answer: json.dumps({**found, "file": name}), says: ""}
+            return answer | (card.shows(counts, name, asked.look) if counts else card.hides())
 
         try:
-            return json.dumps(await asyncio.to_thread(opened)), ""
+            return await asyncio.to_thread(opened)
         except ValueError as error:
-            return json.dumps({"error": str(error)}), escaped(str(error))
+            return {dropped.answer: json.dumps({"error": str(error)}), says: escaped(str(error))}
 
     for one in (chosen, dropped.button):
         done = one.upload(
             open_file,
             [one, screen],
-            [dropped.answer, says],
+            [dropped.answer, says, *card.parts],
             js="(file) => [null, ExplorerPage.app.traces.visit(file)]",
             show_progress_on=says,
             api_visibility="private",

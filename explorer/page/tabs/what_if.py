@@ -11,12 +11,12 @@ from explorer.runs.scheduler import Runs
 from visualizers.analysis.draft_what_if import what_if
 
 MAX_TEXT = 400  # characters
-LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest one
-HEADERS = ["Draft", "Tokens a round", "Target forwards", "Drafted by a full round", "× faster"]
+LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16)  # chains in the table, besides the fastest and the lane's own
+HEADERS = ["Draft", "Tokens per round", "Target forwards", "Drafted by a full round", "Speed"]
 DASH = "—"
 GAIN = (
-    "× faster: tokens per round / (1 + levels × cost of a draft forward), as if a verifying forward cost the "
-    "same at any size"
+    "Speed, as a multiple of plain decoding: tokens per round / (1 + levels × cost of a draft forward), as "
+    "if a verifying forward cost the same at any size."
 )
 NO_NUMBER = "Stop below takes a probability from 0 to 1."
 
@@ -99,8 +99,10 @@ def cells(other: dict) -> list[list[str]]:
     asked = " ".join(map(str, own["widths"]))
     rows = [(asked, own)]
     for row in chains:
-        if len(row["widths"]) in LENGTHS or row is fastest:
-            rows.append((shape(row["widths"]) + (" (fastest)" if row is fastest else ""), row))
+        length, fast = len(row["widths"]), " (fastest)" if row is fastest else ""
+        if length in (*LENGTHS, run["deepest"]) or fast:
+            like = " (as in this lane)" if length == run["deepest"] else ""
+            rows.append((shape(row["widths"]) + like + fast, row))
     return [
         ["this lane, measured", f"{run['tokens']:.2f}", str(run["rounds"]), DASH, DASH],
         *(
@@ -109,7 +111,7 @@ def cells(other: dict) -> list[list[str]]:
                 span(row["tokens"], 2),
                 span(row["rounds"], 0 if other["exact"] else 1),
                 str(row["size"]),
-                span(row["speedup"], 2) if row["speedup"] else DASH,
+                f"{span(row['speedup'], 2)} × plain decoding" if row["speedup"] else DASH,
             ]
             for name, row in rows
         ),

@@ -198,6 +198,22 @@ def test_an_endpoint_refuses_other_inputs_than_its_own(served, findings, way):
         judge(findings, path, *served.client.post(path, request), malformed=True)
 
 
+# What a browser says of a click on a cell of a table, and what of it no table can have.
+PICKED = {"index": [0, 0], "value": "the", "row_value": ["the", 3], "col_value": ["the", "a"]}
+NOT_PICKED = (
+    {"index": [0]},
+    {"index": 3},
+    {"index": [-1, 0]},
+    {"value": {"path": "/etc/passwd"}},
+    {"value": "x" * 1001},
+    {"row_value": []},
+    {"row_value": [["the"]]},
+    {"row_value": ["x"] * 101},
+    {"col_value": [{"path": "/etc/passwd"}]},
+    {"meta": {"path": "/etc/passwd"}},
+)
+
+
 def test_an_event_of_a_tab_refuses_other_inputs_than_its_components_can_have(served, findings):
     named = {one.api_name for one in served.demo.fns.values()} & {"strategies", "run", "trace"}
     events = [one for one in served.demo.fns.values() if one.fn and one.api_name not in named]
@@ -206,6 +222,11 @@ def test_an_event_of_a_tab_refuses_other_inputs_than_its_components_can_have(ser
     for event in events:
         inputs = [getattr(one, "value", None) for one in event.inputs]
         body = {"data": inputs, "fn_index": event._id, "session_hash": "s"}
+        if event.collects_event_data:
+            body["event_data"] = PICKED
+            for odd in (None, [], "x", {}, *(PICKED | one for one in NOT_PICKED)):
+                told = f"event {event._id}: picked {str(odd)[:40]}"
+                judge(findings, told, *served.client.post(path, {**body, "event_data": odd}), True)
         status, answer = served.client.post(path, body)
         judge(findings, f"event {event._id} as it should be", status, answer)
         assert status == 200, answer

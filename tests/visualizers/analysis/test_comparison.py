@@ -153,7 +153,10 @@ def test_only_the_steps_that_are_shown_count():
     found = compare(traces, [1, 2])
     assert found["divergence"] is None and found["likelihood"]["tokens"] == 1
     assert [len(x["tokens"]) for x in found["lanes"]] == [1, 2] and found["lanes"][0]["ended"] is None
-    assert found["table"]["rows"][1]["cells"][0] == {"value": 2, "label": "2"}
+    names = [column["name"] for column in found["table"]["columns"]]
+    cells = found["table"]["rows"][1]["cells"]
+    assert cells[names.index("steps")] == {"value": 2, "label": "2"}
+    assert names[0] == "tokens / target forward" and cells[0] == {"value": 1.0, "label": "1.00"}
     assert compare(traces, [3, 3]) == compare(traces)
 
 

@@ -5,11 +5,11 @@ from decoders.trace.events import Commit, Forward, Propose, Score, Step, Verdict
 from visualizers.analysis.cost_summary import DEFINITIONS, MISSING, strip
 
 ORDER = [
+    "tokens / target forward",
     "steps",
     "target forwards",
     "draft forwards",
-    "tokens / target forward",
-    "acceptance",
+    "drafted tokens used",
     "tokens/s",
     "Σ log p",
     "KV slots",
@@ -46,7 +46,7 @@ def test_a_lane_without_drafts_has_dashes_and_no_zeros():
     assert found["Σ log p"] == "−2.0"
     assert [name for name, label in found.items() if label == MISSING] == [
         "draft forwards",
-        "acceptance",
+        "drafted tokens used",
         "KV slots",
     ]
 
@@ -69,7 +69,7 @@ def test_before_anything_is_final_the_best_candidate_counts_and_the_strip_says_s
 
 def test_a_fresh_lane_shows_dashes_for_every_ratio():
     found = labels(Costs())
-    for name in ("tokens / target forward", "acceptance", "tokens/s", "Σ log p"):
+    for name in ("tokens / target forward", "drafted tokens used", "tokens/s", "Σ log p"):
         assert found[name] == MISSING
 
 
@@ -96,7 +96,7 @@ def test_rounds_acceptance_and_slots_of_a_speculative_lane():
     )
     found = labels(costs, kv_slots=1234)
     assert found["rounds"] == "1" and "steps" not in found
-    assert found["draft forwards"] == "1" and found["acceptance"] == ".67"
+    assert found["draft forwards"] == "1" and found["drafted tokens used"] == ".67"
     assert found["tokens / target forward"] == "3.00" and found["tokens/s"] == "300"
     assert found["KV slots"] == "1,234"
 
@@ -118,4 +118,4 @@ def test_a_text_that_is_written_out_of_order_has_no_drafts():
     costs = Costs()
     for i, source in enumerate(("prefix", "suffix", "middle", "left to right", "placed")):
         costs.add(Step(i, [Propose(i + 1, i, 0, -0.1, source), Commit([i + 1], [-0.1])]))
-    assert labels(costs)["acceptance"] == MISSING and labels(costs)["steps"] == "5"
+    assert labels(costs)["drafted tokens used"] == MISSING and labels(costs)["steps"] == "5"

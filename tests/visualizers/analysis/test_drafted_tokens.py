@@ -8,11 +8,12 @@ import pytest
 
 from decoders.lane import Lane, Limits
 from decoders.trace.events import Commit, Distribution, Propose, Verdict
+from decoders.trace.openai_import import from_response
 from decoders.trace.trace import Trace
 from tests.helpers import tiny_models
 from tests.helpers.hand_traces import trace_of
 from visualizers.analysis import drafted_tokens as module
-from visualizers.analysis.drafted_tokens import drafted_csv, drafted_tokens, grouped
+from visualizers.analysis.drafted_tokens import by_entropy, drafted_csv, drafted_tokens, grouped
 
 WORDS = [b"Once", b" the", b" dog", b" cat", b"ing", b"=1+1"]  # token 0 is the prompt
 THE, DOG, CAT, ING, SUM = 1, 2, 3, 4, 5
@@ -74,7 +75,52 @@ def test_siblings_that_all_fail_are_not_in_the_tree():
     assert [row["cause"] for row in rows] == [module.MISSING, module.MISSING, None]
     assert [(row["depth"], row["rank"], row["lost"]) for row in rows] == [(1, 1, 1), (1, 2, 0), (2, 1, 0)]
     (group,) = grouped(rows, "cause")
-    assert group == {"cause": module.MISSING, "rejected": 2, "lost": 1, "example": "…Once“␣the”"}
+    assert group == {
+        "cause": module.MISSING,
+        "rejected": 2,
+        "tested": 2,
+        "lost": 1,
+        "causes": {module.MISSING: 2},
+        "example": "…Once“␣the”, written “␣cat”",
+    }
+
+
+def test_by_token_it_says_how_many_of_its_tests_failed_and_why():
+    models = {"target": tiny_models.make(seed=0), "draft": tiny_models.make(seed=1)}
+    trace = Lane("speculative", [1, 2, 3], models, {"temperature": 1.0}, 3, Limits(60)).run()
+    rows = drafted_tokens(trace)
+    groups = grouped(rows, "token")
+    assert [group["rejected"] for group in groups] == sorted(
+        (group["rejected"] for group in groups), reverse=True
+    )
+    for group in groups:
+        own = [row for row in rows if row["token"] == group["token"] and row["u"] is not None]
+        assert group["tested"] == len(own) >= group["rejected"] == sum(group["causes"].values())
+
+
+def test_acceptance_by_entropy_counts_every_test_whose_place_is_known():
+    models = {"target": tiny_models.make(seed=0), "draft": tiny_models.make(seed=1)}
+    trace = Lane("speculative", [1, 2, 3], models, {"temperature": 1.0}, 3, Limits(60)).run()
+    rows = drafted_tokens(trace)
+    tested = [row for row in rows if row["fate"] in ("accepted", "rejected")]
+    bins = by_entropy(rows)
+    assert sum(one["tested"] for one in bins) == len(tested)
+    assert sum(one["accepted"] for one in bins) == sum(row["fate"] == "accepted" for row in tested)
+    for one in bins:
+        high = math.inf if one["high"] is None else one["high"]
+        inside = [row for row in tested if one["low"] <= row["entropy"] < high]
+        assert one["tested"] == len(inside) and one["share"] == one["accepted"] / len(inside)
+        assert len(one["examples"]) <= 3
+    unknown = one_rejection(THE, CAT, p=0.0, q=0.5)
+    assert by_entropy(drafted_tokens(unknown))[0]["low"] == 1.0  # one nat is 1.44 bits
+
+
+def test_an_imported_lane_says_that_its_file_names_no_rejected_token():
+    content = [{"token": word, "logprob": -0.5} for word in (" a", " b", " c")]
+    spec = {"per_step_drafted": [3], "per_step_accepted": [1]}
+    record = {"choices": [{"logprobs": {"content": content}}], "metrics": {"speculative_decoding": spec}}
+    rows = [row for row in drafted_tokens(from_response(record)) if row["fate"] == "rejected"]
+    assert [(row["cause"], row["token"], row["instead"]) for row in rows] == [(module.HIDDEN, "□", "␣c")]
 
 
 @pytest.mark.parametrize("parameters", [{"temperature": 1.0}, {"temperature": 0.0}])

@@ -1,11 +1,14 @@
 """Charts of a comparison show its numbers, and the sentences that the page reads."""
 
+from operator import itemgetter
+
 import pytest
 
 from tests.visualizers.analysis.test_comparison import CAT, DOG, STOP, THE, drafting, lane
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
 from visualizers.analysis.comparison import compare
 from visualizers.figures import caption, comparison, costs, first_differences
+from visualizers.figures.joint_curves import alike, rolling, rolling_window
 
 
 @pytest.mark.parametrize("charge", ["forwards", "seconds", "target_tokens", "positions"])
@@ -17,7 +20,10 @@ def test_running_totals_are_stairs_over_what_was_paid(charge):
     ):
         figure = make(found, charge)
         drawn = lanes(figure)
-        for one in found["lanes"]:
+        races = [{**lane, **lane["race"]} for lane in found["lanes"]]
+        joint = alike(races, itemgetter(charge, field))
+        assert len(drawn) == len(joint)
+        for one in (group[0] for group in joint if len(group) == 1):
             line = drawn[one["lane"]]
             assert list(line.x) == one["race"][charge] and list(line.y) == one["race"][field]
             assert line.line.shape == "hv"
@@ -65,11 +71,12 @@ def test_entropies_and_log_probabilities_lie_over_each_other():
     for make, field in ((comparison.entropies, "entropy"), (comparison.log_probabilities, "logprob")):
         figure, most = make(found), max(len(one["tokens"]) for one in found["lanes"])
         drawn = lanes(figure)
-        for one in found["lanes"]:
+        joint = alike(found["lanes"], itemgetter("tokens", field))
+        for one in (group[0] for group in joint):
             line = drawn[one["lane"]]
             assert list(line.y) == one[field] and list(line.x) == list(range(1, len(one["tokens"]) + 1))
         axes = [line.yaxis or "y" for line in drawn.values()]
-        assert len(set(axes)) == len(found["lanes"])
+        assert len(set(axes)) == len(joint)
         ranges = {tuple(figure.layout[axis.replace("y", "yaxis")].range) for axis in axes}
         assert len(ranges) == 1, "one scale for all"
         assert list(read(figure)) == list(range(1, most + 1))
@@ -88,6 +95,36 @@ def test_a_position_is_read_and_the_first_difference_marked():
     )
     same = comparison.entropies(compare([lane([THE]), lane([THE])]))
     assert not same.layout.shapes and "dotted" not in same.layout.title.subtitle.text
+
+
+def test_equal_texts_are_one_curve_that_names_its_lanes():
+    found = compare([lane([THE, DOG, STOP]), lane([THE, CAT]), lane([THE, DOG, STOP])])
+    for figure in (comparison.entropies(found), comparison.log_probabilities(found)):
+        assert set(lanes(figure)) == {1, 2}
+        texts = [one.text for one in figure.layout.annotations]
+        assert texts[0] == "lanes 1, 3 Any" and "2 Any" in texts
+        assert len(figure.layout.shapes) == 2, "a line of the first difference in each panel"
+        assert "lane 3 ␣dog" in read(figure)[2], "every lane is still read"
+    drawn = lanes(comparison.tokens_reached(found))
+    assert [line.name for line in drawn.values()] == ["1, 3 Any", "2 Any"]
+
+
+def test_a_long_curve_is_a_rolling_mean_and_a_short_one_is_not():
+    values = [float(at % 7) for at in range(200)] + [None] * 40
+    assert rolling(values, 1) == values and rolling_window(120) == 1
+    means = rolling(values, 8)
+    assert len(means) == len(values)
+    assert means[100] == sum(values[96:104]) / 8 and means[0] == sum(values[:4]) / 4
+    assert means[202] == sum(values[198:200]) / 2 and means[-1] is None
+    assert [rolling_window(length) for length in (121, 256, 512, 4096)] == [8, 8, 16, 128]
+    found = compare([lane([THE, DOG] * 150), lane([THE, CAT] * 150)])
+    found["lanes"][0]["entropy"] = [float(at % 2) for at in range(300)]
+    figure = comparison.entropies(found)
+    curve = lanes(figure)[1].y
+    assert len(curve) == 300 and all(0.4 < value < 0.6 for value in curve[9:-9])
+    assert "rolling mean of 9 tokens" in figure.layout.title.subtitle.text.replace("<br>", " ")
+    assert "Drawn: rolling mean of 9 tokens, derived." in caption(figure)
+    assert read(figure)[2].startswith("Position 2: lane 1 ␣dog 1.00 bits"), "a token is read as it is"
 
 
 def test_acceptance_by_depth_beside_theory():
@@ -129,7 +166,7 @@ def test_one_cost_a_bar_a_lane():
     assert list(bars.x) == ["1", "2"] and list(bars.y) == [3, 2] and list(bars.text) == ["3", "2"]
     assert unbroken(bars.hovertext[1]) == "2 Drafts: 2"
     assert "lane 1 Any: 3" in caption(costs.cost(found, "target forwards"))
-    with pytest.raises(ValueError, match="no cost named 'wings'; choose one of steps"):
+    with pytest.raises(ValueError, match="no cost named 'wings'; choose one of tokens / target"):
         costs.cost(found, "wings")
     with pytest.raises(ValueError, match="list of numbers"):
         costs.cost(found, "acceptance_histogram")

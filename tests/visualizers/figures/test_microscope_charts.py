@@ -5,7 +5,7 @@ import pytest
 from tests.visualizers.analysis.test_speculation_report import chain, tree
 from tests.visualizers.figures.charts_of import analyses, lanes, read, unbroken
 from visualizers.analysis.speculation_report import microscope as looked_at
-from visualizers.figures import calibration, caption, microscope
+from visualizers.figures import calibration, caption, draft_places, microscope
 from visualizers.figures.theme import theme
 
 
@@ -48,7 +48,7 @@ def test_what_large_trees_waste_is_cut_but_can_be_scrolled_to():
 
 def test_acceptance_by_depth():
     found = looked_at(chain())
-    figure = microscope.acceptance_by_depth(found)
+    figure = draft_places.acceptance_by_depth(found)
     bars = next(one for one in figure.data if one.type == "bar")
     assert list(bars.y) == [one["of_rounds"] for one in found["depths"]] == pytest.approx([2 / 3, 1 / 3])
     assert list(lanes(figure)[""].y) == [one["of_tested"] for one in found["depths"]]
@@ -60,7 +60,7 @@ def test_acceptance_by_depth():
 
 
 def test_the_shape_of_the_drafts():
-    figure = microscope.draft_shape(looked_at(tree()))
+    figure = draft_places.draft_shape(looked_at(tree()))
     bars = by_state(figure)
     assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, None]
     assert list(bars["unreached"].y) == [None, 3]
@@ -71,19 +71,19 @@ def test_the_shape_of_the_drafts():
 
 def test_acceptance_by_rank():
     found = looked_at(tree())
-    (grid,) = microscope.acceptance_by_rank(found).data
+    (grid,) = draft_places.acceptance_by_rank(found).data
     assert [list(row) for row in grid.z] == [
         [None if cell is None else cell["share"] for cell in row["cells"]] for row in found["ranks"]
     ]
     assert grid.text[0][1] == "1.00<br>1/1"
     assert unbroken(grid.hovertext[0][0]) == "Depth 1, rank 1: 0 of 1 tested (.00)."
     wide = {**found, "ranks": [{"depth": 1, "cells": [found["ranks"][0]["cells"][0]] * 9}]}
-    (grid,) = microscope.acceptance_by_rank(wide).data
+    (grid,) = draft_places.acceptance_by_rank(wide).data
     assert grid.text is None and grid.showscale, "no room for numbers: a scale in their place"
 
 
 def test_accepted_lengths():
-    figure = microscope.accepted_lengths(looked_at(chain()))
+    figure = draft_places.accepted_lengths(looked_at(chain()))
     bars = next(one for one in figure.data if one.type == "bar")
     assert list(bars.x) == [0, 1, 2] and list(bars.y) == [1, 1, 1]
     assert read(figure)[1] == "1 of 3 rounds accepted 1 token."
@@ -135,7 +135,7 @@ def test_reliability_with_its_intervals():
     assert [y - down for y, down in zip(line.y, line.error_y.arrayminus, strict=True)] == pytest.approx(
         [one["least"] for one in diagram["bins"]]
     )
-    dotted = next(one for one in figure.data if one.name == "as foretold")
+    dotted = next(one for one in figure.data if one.name == "perfectly calibrated")
     assert list(dotted.x) == list(dotted.y) == [0, 1]
     one = {
         "low": 0.2,
@@ -163,4 +163,4 @@ def test_reliability_with_its_intervals():
         "Weighted by tokens tested, the draft's own probability is off by .05."
     )
     silent = calibration.reliability({**found, "reliability": []})
-    assert caption(silent).startswith("Nothing foretold") and not silent.data
+    assert caption(silent).startswith("Nothing predicted") and not silent.data

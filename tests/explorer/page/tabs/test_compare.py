@@ -66,7 +66,10 @@ def test_it_shows_the_texts_the_charts_and_the_costs_of_the_lanes_on_screen(draw
 
 
 def test_it_follows_the_slider_the_lanes_and_the_choices(draw, run):
-    assert [row[1] for row in draw(told(run, 3))["table"]["data"]] == [3, 3, 3]
+    table = draw(told(run, 3))["table"]
+    steps = table["headers"].index("steps")
+    assert [row[steps] for row in table["data"]] == [3, 3, 3]
+    assert table["headers"][1] == "tokens / target forward"
     assert len(draw(told(run, 3, lanes=(0, 1)))["figures"]) == 4, "neither lane drafts"
     for charge, words in CHARGES.items():
         tokens, likely, *_ = draw(told(run), charge=charge)["figures"]

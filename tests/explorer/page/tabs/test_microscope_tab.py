@@ -7,6 +7,7 @@ import pytest
 
 from explorer.page.tabs import microscope as tab
 from explorer.page.tabs import other_machine, what_if
+from explorer.page.tabs.metrics import metric
 from explorer.runs.scheduler import GONE
 from visualizers.analysis import speculation_report
 from visualizers.analysis.drafted_tokens import CAUSES, drafted_tokens
@@ -44,7 +45,13 @@ def test_a_lane_that_drafts_is_shown_whatever_is_asked_for(events, run, told):
     for wanted in (None, 0, 1, 3):
         seen = answer(events["show_lane"](told(ALL), "light", wanted, None))
         assert seen["radio"].value == 1 and seen["radio"].visible is False  # no choice: one lane drafts
-        assert len(seen["figures"]) == sum(map(len, tab.ROWS)) and seen["shown"] == [True]
+        assert len(seen["figures"]) == len(tab.FIRST) and seen["shown"] == [True]
+        others = answer(events["show_others"]("light", seen["states"][-1]))
+        assert others["states"] == [None]  # it is not kept
+        assert list(events["show_others"]("light", None).values()) == [None]
+        seen["figures"] |= others["figures"]
+        seen["words"] += others["words"]
+        assert len(seen["figures"]) == sum(map(len, tab.ROWS))
         assert f"**{tab.escaped(report['sentence'])}**" in seen["words"]
         for figure in seen["figures"].values():
             assert tab.escaped(caption(figure)) in seen["words"]
@@ -56,13 +63,13 @@ def test_every_rejection_has_a_row_with_its_cause_up_to_the_step_on_show(events,
     trace = run.records[1].trace
     for shown in (99, 2):
         rows = [row for row in drafted_tokens(trace, shown) if row["fate"] == "rejected"]
-        seen = answer(events["show_rejections"](told([(1, 2, shown)]), 1))
+        seen = answer(events["show_rejections"](told([(1, 2, shown)]), 1, "cause", ""))
         causes, table = seen["tables"]
         assert [row[3] for row in table] == [row["token"] for row in rows]
         assert sum(row[1] for row in causes) == len(rows) and {row[0] for row in causes} <= set(CAUSES)
         assert f"{len(rows)} of " in seen["words"][0]
     for value in ("", told(ALL, {"session": STRANGER}), told([(0, 1, 99)])):
-        assert answer(events["show_rejections"](value, None)) == answer({}) | {
+        assert answer(events["show_rejections"](value, None, "cause", "")) == answer({}) | {
             "words": [""],
             "shown": [False],
         }
@@ -111,12 +118,12 @@ def test_without_a_lane_that_drafts_it_says_what_to_do(events, told):
 
 def test_metrics_are_counts_shares_and_lists():
     assert (
-        tab.metric(41) == "41"
-        and tab.metric(1234567) == "1234567"
-        and tab.metric(0.70731) == ".707"
-        and tab.metric(3.63636) == "3.636"
+        metric(41) == "41"
+        and metric(1234567) == "1234567"
+        and metric(0.70731) == ".707"
+        and metric(3.63636) == "3.636"
     )
-    assert tab.metric(1.0) == "1" and tab.metric([0.909, 1.0]) == ".909  1"
+    assert metric(1.0) == "1" and metric([0.909, 1.0]) == ".909  1"
 
 
 # ---- other shapes ------------------------------------------------------------------------------------
@@ -131,7 +138,13 @@ def test_other_shapes_are_those_that_are_typed(events, run, told):
     assert table["2 1"][1] == span(found["own"]["tokens"], 2)
     assert table["2 1"][3] == str(found["own"]["size"])
     best = max(found["chains"], key=lambda row: row["speedup"][0])
-    assert table[f"{shape(best['widths'])} (fastest)"][4] == span(best["speedup"], 2)
+    (fastest,) = [row for name, row in table.items() if name.endswith("(fastest)")]
+    assert fastest[0].startswith(shape(best["widths"]))
+    assert fastest[4] == f"{span(best['speedup'], 2)} × plain decoding"
+    longer = found | {"run": found["run"] | {"deepest": 5}}  # 5 is none of the lengths that are always listed
+    names = [name for name, *_ in what_if.cells(longer)]
+    assert sum(name.startswith("chain of 5 (as in this lane)") for name in names) == 1
+    assert found["run"]["deepest"] == max(row["depth"] for row in drafted_tokens(run.records[1].trace))
     for widths in ("", "two", "3 x", "1 " * 500, "²", None):
         said = answer(events["show_shapes"](told(ALL), "light", None, widths, 0))
         assert "Write one to 32 whole numbers" in said["words"][0] and said["shown"] == [False]

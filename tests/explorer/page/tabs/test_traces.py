@@ -15,6 +15,7 @@ from explorer.export import run_file
 from explorer.page.tabs import on_screen, traces
 from explorer.runs.scheduler import GONE, Runs
 from tests.helpers.scripted_lane import ScriptedLane
+from visualizers.figures.theme import theme
 
 ME, STRANGER = "me" * 12, "you" * 8
 SEEN = [
@@ -179,11 +180,16 @@ def upload(tab, data: bytes) -> str:
     return str(folder / ("0" * 32))
 
 
+def opened(tab, button: str, visit: str) -> tuple[str, str]:
+    """What an upload answers: for the page's script, and in words."""
+    return tuple(tab.event(button, None, visit).values())[:2]
+
+
 @pytest.mark.parametrize("button", ["Open a file", "Dropped file"])
 def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, button):
     data = run_file.pack(run_file.container(recorded_runs.traces(), recorded_runs.setup()))
     visit = {"session": ME, "file": {"path": upload(tab, data), "name": "tale.run.json.gz"}}
-    answer, says = tab.event(button, None, json.dumps(visit))
+    answer, says = opened(tab, button, json.dumps(visit))
     found = json.loads(answer)
     assert found["file"] == "tale.run.json.gz" and says == "" and not list(tab.folder.iterdir())
     assert tab.runs.find(found["run"]).session == ME
@@ -201,7 +207,7 @@ def test_a_file_is_opened_as_a_run_of_this_page_only_and_is_gone_then(tab, butto
 def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):
     before = set(tab.runs.runs)
     visit = {"session": ME, "file": {"path": upload(tab, data), "name": "<b>.json"}}
-    answer, told = tab.event("Open a file", None, json.dumps(visit))
+    answer, told = opened(tab, "Open a file", json.dumps(visit))
     assert json.loads(answer)["error"].startswith(says) and told.startswith("\\<b\\>.json")
     assert set(tab.runs.runs) == before and not list(tab.folder.iterdir())
 
@@ -219,6 +225,40 @@ def test_what_cannot_be_opened_is_one_sentence_and_gone_too(tab, data, says):
 )
 def test_a_page_opens_nothing_but_what_was_uploaded(tab, visit):
     before = set(tab.runs.runs)
-    answer, says = tab.event("Open a file", None, visit)
+    answer, says = opened(tab, "Open a file", visit)
     assert json.loads(answer)["error"] and says.endswith(".") and "root" not in says
     assert set(tab.runs.runs) == before
+
+
+COUNTS = {"num_drafts": 10, "num_draft_tokens": 30, "num_accepted_tokens": 15}
+METRICS = b"".join(b"vllm:spec_decode_%b_total %d.0\n" % (k.encode(), v) for k, v in COUNTS.items())
+
+
+@pytest.mark.parametrize("data", [METRICS, json.dumps(COUNTS).encode()])
+def test_a_server_s_counts_are_a_card_and_no_run(tab, data):
+    before = set(tab.runs.runs)
+    visit = {"session": ME, "look": "dark", "file": {"path": upload(tab, data), "name": "me*trics.txt"}}
+    answer, says, *card = tab.event("Open a file", None, json.dumps(visit)).values()
+    body, sentence, table, figure, words = card
+    assert json.loads(answer) == {"counts": True, "file": "me*trics.txt"} and says == ""
+    assert set(tab.runs.runs) == before and not list(tab.folder.iterdir())
+    assert body.visible and "10 rounds drafted 30 tokens and 15 were accepted: 2.50 tokens" in sentence
+    assert sentence.startswith("### me\\*trics.txt")
+    values = {row[0]: row[1] for row in table}
+    assert values == {name: str(value) for name, value in COUNTS.items()} | {
+        "draft_acceptance_rate": ".500",
+        "mean_acceptance_length": "2.500",
+    }
+    assert "did not count by place" in words and not figure.data
+    assert figure.layout.template.layout.paper_bgcolor == theme("dark").surface["bg"]
+
+
+def test_a_run_that_is_opened_takes_the_card_away_and_bad_counts_are_one_sentence(tab):
+    data = run_file.pack(run_file.container(recorded_runs.traces(), recorded_runs.setup()))
+    visit = {"session": ME, "file": {"path": upload(tab, data), "name": "a.run.json.gz"}}
+    assert list(tab.event("Open a file", None, json.dumps(visit)).values())[2].visible is False
+    wrong = METRICS.replace(b" 15.0", b" 31.0")
+    visit["file"] = {"path": upload(tab, wrong), "name": "m.txt"}
+    answer, says = opened(tab, "Open a file", json.dumps(visit))
+    assert says.startswith("m.txt was not opened. These counts contradict themselves: more tokens were acc")
+    assert json.loads(answer) == {"error": says}

@@ -1,0 +1,131 @@
+"""A server's counts of speculative decoding, as vLLM gives them: Prometheus text or JSON. Makes no trace.
+
+vLLM's metrics endpoint counts over all requests since the server started (`vllm:spec_decode_num_drafts` and
+others); its JSON answers may count over one request (`metrics.speculative_decoding`). Neither says which
+tokens were drafted, so nothing can be replayed. Knows JSON and text, no model and no pages.
+"""
+
+import re
+
+SERVER, REQUEST = "server", "request"  # what was counted over
+MOST = 2**53  # of a count
+MOST_PLACES = 64  # of a draft
+MOST_NAME = 60  # characters of a model's name
+# Name of a count -> what a request's own counts call it.
+NAMES = {
+    "num_drafts": "num_spec_steps",
+    "num_draft_tokens": "num_draft_tokens",
+    "num_accepted_tokens": "num_accepted_draft_tokens",
+}
+PLACES, HISTOGRAM = "num_accepted_tokens_per_pos", "acceptance_histogram"
+# A line of Prometheus's text; a counter's name may end in _total.
+LINE = re.compile(r"vllm[:_]spec_decode_(num_\w+?)(?:_total)?(\{.*\})?\s+([-+.\deE]+|\+?Inf|NaN)(?:\s+\d+)?")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+NO_COUNTS = (
+    "These metrics count no speculative decoding: vllm:spec_decode_num_drafts is missing. Save the metrics "
+    "of a vLLM server that drafts."
+)
+NOT_COUNTS = "These counts cannot be read: {} is no whole number from 0 on."
+NO_DRAFT = "This server has drafted nothing yet: its counts are all 0."
+CONTRADICTION = "These counts contradict themselves: {}."
+
+
+def from_prometheus(data: bytes) -> dict:
+    """The counts in a metrics endpoint's text, summed over a server's engines: see `checked`.
+
+    Raises ValueError with one sentence if there are none or they contradict themselves.
+    """
+    found: dict = {"models": set()}
+    places: dict[int, int] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        match = LINE.fullmatch(line.strip())
+        if not match or match[1] not in (*NAMES, PLACES):
+            continue
+        name, labels, value = match[1], dict(LABEL.findall(match[2] or "")), count(match[1], match[3])
+        found["models"] |= {labels["model_name"][:MOST_NAME]} if "model_name" in labels else set()
+        if name == PLACES:
+            at = int(labels["position"]) if labels.get("position", "").isdecimal() else MOST_PLACES
+            if at < MOST_PLACES:
+                places[at] = places.get(at, 0) + value
+        else:
+            found[name] = found.get(name, 0) + value
+    if not set(NAMES) <= set(found):
+        raise ValueError(NO_COUNTS)
+    levels = [places.get(at, 0) for at in range(max(places, default=-1) + 1)]
+    return checked(found | {"over": SERVER, "models": sorted(found["models"]), PLACES: levels})
+
+
+def from_json(record: object) -> dict | None:
+    """The counts in a JSON value, None if it holds none; see `checked`.
+
+    Reads an object with the names of vLLM's metrics, with or without `vllm:spec_decode_`, and the counts of
+    one request, alone or in the answer in which they came. Raises ValueError as `from_prometheus` does.
+    """
+    if not isinstance(record, dict):
+        return None
+    inner = record.get("metrics") if isinstance(record.get("metrics"), dict) else record
+    inner = inner.get("speculative_decoding", inner)
+    if not isinstance(inner, dict):
+        return None
+    model = [record["model"][:MOST_NAME]] if isinstance(record.get("model"), str) else []
+    plain = {plain_name(key): value for key, value in inner.items() if isinstance(key, str)}
+    if set(NAMES) <= set(plain):
+        counts = {name: count(name, plain[name]) for name in NAMES}
+        return checked({"over": SERVER, "models": model, PLACES: counts_of(plain, PLACES)} | counts)
+    if set(NAMES.values()) <= set(plain):
+        counts = {name: count(own, plain[own]) for name, own in NAMES.items()}
+        rounds = counts_of(plain, HISTOGRAM)
+        counts |= {HISTOGRAM: rounds, PLACES: at_least(rounds)}
+        return checked({"over": REQUEST, "models": model} | counts)
+    return None
+
+
+def plain_name(name: str) -> str:
+    """A metric's name without vLLM's prefix and Prometheus's suffix."""
+    return re.sub(r"^vllm[:_]spec_decode_|_total$", "", name)
+
+
+def count(name: str, value: object) -> int:
+    """A count. Raises ValueError with one sentence for what is none."""
+    try:
+        number = float(value) if not isinstance(value, bool) else -1.0  # Prometheus writes 12.0
+    except (TypeError, ValueError, OverflowError):
+        number = -1.0
+    if not (0 <= number <= MOST and number.is_integer()):
+        raise ValueError(NOT_COUNTS.format(name))
+    return int(number)
+
+
+def counts_of(record: dict, name: str) -> list[int]:
+    """A list of counts, empty if there is none."""
+    values = record.get(name, [])
+    if not isinstance(values, list) or len(values) > MOST_PLACES:
+        raise ValueError(NOT_COUNTS.format(name))
+    return [count(name, value) for value in values]
+
+
+def at_least(rounds: list[int]) -> list[int]:
+    """Rounds by number of accepted tokens, from 0 on -> rounds that accepted place 0, 1, ... of their draft.
+
+    A request's counts come from chains, in which place k was accepted if more than k tokens were.
+    """
+    return [sum(rounds[place:]) for place in range(1, len(rounds))]
+
+
+def checked(counts: dict) -> dict:
+    """`{over, models, num_drafts, num_draft_tokens, num_accepted_tokens, num_accepted_tokens_per_pos}`.
+
+    over: SERVER or REQUEST; the last is empty where it is not known; a request may have acceptance_histogram.
+    Raises ValueError with one sentence if the counts contradict each other.
+    """
+    drafts, drafted, accepted = (counts[name] for name in NAMES)
+    if not drafts:
+        raise ValueError(NO_DRAFT)
+    if accepted > drafted:
+        raise ValueError(CONTRADICTION.format("more tokens were accepted than drafted"))
+    if any(place > drafts for place in counts[PLACES]):
+        many = "a place of the draft was accepted in more rounds than there were"
+        raise ValueError(CONTRADICTION.format(many))
+    if counts.get(HISTOGRAM) and sum(counts[HISTOGRAM]) != drafts:
+        raise ValueError(CONTRADICTION.format("acceptance_histogram counts other rounds than num_spec_steps"))
+    return counts

@@ -1,0 +1,241 @@
+"""Charts of the microscope by place in the draft: depth, rank among siblings, how many were accepted.
+
+Takes what `visualizers.analysis.speculation_report.microscope` gives; knows nothing of traces. Every function
+draws a chart that says so where nothing was drafted, and raises ValueError with one sentence for an unknown
+look.
+"""
+
+import plotly.graph_objects as go
+
+from visualizers.analysis.cost_summary import share
+from visualizers.figures.charts import (
+    bar_look,
+    chart,
+    counted,
+    dotted,
+    greys,
+    hover,
+    lane_line,
+    nothing,
+    reader,
+    whole,
+)
+from visualizers.figures.theme import theme
+
+WRITTEN = 6  # ranks up to which the cells of a heat map have room for numbers
+
+
+def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
+    """Share accepted at each depth of the draft: of all rounds, of the tested, and α to the depth."""
+    title = "acceptance by depth"
+    if not found["metrics"]:
+        return nothing(title, found["sentence"], look)
+    depths, colours, alpha = found["depths"], theme(look), found["expected"]["alpha"]
+    places = [one["depth"] for one in depths]
+    said = "" if alpha is None else f" α {share(alpha)} = levels accepted / levels tested, measured."
+    made = chart(
+        title,
+        "bars: of all rounds; line: of the tested; dotted: α^depth",
+        f"Acceptance by depth, share of all rounds; {'; '.join(depth_short(one) for one in depths)}.{said}",
+        look,
+        whole("draft depth", max(places)),
+        {"range": [0, 1.04]},
+        3,
+    )
+    made.add_bar(
+        x=places,
+        y=[one["of_rounds"] for one in depths],
+        name="of all rounds",
+        hoverinfo="skip",
+        marker={"color": colours.amounts[2], "line": {"color": colours.ranks[0], "width": 1}},
+    )
+    if alpha is not None:
+        made.add_trace(dotted("α^depth", places, [alpha**place for place in places], colours))
+    tested = [one["of_tested"] for one in depths]
+    made.add_trace(lane_line("", "of the tested", 0, places, tested, colours))
+    everywhere = list(range(1, max(places) + 1))
+    return reader(made, everywhere, [depth_said(found, place) for place in everywhere])
+
+
+def depth_short(one: dict) -> str:
+    """A depth and its share of all rounds."""
+    return f"depth {one['depth']}: {share(one['of_rounds'])}"
+
+
+def depth_said(found: dict, place: int) -> str:
+    """What is known of a depth, in a sentence."""
+    one = next((row for row in found["depths"] if row["depth"] == place), None)
+    if one is None:
+        return f"Depth {place}: nothing was drafted."
+    alpha = found["expected"]["alpha"]
+    tested = (
+        f"{one['accepted']} of {one['tested']} tested ({share(one['of_tested'])})"
+        if one["tested"]
+        else "none tested"
+    )
+    theory = "" if alpha is None else f"; α^{place} = {share(alpha**place)}"
+    return (
+        f"Depth {place} (vLLM: place {place - 1}): accepted in {share(one['of_rounds'])} of all rounds; "
+        f"{one['drafted']} drafted, {tested}{theory}."
+    )
+
+
+def counted_depths(found: dict, look: str = "light") -> go.Figure:
+    """Share of the rounds that accepted each place of the draft, from a server's counts.
+
+    found: see `speculation_report.counted`.
+    """
+    title = "acceptance by depth"
+    rows = found["depths"]
+    if not rows:
+        return nothing(title, "The server did not count by place in the draft.", look)
+    said = [
+        f"Depth {one['depth']} (vLLM: place {one['depth'] - 1}): accepted in {one['accepted']:,} rounds, "
+        f"{share(one['of_rounds'])} of all."
+        for one in rows
+    ]
+    made = chart(
+        title,
+        "share of rounds whose k-th token was accepted; imported counts",
+        f"Acceptance by depth, imported counts. {' '.join(said)}",
+        look,
+        whole("draft depth", len(rows)),
+        {"range": [0, 1.12]},
+    )
+    places = [one["depth"] for one in rows]
+    made.add_bar(
+        x=places,
+        y=[one["of_rounds"] for one in rows],
+        text=[share(one["of_rounds"]) for one in rows] if len(rows) <= 2 * WRITTEN else None,
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": theme(look).ranks[0]},
+        hoverinfo="skip",
+    )
+    return reader(made, places, said)
+
+
+def draft_shape(found: dict, look: str = "light") -> go.Figure:
+    """How many tokens were drafted at each depth, and how many of them accepted, rejected, never reached."""
+    title = "shape of the drafts"
+    if not found["metrics"]:
+        return nothing(title, found["sentence"], look)
+    depths, colours = found["depths"], theme(look)
+    parts = {
+        "accepted": ("accepted", [one["accepted"] for one in depths]),
+        "rejected": ("rejected", [one["tested"] - one["accepted"] for one in depths]),
+        "unreached": ("never looked at", [one["drafted"] - one["tested"] for one in depths]),
+    }
+    said = [
+        f"Depth {one['depth']}: {counted(one['drafted'], 'token')} drafted in "
+        f"{counted(one['rounds'], 'round')}; {one['accepted']} accepted, "
+        f"{one['tested'] - one['accepted']} rejected, "
+        f"{one['drafted'] - one['tested']} never looked at."
+        for one in depths
+    ]
+    places = [one["depth"] for one in depths]
+    made = chart(
+        title,
+        "drafted tokens by depth and by what became of them, measured",
+        " ".join(said),
+        look,
+        whole("draft depth", max(places)),
+        {"words": "tokens"},
+        3,
+    )
+    for state, (name, counts) in parts.items():
+        made.add_bar(
+            x=places,
+            y=[n or None for n in counts],
+            name=name,
+            marker=bar_look(state, colours),
+            hoverinfo="skip",
+            meta={"state": state},
+        )
+    return reader(made, places, said)
+
+
+def acceptance_by_rank(found: dict, look: str = "light") -> go.Figure:
+    """Share accepted of the tested by depth and by rank among siblings, as a heat map in grey."""
+    title = "by depth and rank"
+    if not found["metrics"]:
+        return nothing(title, found["sentence"], look)
+    rows, colours = found["ranks"], theme(look)
+    widest = max(len(row["cells"]) for row in rows)
+
+    def said(depth: int, rank: int, cell: dict | None) -> str:
+        if cell is None:
+            return f"Depth {depth}, rank {rank}: none tested."
+        of = f"{cell['accepted']} of {cell['tested']} tested ({share(cell['share'])})"
+        return f"Depth {depth}, rank {rank}: {of}."
+
+    words = [[said(row["depth"], rank, cell) for rank, cell in enumerate(row["cells"], 1)] for row in rows]
+    tested = [
+        text
+        for row, line in zip(rows, words, strict=True)
+        for cell, text in zip(row["cells"], line, strict=True)
+        if cell
+    ]
+    made = chart(
+        title,
+        "share accepted of those tested, measured; rank 1 is tried first",
+        " ".join(tested) or "No drafted token was tested.",
+        look,
+        {**whole("rank among siblings", widest), "showgrid": False},
+        {**whole("draft depth", len(rows)), "autorange": "reversed", "showgrid": False},
+    )
+    texts = [
+        [
+            "" if cell is None else f"{share(cell['share'])}<br>{cell['accepted']}/{cell['tested']}"
+            for cell in row["cells"]
+        ]
+        for row in rows
+    ]
+    return made.add_heatmap(
+        z=[[None if cell is None else cell["share"] for cell in row["cells"]] for row in rows],
+        x=list(range(1, widest + 1)),
+        y=[row["depth"] for row in rows],
+        text=texts if widest <= WRITTEN else None,
+        texttemplate="%{text}" if widest <= WRITTEN else "",
+        textfont={"size": 11, "color": colours.surface["text"]},
+        hovertext=[[hover(one) for one in line] for line in words],
+        hoverinfo="text",
+        zmin=0,
+        zmax=1,
+        colorscale=greys(colours.amounts),
+        showscale=widest > WRITTEN,
+        xgap=2,
+        ygap=2,
+        colorbar={"thickness": 10, "outlinewidth": 0, "tickformat": ".1f"},
+    )
+
+
+def accepted_lengths(found: dict, look: str = "light") -> go.Figure:
+    """vLLM's acceptance_histogram: rounds by the number of drafted tokens that they accepted."""
+    title = "acceptance_histogram"
+    if not found["metrics"]:
+        return nothing(title, found["sentence"], look)
+    counts, colours = found["histogram"], theme(look)
+    rounds, places = sum(counts), list(range(len(counts)))
+    said = [
+        f"{value} of {counted(rounds, 'round')} accepted {counted(place, 'token')}."
+        for place, value in enumerate(counts)
+    ]
+    made = chart(
+        title,
+        "rounds by number of accepted tokens, measured",
+        " ".join(said),
+        look,
+        whole("accepted tokens", len(counts)),
+        {"words": "rounds", "rangemode": "tozero"},
+    )
+    made.add_bar(
+        x=places,
+        y=counts,
+        text=[str(value) if value else "" for value in counts],
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": colours.ranks[0]},
+        hoverinfo="skip",
+    )
+    return reader(made, places, said)
