@@ -5,12 +5,13 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const h = page.h;
-  const ROWS = 9, WIDE = 1000; // from this width on the sliders stand open
+  const ROWS = 9, BEFORE = 4, AFTER = 4, WIDE = 1000; // from this width on the sliders stand open
   const quoted = (text) => "“" + text + "”";
   const value = (x) => String(Number(x.toFixed(2)));
   const middle = ([low, high]) => (low + high) / 2;
   const exact = ([low, high]) => high - low <= 0.005 * high;
-  const ranged = (range) => (exact(range) ? page.probability(middle(range)) : page.probability(range[0]) + "–" + page.probability(range[1]));
+  const rounded = (x) => page.probability(Number(x.toPrecision(2)));
+  const ranged = (range) => (exact(range) ? page.probability(middle(range)) : rounded(range[0]) + "–" + rounded(range[1]));
   const listed = (words) => (words.length < 2 ? words.join("") : words.slice(0, -1).join(", ") + " or " + words[words.length - 1]);
 
   class Knobs {
@@ -50,6 +51,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.open = !this.open;
         this.draw();
         this.box.querySelector("button").focus({ preventScroll: true });
+        if (this.open && window.innerWidth < WIDE) this.box.scrollIntoView({ block: "start" });
       } }, this.open ? "▾ What if …" : "▸ What if …");
       if (!data || !this.open || data.why) {
         this.box.replaceChildren(toggle, ...(this.open && data ? [h("p", { class: "rest" }, data.why)] : []));
@@ -101,7 +103,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // ---- the lane ---------------------------------------------------------------------------------------------------------
 
     sentences({ open, change }, moved) {
-      const { data, values } = this, first = open || change, said = [h("b", { class: "mark" }, "what if")], { places } = data;
+      const { data, values } = this, first = open || change, said = [h("b", { class: "mark" }, "what if"), " "], { places } = data;
       const jump = (at) => this.inspector.jump(places[at].node, "position " + places[at].position), instead = (at) => " instead of " + this.text(places[at].token);
       const become = ({ token, could, other, at }) => {
         const words = could.filter((id) => id !== places[at].token).slice(0, 3).map((id) => this.text(id));
@@ -115,15 +117,24 @@ window.ExplorerPage = window.ExplorerPage || {};
         if (!open) said.push("There " + become(change) + " would stand" + instead(change.at) + ". ");
         said.push("From there on the text may be another one: press Run to see it.");
       }
-      const counts = page.whatIf.passing(data, values), rounds = data.lengths && data.lengths[values[page.whatIf.LENGTH] - 1], lines = [h("p", {}, ...said)];
+      const strip = first ? [this.strip(first)] : [];
+      const counts = page.whatIf.passing(data, values), rounds = data.lengths && data.lengths[values[page.whatIf.LENGTH] - 1], lines = [...strip, h("p", {}, ...said)];
       const draws = moved.some((name) => name !== page.whatIf.LENGTH);
-      if (counts.tests && draws) lines.push(h("p", {}, "The run's " + counts.tests + " tests, one by one: " + counts.sure + " pass" + (counts.open ? ", " + counts.open + " may" : "") + "; in the run " + counts.run + " did."));
+      if (counts.tests && draws) lines.push(h("p", {}, "Taken one by one, " + counts.sure + " of the run's " + counts.tests + " tests pass" + (counts.open ? " and " + counts.open + " more may" : "") + "; in the run " + counts.run + " passed."));
       if (rounds && !draws) {
         const of = ([low, high]) => (low === high ? String(low) : low + " to " + high), own = data.lengths[data.values[page.whatIf.LENGTH] - 1];
         lines.push(h("p", {}, "Drafts of " + values[page.whatIf.LENGTH] + ": " + of(rounds) + " rounds for these " + places.length + " tokens, " + of(rounds.map((n) => places.length - n).reverse()) + " drafted ones accepted. Drafts of "
           + data.values[page.whatIf.LENGTH] + " took " + of(own) + "."));
       }
       return lines;
+    }
+
+    // The text around the first place that may change: what stays, the place, and what would be written anew.
+    strip({ at, token }) {
+      const { places, texts } = this.data, around = places.slice(Math.max(0, at - BEFORE), at + AFTER);
+      return h("p", { class: "strip", "aria-hidden": "true" }, at > BEFORE ? "…" : "", ...around.map((place) => h("span",
+        { class: "token" + (place === places[at] ? " first" : ""), ...(places.indexOf(place) > at ? { "data-anew": "" } : {}) }, texts[place.token],
+        ...(place === places[at] ? [h("b", {}, token === null ? " ?" : " → " + texts[token])] : []))), at + AFTER < places.length ? "…" : "");
     }
 
     // The chips of the places where the text may change, with the would-be token.

@@ -198,8 +198,10 @@ window.ExplorerPage = window.ExplorerPage || {};
   function walked(data, values) {
     const found = { open: null, change: null };
     if (!changed(data, values, data.knobs.map((knob) => knob.name).filter((name) => name !== LENGTH))) return found;
+    const lengths = [values[LENGTH], data.values[LENGTH]], other = ruleOf(data, values) !== "greedy match" && lengths[0] !== lengths[1];
     let step = true;
     for (const [at, place] of data.places.entries()) {
+      step = step && !(other && at >= Math.min(...lengths)); // drafts of another length are drawn with other numbers from their second round on
       const answer = step ? placed(data, place, values) : { token: null, could: [place.token], other: true };
       if (!mayStay(place, answer)) return { ...found, change: { at, ...answer } };
       if (answer.token === null) found.open ??= { at, ...answer };
