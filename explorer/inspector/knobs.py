@@ -1,8 +1,8 @@
-"""What a lane's stored distributions say about other values of its parameters: the numbers that the page's sliders need.
+"""What a lane's stored distributions say about other values of its parameters, for the page's sliders.
 
-For each token of the text: what the target offered before any knob shaped it, the draft's offer and the test if
-there was one, and the random numbers of the place. The page computes the rest (assets/web/page/what-if.js).
-Knows strategies by their parts and parameters, never by name.
+For each token of the text: what the target offered before any slider shaped it, the draft's offer and the
+test if there was one, and the random numbers of the place. The page computes the rest
+(assets/web/page/what-if.js). Knows strategies by their parts and parameters, never by name.
 """
 
 import math
@@ -27,18 +27,19 @@ RULES = {
     "typical acceptance": ("epsilon", "delta"),
 }
 CHAIN = "chain from a draft model"
-HIGH = {"temperature": 2.0, "top_k": 20, "delta": 2.0, LENGTH: 16}  # where a slider ends, if not at the declared end
+# Where a slider ends, if not at the declared end.
+HIGH = {"temperature": 2.0, "top_k": 20, "delta": 2.0, LENGTH: 16}
 SAMPLED = "sample"  # what a lane that cannot draw is run as
 
 NOT_HERE = "This lane came from a file, and no strategy of this app says how its tokens were chosen."
 OTHER_RULE = (
-    "Sliders need a lane that draws each token from its own distribution, or that tests a chain of a draft model. "
-    "This strategy decides in another way."
+    "Sliders need a lane that draws each token from its own distribution, or that tests a chain of a draft "
+    "model. This strategy decides in another way."
 )
 PROCESSED = "Sliders cannot look behind {}: what the model offered before it shapes the rest is not stored."
 TRUNCATED = (
-    "Tokens were removed before the draft drew, and the trace holds what was left: what it would have drawn with "
-    "other values is not stored."
+    "Tokens were removed before the draft drew, and the trace holds what was left: what it would have drawn "
+    "with other values is not stored."
 )
 NO_PLACES = "Nothing is decoded yet."
 OTHER_SEED = "The random numbers of this lane do not follow from its seed, so the next ones are not known."
@@ -51,15 +52,16 @@ def knobs(trace: Trace) -> dict:
     fixed     whether the draft's offers are stored after truncations
     values    of the run: what shapes a distribution, what decides a test
     knobs     `{name, value, low, high, step, help}` of each slider
-    places    one for each token that the lane decoded, in order: `{node, position, token, p, u}`, with `draft` where
-              one was tested: `{node, token, q, tested, entropy, u, drawn, root}`. p and q are offers, see
-              `offer`; `tested` is the target's probability at the test, `entropy` that of what it is from
+    places    one for each token that the lane decoded, in order: `{node, position, token, p, u}`, with
+              `draft` where one was tested: `{node, token, q, tested, accepted, entropy, u, drawn}`.
+              p and q are offers, see `offer`; `tested` is the target's probability at the test, `entropy`
+              that of what it is from; u, u and `drawn` are the numbers of own token, test and draft
     lengths   rounds [fewest, most] for drafts of 1, 2, ... tokens; None if the draft's length has no slider
     texts     token id -> text
     run_as    the strategy that takes these values; parameters: those of the run that are not their defaults
     """
     strategy = strategies().get(trace.strategy)
-    if strategy is None:
+    if strategy is None or not usable(strategy, trace):
         return {"why": NOT_HERE}
     rule = rule_of(strategy, trace.parameters)
     if rule is None:
@@ -94,6 +96,15 @@ def knobs(trace: Trace) -> dict:
     }
 
 
+def usable(strategy: Strategy, trace: Trace) -> bool:
+    """Whether the settings of a trace, which may be from a file, are such that the strategy could have run."""
+    taken = [value for name, value in trace.model_defaults.items() if name in SAMPLER]
+    try:
+        return strategy.check(trace.parameters) == trace.parameters and all(map(math.isfinite, taken))
+    except (TypeError, ValueError):
+        return False
+
+
 def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:
     """["draw"] where each token is drawn from its own distribution, [verifier at temperature 0, verifier
     above it] where chains of a draft model are tested; None for all other strategies.
@@ -104,13 +115,13 @@ def rule_of(strategy: Strategy, parameters: dict) -> list[str] | None:
         return None if parameters.get("token_healing") else ["draw"]
     if kinds != {"drafter", "verifier", "processors"} or "temperature" not in parameters:
         return None
-    found = []
+    verifiers = []
     for temperature in (0.0, parameters["temperature"] or 1.0):
         parts = {part.kind: part.name for part in strategy.parts({**parameters, "temperature": temperature})}
         if parts["drafter"] != CHAIN or parts["verifier"] not in RULES or parameters.get("token_healing"):
             return None
-        found.append(parts["verifier"])
-    return found
+        verifiers.append(parts["verifier"])
+    return verifiers
 
 
 def after_temperature(name: str) -> bool:
@@ -119,10 +130,8 @@ def after_temperature(name: str) -> bool:
     return order.index(name) > order.index("temperature")
 
 
-def declared(
-    strategy: Strategy, rule: list[str], lengths: list | None, fixed: bool
-) -> list[Parameter]:
-    """The parameters that get a slider: what decides tests, the draft's length, what shapes a distribution."""
+def declared(strategy: Strategy, rule: list[str], lengths: list | None, fixed: bool) -> list[Parameter]:
+    """The parameters that get a slider: what decides tests, a draft's length, what shapes a distribution."""
     own = {p.name: p for p in strategy.parameters}
     if rule == ["draw"]:  # a lane that takes the likeliest token has none: what if it were drawn?
         return [own.get(p.name, p) for p in SHAPING if p.name in SAMPLER]
@@ -160,7 +169,8 @@ def knob(parameter: Parameter, values: dict) -> dict:
 
 def decoded(reading: Facts) -> list[int]:
     """The nodes of the text that the lane decoded itself, in order."""
-    return [n for n in reading.committed if reading.births[n][1].source not in ("copied", "person")]
+    born = {node: event.source for node, (_, event) in reading.births.items()}
+    return [n for n in reading.committed if n in born and born[n] not in ("copied", "person")]
 
 
 def place(reading: Facts, node: int) -> dict:
@@ -169,30 +179,40 @@ def place(reading: Facts, node: int) -> dict:
     depth = reading.nodes.position[node] + reading.nodes.root
     offers = reading.offers.get(parent, {})
     before, temperature = before_knobs(offers, trace)
-    found = {
+    result = {
         "node": node,
         "position": reading.nodes.position[node],
         "token": reading.nodes.token[node],
-        "p": offer(reading, before, temperature, node) | {"low": drawn_above(reading, node)} if before else None,
+        "p": None,
         "u": uniform(trace.seed, ("sample", depth)),
     }
-    drafted = [n for n in reading.children.get(parent, []) if reading.births[n][1].source == "draft"]
-    judged = [n for n in drafted if reading.verdicts[n][-1][1].status in ("accepted", "rejected")]
-    if judged and ("draft", None) in offers:
-        drafted, tested_with = judged[0], offers.get(("processed", None)) or offers["target", None]
-        root = reading.nodes.position[round_of(reading, drafted)] + reading.nodes.root
-        found["draft"] = {
-            "node": drafted,
-            "token": reading.nodes.token[drafted],
-            "q": offer(reading, offers["draft", None], trace.parameters["temperature"] or 1.0, drafted),
-            "tested": reading.verdicts[drafted][-1][1].p,
-            "accepted": reading.verdicts[drafted][-1][1].status == "accepted",
-            "entropy": tested_with.entropy,
+    if before is None or not before.top:
+        return result
+    result["p"] = offer(reading, before, temperature, node) | {"low": drawn_above(reading, node)}
+    guess = next((n for n in reading.children.get(parent, []) if was_tested(reading, n)), None)
+    drafted = offers.get(("draft", None))
+    if guess is not None and drafted and drafted.top:
+        root = reading.nodes.position[round_of(reading, guess)] + reading.nodes.root
+        verdict = reading.verdicts[guess][-1][1]
+        result["draft"] = {
+            "node": guess,
+            "token": reading.nodes.token[guess],
+            "q": offer(reading, drafted, trace.parameters["temperature"] or 1.0, guess),
+            "tested": verdict.p,
+            "accepted": verdict.status == "accepted",
+            "entropy": (offers.get(("processed", None)) or before).entropy,
             "u": uniform(trace.seed, ("accept", depth, 0)),
             "drawn": uniform(trace.seed, ("draft", root, depth, 0, 0)),
-            "root": root,
         }
-    return found
+    return result
+
+
+def was_tested(reading: Facts, node: int) -> bool:
+    """Whether a node is a draft that the target tested."""
+    if node not in reading.births or reading.births[node][1].source != "draft":
+        return False
+    last = reading.verdicts[node][-1][1] if node in reading.verdicts else None
+    return last is not None and last.status in ("accepted", "rejected") and last.p is not None
 
 
 def round_of(reading: Facts, node: int) -> int:
@@ -215,29 +235,29 @@ def before_knobs(offers: dict, trace: Trace) -> tuple[Distribution | None, float
 
 
 def drawn_above(reading: Facts, node: int) -> float | None:
-    """The running sum of probabilities at which the node's token begins, if no truncation came before its draw."""
+    """The running sum at which the node's token begins; None if a truncation came before its draw."""
     if truncated(reading.trace):
         return None
     draw = reading.draw(node)
     return draw["low"] if draw else None
 
 
-def offer(reading: Facts, found: Distribution, temperature: float, node: int) -> dict:
+def offer(reading: Facts, recorded: Distribution, temperature: float, node: int) -> dict:
     """A recorded distribution in the form that the page computes with: token ids and log-probabilities,
     likeliest first, the mass of all others, how many they are and the log-probability that none of them
     exceeds, the entropy, and the temperature that it has. `extra`: `{id, log}` of the token of `node`, where
     it is not among the likeliest and another event holds its probability.
     """
-    ids, logs = [int(token) for token, _ in found.top], [logprob for _, logprob in found.top]
-    others, token = (found.among or len(ids)) - len(ids), reading.nodes.token[node]
-    own = reading.probability(node, found) if others and token not in ids else None
+    ids, logs = [int(token) for token, _ in recorded.top], [logprob for _, logprob in recorded.top]
+    others, token = (recorded.among or len(ids)) - len(ids), reading.nodes.token[node]
+    own = reading.probability(node, recorded) if others and token not in ids else None
     return {
         "ids": ids,
         "logs": logs,
         "extra": {"id": token, "log": math.log(own)} if own else None,
-        "rest": max(0.0, found.rest - (own or 0.0)) if others else 0.0,
+        "rest": max(0.0, recorded.rest - (own or 0.0)) if others else 0.0,
         "others": others - bool(own),
-        "entropy": found.entropy,
+        "entropy": recorded.entropy,
         "temperature": temperature,
     }
 

@@ -76,7 +76,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     slider(knob) {
-      const shown = h("output", {}, value(this.values[knob.name])), ends = { min: String(knob.low), max: String(knob.high), step: String(knob.step) };
+      const shown = h("span", { class: "value", "aria-hidden": "true" }, value(this.values[knob.name])), ends = { min: String(knob.low), max: String(knob.high), step: String(knob.step) };
       const input = h("input", { type: "range", ...ends, value: String(this.values[knob.name]), "aria-label": knob.name, oninput: () => {
         this.values[knob.name] = Number(input.value);
         shown.textContent = value(this.values[knob.name]);

@@ -68,7 +68,9 @@ def test_a_place_has_the_numbers_of_the_run(models):
         own = named.get(one["token"], (offer["extra"] or {}).get("log"))
         if own is not None:
             assert math.exp(own) == pytest.approx(draw.parts["high"] - draw.parts["low"], rel=1e-4)
-        known = math.fsum(map(math.exp, offer["logs"])) + (math.exp(offer["extra"]["log"]) if offer["extra"] else 0.0)
+        known = math.fsum(map(math.exp, offer["logs"])) + (
+            math.exp(offer["extra"]["log"]) if offer["extra"] else 0.0
+        )
         assert known + offer["rest"] == pytest.approx(1.0, abs=1e-5)
 
 
