@@ -157,6 +157,15 @@ def test_a_run_with_the_values_does_what_the_sliders_foretell(bare, strategy, ow
     assert sure >= 2 and tokens > 0  # it says something
 
 
+def test_a_run_that_does_not_follow_from_its_distributions_gets_no_answer(bare):
+    fits = "data => ExplorerPage.whatIf.fits(data)"
+    data = json.loads(json.dumps(knobs(decode("sample", "Once upon a time", {"top_k": 4}, 12, seed=1))))
+    assert bare.evaluate(fits, data)
+    place = data["places"][5]
+    place["token"] = next(token for token in place["p"]["ids"] if token != place["token"])
+    assert not bare.evaluate(fits, data)
+
+
 def slide(page, name: str, value: float) -> None:
     page.get_by_role("slider", name=name, exact=True).fill(str(value))
 

@@ -6,6 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
   const ROWS = 9, BEFORE = 4, AFTER = 4, WIDE = 1000; // from this width on the sliders stand open
+  const OTHER_WAY = "The tokens of this run do not follow from its stored distributions: sliders would say something wrong.";
   const quoted = (text) => "“" + text + "”";
   const value = (x) => String(Number(x.toFixed(2)));
   const middle = ([low, high]) => (low + high) / 2;
@@ -31,7 +32,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.data = this.values = null;
         page.call("explorer_what_if", { run: app.run.id, lane: lane.runIndex }).then((data) => {
           if (key !== this.key) return;
-          this.data = data.error ? { why: data.error } : data;
+          this.data = data.error ? { why: data.error } : data.why || page.whatIf.fits(data) ? data : { why: OTHER_WAY };
           this.values = { ...data.values };
           this.draw();
         });

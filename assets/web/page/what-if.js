@@ -193,6 +193,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     return answer.token === place.token || answer.could.includes(place.token) || (answer.other && !named);
   }
 
+  // Whether the values of the run lead to the run: else its strategy chooses its tokens in another way than its parts say.
+  const fits = (data) => data.places.every((place) => mayStay(place, placed(data, place, data.values)));
+
   // Through the text: `open` is the first place that may change, `change` the first that does for sure; {at, token, could, other}, or null.
   // A draft that may fare otherwise puts later rounds out of step, and what those would draft is not stored.
   function walked(data, values) {
@@ -217,5 +220,5 @@ window.ExplorerPage = window.ExplorerPage || {};
     return { tests: tests.length, sure: count("accepted"), open: count("open"), run: tests.filter((place) => place.draft.accepted).length };
   }
 
-  page.whatIf = { LENGTH, cases, shares, surely, draw, placed, walked, passing, leftOver, ofDraft };
+  page.whatIf = { LENGTH, cases, shares, surely, draw, placed, walked, passing, fits };
 })(window.ExplorerPage);
