@@ -50,12 +50,15 @@ def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
 
 def rest(run: Run, declared: dict[str, dict]) -> dict:
     """What a saved page is asked for after its first picture: every view, every token, the costs."""
+    from explorer.inspector.knobs import knobs  # which needs torch
+
     traces = [record.trace for record in run.records]
     facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
         "nodes": [{str(node): found.of(node) for node in found.nodes.token} for found in facts],
         "cells": [cells(found) for found in facts],
+        "knobs": [knobs(trace) for trace in traces],
         "costs": cost_table(traces),
     }
 

@@ -225,7 +225,7 @@ class Facts:
         token = self.nodes.token[node]
         pairs = [(int(t), math.exp(logprob)) for t, logprob in offer.top]
         rank = next((i for i, (t, _) in enumerate(pairs, 1) if t == token), None)
-        own = pairs[rank - 1][1] if rank else self._own(node, offer)
+        own = pairs[rank - 1][1] if rank else self.probability(node, offer)
         kept = [pair for i, pair in enumerate(pairs) if i < ROWS]
         if own and (rank is None or rank > ROWS):
             kept = [*kept[: ROWS - 1], (token, own)]
@@ -247,7 +247,7 @@ class Facts:
             "removed": removed or None,
         }
 
-    def _own(self, node: int, offer: Distribution) -> float | None:
+    def probability(self, node: int, offer: Distribution) -> float | None:
         """The probability of a token that is not among the recorded ones, if another event tells it."""
         if offer.among is not None and offer.among <= len(offer.top):
             return 0.0

@@ -198,7 +198,24 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
         return await said(found())
 
-    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace, explorer_inspect]
+    async def explorer_what_if(request: OfLane) -> str:
+        """What the sliders of one lane compute with, `{run, lane}`: see explorer.inspector.knobs."""
+
+        async def found() -> dict:
+            run = runs.find(request.run)
+            run.lane(request.lane)
+
+            def computed() -> dict:
+                from explorer.inspector.knobs import knobs  # which needs torch, as a run does
+
+                return knobs(runs.snapshot(run)[request.lane])
+
+            return await asyncio.to_thread(computed)
+
+        return await said(found())
+
+    own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
+    own += [explorer_inspect, explorer_what_if]
     parts = (
         branch,
         compare,

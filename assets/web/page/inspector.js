@@ -18,6 +18,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.body = h("div", { class: "inspector-body" });
       this.close = h("button", { type: "button", "aria-label": "Close inspector", title: "Close (Escape)",
         onclick: () => this.hide() }, "×");
+      this.knobs = new page.Knobs(this);
       this.root = h("aside", { class: "inspector", "aria-label": "Inspector", hidden: true },
         h("header", {}, this.title, this.close), this.body);
       document.addEventListener("keydown", (event) => {
@@ -34,6 +35,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (this.root.hidden) return;
       const held = this.root.contains(document.activeElement);
       this.root.hidden = true;
+      this.knobs.clear();
       this.place();
       if (held && this.back && this.back.isConnected) this.back.focus({ preventScroll: true });
       this.back = null;
@@ -89,7 +91,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
       this.said = h("p", { class: "said", role: "status" });
       this.body.replaceChildren(...[
-        this.path(), ...this.verdicts(), this.copied(), this.cell(), this.actions(), this.said, ...this.pictures(),
+        this.path(), ...this.verdicts(), this.copied(), this.cell(), this.actions(), this.said, this.knobs.section(), ...this.pictures(),
         this.scores(), this.siblings(), this.raw(),
       ].filter(Boolean));
     }

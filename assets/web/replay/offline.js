@@ -33,6 +33,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       const found = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
       return found || { error: "This mark is no token of the trace; click on a token." };
     },
+    async explorer_what_if(request) {
+      return (await blob("rest")).knobs[request.lane];
+    },
     async explorer_compare() {
       return (await blob("rest")).marks;
     },
