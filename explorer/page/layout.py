@@ -27,6 +27,7 @@ from explorer.page import (
     compare,
     endpoints,
     keeping,
+    qr_code,
     save_and_open,
     serve,
 )
@@ -36,6 +37,7 @@ from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
+from explorer.page.tabs import lessons as lessons_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs import models as models_tab
 from explorer.page.tabs import traces as traces_tab
@@ -84,7 +86,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
             with tab("Microscope"):
                 microscope.build(screen, look, runs, loader)
             with tab("Lessons"):
-                drawn("lessons")
+                lessons_tab.build()
             with tab("Methods") as opened:
                 methods_tab.build(opened, loader, look)
             with tab("Experiments") as opened:
@@ -202,6 +204,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         lesson,
         method_cards,
         models_tab,
+        qr_code,
         save_and_open,
     )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]
