@@ -33,7 +33,8 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     """The whole page as one HTML text: one lane for each of the one to four `traces`.
 
     `setup`: the settings as the app's page holds them (see `run_file.settings`); read off the traces if it
-    is left out. `lesson`: the guide through this run, `{lesson, message}`, see explorer/lessons. Raises ValueError with one sentence if there is no trace or there are too many.
+    is left out. `lesson`: what guides through this run, `{lesson, message}`, see explorer/lessons. Raises
+    ValueError with one sentence if there is no trace or there are too many.
     """
     run = container(traces, setup)
     declared = declarations(traces)

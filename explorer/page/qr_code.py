@@ -1,4 +1,4 @@
-"""A link as a QR code, for a lecture hall: whoever points a phone at it opens the page with the set-up, which runs.
+"""A link as a QR code, for a lecture hall: it opens the page with the set-up on a phone, and runs it.
 
 Knows text and black squares; the link is made by the page (assets/web/page/link.js).
 """
@@ -29,7 +29,7 @@ def functions(runs, loader) -> list:
 
 
 def svg(link: str) -> str:
-    """The QR code of a link that runs its set-up, as an SVG. ValueError with one sentence for one too long."""
+    """The QR code of a link that runs its set-up, as an SVG. ValueError for one that is too long."""
     out = io.BytesIO()
     try:
         code = segno.make(link.replace(SETUP, RUN, 1), error="l", micro=False)

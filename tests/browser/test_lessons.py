@@ -1,5 +1,5 @@
-"""All stops of all lessons in a browser, on the shipped models: what a stop quotes can be read where the reader
-looks, what it is about is outlined there, and the positions that it names are those of what is outlined.
+"""All stops of all lessons in a browser, on the shipped models: what a stop quotes can be read where the
+reader looks, what it is about is outlined there, and positions that it names are those of what is outlined.
 """
 
 import re
@@ -25,28 +25,35 @@ OPEN = """([lesson, run]) => {
   app.show(shown, lesson.setup.lanes.length);
   shown.follow();
 }"""
-READY = "decodingExplorer.app.guide.ready() && decodingExplorer.app.lanes.every((lane) => lane.answerState.ended)"
-# What a reader sees of each lane: the chips of its line and of its text, in reading order, the labels of its picture, and the
-# nodes of the marks that are outlined; only what is wholly inside of its frame. Null while something is still being drawn.
+READY = (
+    "decodingExplorer.app.guide.ready() && decodingExplorer.app.lanes.every((lane) => lane.answerState.ended)"
+)
+# What a reader sees of each lane: the chips of its line and of its text, in reading order, the labels of its
+# picture, and the nodes of the marks that are outlined; only what is wholly inside of its frame. Null while
+# something is still being drawn.
 SEEN = """() => {
-  const { app } = decodingExplorer, drawing = app.lanes.flatMap((lane) => [lane.chips, lane.text, lane.scene]);
-  if (app.lanes.some((lane) => !lane.head) || drawing.some((one) => one.waiting && one.root.offsetParent)) return null;
+  const { app } = decodingExplorer, drawings = app.lanes.flatMap((lane) => [lane.chips, lane.text, lane.scene]);
+  const busy = drawings.some((one) => one.waiting && one.root.offsetParent);
+  if (busy || app.lanes.some((lane) => !lane.head)) return null;
   const inside = (element, frame) => {
     const a = element.getBoundingClientRect(), b = frame.getBoundingClientRect();
-    return a.width > 0 && a.left >= b.left - 2 && a.right <= b.right + 2 && a.top >= b.top - 2 && a.bottom <= b.bottom + 2;
+    const across = a.width > 0 && a.left >= b.left - 2 && a.right <= b.right + 2;
+    return across && a.top >= b.top - 2 && a.bottom <= b.bottom + 2;
   };
   const chips = (list) => (list.root.offsetParent ? [...list.root.querySelectorAll(".dp-chip")] : [])
     .filter((chip) => inside(chip, list.root)).map((chip) => [chip, list.made.get(chip.dataset.id).mark]);
   return app.lanes.map((lane) => {
-    const { scene } = lane, both = [chips(lane.chips), chips(lane.text)], shown = scene.frame.offsetParent ? scene.keptMarks() : [];
-    const boxes = scene.frame.offsetParent ? [...scene.overlay.querySelectorAll("rect, path")] : [];
-    const labels = scene.frame.offsetParent ? [...scene.texts.querySelectorAll("text")] : [];
-    const marked = both.flat().filter(([chip]) => chip.classList.contains("dp-outlined")).map(([, mark]) => mark);
-    const framed = boxes.filter((box) => inside(box, scene.frame)).length === shown.length ? shown : [];
+    const { scene } = lane, { frame } = scene, there = Boolean(frame.offsetParent);
+    const all = (part, kinds) => (there ? [...part.querySelectorAll(kinds)] : []);
+    const both = [chips(lane.chips), chips(lane.text)], kept = there ? scene.keptMarks() : [];
+    const outlined = both.flat().filter(([chip]) => chip.classList.contains("dp-outlined"));
+    const boxes = all(scene.overlay, "rect, path").filter((box) => inside(box, frame));
+    const marked = boxes.length === kept.length ? kept : [];
+    const labels = all(scene.texts, "text").filter((label) => inside(label, frame));
     return {
       texts: both.map((row) => row.map(([, mark]) => [mark.text, mark.state])),
-      labels: labels.filter((label) => inside(label, scene.frame)).map((label) => label.textContent),
-      nodes: [...marked, ...framed].map((mark) => mark.node),
+      labels: labels.map((label) => label.textContent),
+      nodes: [...outlined.map(([, mark]) => mark), ...marked].map((mark) => mark.node),
     };
   });
 }"""
@@ -90,12 +97,16 @@ def reads(chips: list, quoted: str) -> bool:
     )
 
 
-def lacking(stop: dict, message: dict, place: Place, lanes: dict[int, Reading], seen: list[dict]) -> list[str]:
+def lacking(
+    stop: dict, message: dict, place: Place, lanes: dict[int, Reading], seen: list[dict]
+) -> list[str]:
     """What a reader of the stop looks for in vain."""
     looked = [seen[look["lane"] - 1] for look in stop["look"]]
     words = [message[key] for key in ("text", "question", "answer")]
     quotes = re.findall("“([^”]*)”", " ".join([*words, *(choice["text"] for choice in message["choices"])]))
-    missing = [f"“{quoted}” cannot be read" for quoted in quotes if not any(shows(l, quoted) for l in looked)]
+    missing = [
+        f"“{quoted}” cannot be read" for quoted in quotes if not any(shows(lane, quoted) for lane in looked)
+    ]
     outlined = {number: set(nodes) & set(seen[number - 1]["nodes"]) for number, nodes in place.nodes.items()}
     for number, nodes in place.nodes.items():
         if outlined[number] != set(nodes):

@@ -20,10 +20,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.next.classList.add("primary");
       this.fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", "aria-label": "Show or hide the lesson's text",
         onclick: () => this.toggle() }, "▾");
+      this.paper = h("div", { class: "handout" });
       this.root = h("aside", { class: "guide", role: "region", "aria-label": "Lesson", hidden: true },
         h("header", {}, this.title, this.fold, h("button", { type: "button", class: "leave", "aria-label": "Leave the lesson",
           title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
-        h("div", { class: "guide-place" }, this.where, this.bar), this.body,
+        h("div", { class: "guide-place" }, this.where, this.bar), this.body, this.paper,
         h("div", { class: "guide-foot" }, this.back, this.next,
           app.data.saved ? null : button("Restart", () => this.start(this.lesson.name), "Brings the lesson's lanes back and decodes them anew")));
       const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
@@ -163,6 +164,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
       this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
       this.body.scrollTop = 0;
+      this.paper.replaceChildren(...(this.ready() ? this.handout() : []));
     }
 
     ready() {
@@ -198,6 +200,14 @@ window.ExplorerPage = window.ExplorerPage || {};
       const words = [h("h3", {}, stop.title), h("p", { class: filled.holds ? null : "not-so" }, filled.text)];
       if (!filled.holds) return [...words, inspect].filter(Boolean);
       return [...words, h("p", { class: "question" }, filled.question), ...this.answers(filled), inspect].filter(Boolean);
+    }
+
+    // All stops of the run on screen for paper: what is asked first, the answers behind.
+    handout() {
+      const all = this.message.stops.map((stop, i) => ({ ...stop, title: this.lesson.stops[i].title })).filter((stop) => stop.holds);
+      const box = (choice) => h("li", {}, "☐ " + choice.text);
+      return [h("ol", {}, ...all.map((stop) => h("li", {}, h("b", {}, stop.title), h("p", {}, stop.text), h("p", { class: "question" }, stop.question),
+        h("ul", {}, ...stop.choices.map(box))))), h("div", { class: "solutions" }, h("b", {}, "Answers"), h("ol", {}, ...all.map((stop) => h("li", {}, stop.answer))))];
     }
 
     // The choices, or one button where there are none; then whether it was right, and the answer.

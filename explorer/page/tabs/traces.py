@@ -238,9 +238,7 @@ def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None)
             raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another one.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
-    return run, Save(
-        run=told.run, form=form, look=told.look, views=views, lesson=told.lesson, **of_seen
-    )
+    return run, Save(run=told.run, form=form, look=told.look, views=views, lesson=told.lesson, **of_seen)
 
 
 def laid(component: gr.components.Component, name: str, data: bytes) -> str:

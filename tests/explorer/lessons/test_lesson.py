@@ -149,6 +149,7 @@ def test_slots_and_claims():
     values = {"a": -1.5, "n": 3, "word": "-x%", "gone": None, "p": 0.00123}
     filled = lessons.fill("{a:.1f} {n} {word} {gone:.2f} {p:p} {p:.1%}", values)
     assert filled == "−1.5 3 -x% ? .0012 0.1 %"
+    assert lessons.fill("{n:|was|were}, {one:|was|were}", {"n": 3, "one": 1}) == "3 were, 1 was"
     assert lessons.holds(["a", "<", "n"], values) and not lessons.holds(["n", ">=", 3.5], values)
     assert lessons.is_right(True, values) and not lessons.is_right(["n", "=", 4], values)
     assert chance(None, 3) is None
