@@ -206,6 +206,19 @@ def test_lessons_of_every_kind_of_picture_can_be_started_and_gone_through(visit,
     expect(guide.get_by_text("That was it.")).to_be_visible()
 
 
+def test_a_stop_that_counts_shows_the_whole_run_and_the_next_one_follows_again(visit):
+    page = visit()
+    begin(page, 1)
+    shown = "decodingExplorer.lanes.map(({ scene }) => [scene.view.lo, scene.view.columns])"
+    page.evaluate("decodingExplorer.app.guide.go(3)")  # another view, so that the picture comes later
+    page.evaluate("decodingExplorer.app.guide.go(2)")
+    page.wait_for_function(f"JSON.stringify({shown}) === '[[1,40],[1,40]]'")
+    page.evaluate("decodingExplorer.app.guide.go(1)")
+    page.wait_for_function(
+        "decodingExplorer.lanes.every(({ scene }) => scene.hand.follow && scene.view.columns < 40)"
+    )
+
+
 def test_a_lesson_on_paper_asks_everything_and_answers_last(visit):
     page = visit()
     guide = begin(page, 1)

@@ -32,7 +32,8 @@ READY = (
 # picture, and the nodes of the marks that are outlined; only what is wholly inside of its frame. Null while
 # something is still being drawn.
 SEEN = """() => {
-  const { app } = decodingExplorer, drawings = app.lanes.flatMap((lane) => [lane.chips, lane.text, lane.scene]);
+  const { app } = decodingExplorer;
+  const drawings = app.lanes.flatMap((lane) => [lane.chips, lane.text, lane.scene]);
   const busy = drawings.some((one) => one.waiting && one.root.offsetParent);
   if (busy || app.lanes.some((lane) => !lane.head)) return null;
   const inside = (element, frame) => {

@@ -30,7 +30,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
       app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
       app.on("run", () => this.message && this.listen());
-      app.on("data", () => this.listen());
+      app.on("data", () => {
+        this.spread();
+        this.listen();
+      });
       app.on("state", () => this.listen());
     }
 
@@ -114,8 +117,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       }
       this.current(Math.min(stop.look[0].lane, this.app.lanes.length) - 1);
       if (filled.step !== null) this.seek(filled);
+      for (const { scene } of this.app.lanes) if (!scene.hand.follow) scene.follow();
       this.outline(filled.nodes);
+      this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]);
+      this.spread();
       if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
+    }
+
+    // The lanes of which a stop shows the whole run, as soon as their pictures are there.
+    spread() {
+      const late = (this.whole || []).filter((lane) => lane && !lane.head);
+      for (const lane of this.whole || []) if (lane && lane.head) DecodingPlayer.spread(lane.scene);
+      this.whole = late;
     }
 
     // The slider goes to where the step of the stop is done, in the unit in which it counts.
