@@ -108,7 +108,7 @@ class Inspect(OfLane):
 
 class Save(OfRun):
     """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
-    figure; `kind` and `ending`: of a graph.
+    figure; `kind` and `ending`: of a graph; `lesson`: the one that the page leads through, None for none.
     """
 
     form: Literal["trace", "run", "page", "costs", "drafted", "figure", "graph"]
@@ -118,6 +118,7 @@ class Save(OfRun):
     look: Literal["light", "dark"] = "light"
     lane: Whole | None = None
     views: Annotated[list[Name | None], Field(max_length=MAX_LANES)] | None = None
+    lesson: Name | None = None
 
 
 class Progress(Call):
@@ -179,6 +180,12 @@ class StoredCall(Call):
     session: Session
     name: Name
     number: Whole
+
+
+class Link(Call):
+    """A link of the page's settings, to be made into a QR code."""
+
+    link: Annotated[str, Field(max_length=200_000)]
 
 
 class Picture(Call):

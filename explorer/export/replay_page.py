@@ -29,17 +29,19 @@ SAVED = page_files.ASSETS / "web" / "replay"
 NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor behind the end
 
 
-def replay_html(traces: list[Trace], setup: dict | None = None) -> str:
+def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | None = None) -> str:
     """The whole page as one HTML text: one lane for each of the one to four `traces`.
 
     `setup`: the settings as the app's page holds them (see `run_file.settings`); read off the traces if it
-    is left out. Raises ValueError with one sentence if there is no trace or there are too many.
+    is left out. `lesson`: what guides through this run, `{lesson, message}`, see explorer/lessons. Raises
+    ValueError with one sentence if there is no trace or there are too many.
     """
     run = container(traces, setup)
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared)
     shown = Runs(None).show(traces, run_id="saved")
     first = page_data(shown, setup, list(declared.values()), setup["models"]) | {"saved": True}
+    first |= {"lesson": lesson} if lesson else {}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     found = compare(traces)
     blobs = {"first": first, "rest": rest(shown, declared) | {"marks": comparison.marks(found)}, "run": run}

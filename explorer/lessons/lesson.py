@@ -164,7 +164,9 @@ def fill(text: str, values: dict) -> str:
 
 @dataclass
 class Slot:
-    """A value in a sentence. Format p prints a probability as everywhere in the app; unknown is `?`."""
+    """A value in a sentence. Format p prints a probability as everywhere in the app, |was|were a count with
+    the word that goes with it; unknown is `?`.
+    """
 
     value: float | int | str | None
 
@@ -173,6 +175,9 @@ class Slot:
             return "?"
         if spec == "p":
             return probability(self.value)
+        if spec.startswith("|"):
+            _, one, many = spec.split("|")
+            return f"{self.value} {one if self.value == 1 else many}"
         said = format(self.value, spec)
         return said if isinstance(self.value, str) else said.replace("-", "−").replace("%", " %")
 

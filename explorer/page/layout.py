@@ -27,6 +27,7 @@ from explorer.page import (
     compare,
     endpoints,
     keeping,
+    qr_code,
     save_and_open,
     serve,
 )
@@ -35,6 +36,7 @@ from explorer.page.sessions import bound
 from explorer.page.sessions import routes as session_routes
 from explorer.page.tabs import decode, drawn, microscope, on_screen, tab
 from explorer.page.tabs import experiments as experiments_tab
+from explorer.page.tabs import lessons as lessons_tab
 from explorer.page.tabs import methods as methods_tab
 from explorer.page.tabs import models as models_tab
 from explorer.page.tabs import traces as traces_tab
@@ -87,7 +89,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
                 microscope.build(screen, look, runs, loader)
                 opened.select(None, js=RUN_PLOTLY, api_visibility="private")
             with tab("Lessons"):
-                drawn("lessons")
+                lessons_tab.build()
             with tab("Methods") as opened:
                 methods_tab.build(opened, loader, look)
             with tab("Experiments") as opened:
@@ -224,6 +226,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         lesson,
         method_cards,
         models_tab,
+        qr_code,
         save_and_open,
     )
     return [*own, *(function for part in parts for function in part.functions(runs, loader))]

@@ -11,6 +11,7 @@ from decoders.trace.trace import Trace
 from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
+from explorer.lessons.lesson import find, tell
 from explorer.page_requests import Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
@@ -74,7 +75,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     made = {
         "trace": lambda: pack(chosen[0].to_json()),
         "run": lambda: pack(container(chosen, setup)),
-        "page": lambda: replay_html(chosen, setup).encode(),
+        "page": lambda: replay_html(chosen, setup, lesson_of(request.lesson, chosen)).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_table(chosen[0]),
@@ -83,6 +84,14 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     ending, kind = FORMS[form]
     ending += f".{request.ending}" if form == "graph" else ""
     return Saved(filename(setup["prompt"], lane, ending), kind, made[form]())
+
+
+def lesson_of(name: str | None, traces: list[Trace]) -> dict | None:
+    """A lesson and what it says of these lanes, for a page that is saved; None where it does not fit them."""
+    try:
+        return None if name is None else {"lesson": find(name), "message": tell(find(name), traces)}
+    except ValueError:
+        return None
 
 
 def figure_page(trace: Trace, view: str, step: int | None, look: str) -> bytes:

@@ -147,13 +147,16 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (setup.max_new_tokens !== undefined) this.bar.tokens.value = String(setup.max_new_tokens);
       if (setup.chat !== undefined) this.chat = setup.chat;
       if (setup.lanes) {
+        if (this.run && !this.run.over) this.run.control("stop"); // no lane shows it any more
         for (const lane of this.lanes) lane.element.remove();
         this.lanes = setup.lanes.slice(0, this.data.limits.lanes).map((lane) => new page.LanePane(this, lane));
         this.lanes.forEach((lane) => lane.makeDrawings());
         this.phoneLane = 0;
       }
       this.arrange();
+      if (setup.lanes) this.playback.rewind();
       this.playback.count();
+      if (setup.lanes) this.playback.seek(0, false);
       this.edited();
       this.showSection("decode");
       this.asked = setup.models || null;

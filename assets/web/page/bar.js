@@ -74,19 +74,24 @@ window.ExplorerPage = window.ExplorerPage || {};
     return bar;
   };
 
-  // Each example with the lanes that show its point, once their strategies are known, or its prompt alone.
+  // The examples by what they show: a prompt alone, or with the lanes that show its point, which are decoded at once if the page
+  // has their models.
   function examples(app) {
-    const { prompts } = app.data, withLanes = prompts.filter((example) => example.lanes);
-    const option = (kind) => (example) => h("option", { value: kind + prompts.indexOf(example), title: example.says || "" }, example.title);
-    const lanes = h("optgroup", { label: "With their lanes", disabled: true }, ...withLanes.map(option("lanes ")));
+    const { prompts } = app.data, groups = [...new Set(prompts.map((one) => one.group))].map((label) => {
+      const members = prompts.filter((one) => one.group === label);
+      return h("optgroup", { label, disabled: Boolean(members[0].lanes) },
+        ...members.map((one) => h("option", { value: prompts.indexOf(one), title: one.says || "" }, one.title)));
+    });
     const picker = h("select", { "aria-label": "Example prompts", onchange: () => {
-      const [kind, index] = picker.value.split(" "), { prompt, max_new_tokens, lanes, says, models } = prompts[Number(index)];
+      const { prompt, max_new_tokens, lanes, says, models } = prompts[Number(picker.value)];
       picker.selectedIndex = 0;
       app.fail("");
-      app.applySetup(kind === "lanes" ? { prompt, max_new_tokens, lanes, models } : { prompt });
-      if (kind === "lanes") app.remark(says);
-    } }, h("option", { value: "" }, "Examples"), lanes, h("optgroup", { label: "The prompt alone" }, ...prompts.map(option("prompt "))));
-    app.on("models", () => (lanes.disabled = app.models.state !== "ready"));
+      app.applySetup(lanes ? { prompt, max_new_tokens, lanes, models } : { prompt });
+      if (!lanes) return;
+      app.remark(says);
+      if (!models || page.sameModels({ ...app.choice, ...models }, app.choice)) app.press("run");
+    } }, h("option", { value: "" }, "Examples"), ...groups);
+    app.on("models", () => groups.forEach((group) => (group.disabled = group.disabled && app.models.state !== "ready")));
     return picker;
   }
 

@@ -19,6 +19,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     [["Enter"], "in a picture or a text: to its newest mark; again: why this token"],
     [["←", "→", "↑", "↓"], "from there: parent, child, the alternatives"],
     [["L"], "from there: the arcs and hooks that lead to this token"],
+    [["Q"], "where a lane is presented: a QR code that opens and runs this set-up"],
     [["Esc"], "close, or leave the marks"],
     [["?"], "this list"],
   ];

@@ -25,7 +25,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const nothing = "This lane has not been decoded yet; press Run first.";
     const decoded = (form) => () => (lane.runIndex === null ? nothing : page.save(app, form, lane));
     const entries = [
-      ["Present", "This lane alone on the whole screen, in large type: ← → or a clicker step, Esc ends it", () => page.present(lane)],
+      ["Present", "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the set-up, Esc ends it", () => page.present(lane)],
       ["Save trace", "The lane's record as data (.json.gz), to be opened again here", decoded("trace")],
       app.data.saved ? null : ["Save page", "One HTML file that replays this lane from the disk", decoded("page")],
       app.data.saved ? null : ["Save figure", "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera", decoded("figure")],

@@ -192,6 +192,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!this.trace) this.view = this.declaration().views[0];
       this.wanted = this.declaration().views[0];
       this.describe();
+      this.app.drawLaneButtons();
       this.app.edited();
     }
 

@@ -1,5 +1,6 @@
-// The Lessons section, and the guide beside the lanes that leads through one: it puts the lesson's setup in place, runs it, and
-// stops where something happened in that very run. What the guide says of a run comes from the server, which reads the traces.
+// The guide beside the lanes that leads through a lesson (explorer/page/tabs/lessons.py lists them): it puts the lesson's setup in
+// place, runs it, and stops where something happened in that very run. What it says of a run comes from the server, which reads the
+// traces; a page that was saved during a lesson brings it along.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
@@ -19,28 +20,38 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.next.classList.add("primary");
       this.fold = h("button", { type: "button", class: "fold", "aria-expanded": "true", "aria-label": "Show or hide the lesson's text",
         onclick: () => this.toggle() }, "▾");
+      this.paper = h("div", { class: "handout" });
       this.root = h("aside", { class: "guide", role: "region", "aria-label": "Lesson", hidden: true },
         h("header", {}, this.title, this.fold, h("button", { type: "button", class: "leave", "aria-label": "Leave the lesson",
           title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
-        h("div", { class: "guide-place" }, this.where, this.bar), this.body,
+        h("div", { class: "guide-place" }, this.where, this.bar), this.body, this.paper,
         h("div", { class: "guide-foot" }, this.back, this.next,
-          button("Restart", () => this.start(this.lesson), "Brings the lesson's lanes back and decodes them anew")));
+          app.data.saved ? null : button("Restart", () => this.start(this.lesson.name), "Brings the lesson's lanes back and decodes them anew")));
       const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
       app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
-      app.on("run", () => this.told && this.listen());
-      app.on("data", () => this.listen());
+      app.on("run", () => this.message && this.listen());
+      app.on("data", () => {
+        this.spread();
+        this.listen();
+      });
       app.on("state", () => this.listen());
     }
 
     // ---- from beginning to end ------------------------------------------------------------------------------------
 
-    start(lesson) {
-      this.lesson = lesson;
-      this.told = null;
-      this.asked = null;
-      this.chosen = new Map();
-      this.index = -1;
+    // Decodes the lesson called `name`, as soon as the strategies of its lanes are known.
+    async start(name) {
+      this.list = this.list || (await page.patient("explorer_lessons", {})).lessons;
+      const lesson = this.list.find((one) => one.name === name);
+      while (lesson.setup.lanes.some((lane) => !this.app.strategies.has(lane.strategy))) await page.connection.nap(100);
       this.app.applySetup(JSON.parse(JSON.stringify(lesson.setup)));
+      this.open(lesson, null);
+      this.app.press("run");
+    }
+
+    // Shows the guide before its first stop; `message`: what is said of the run on screen, null where that comes later.
+    open(lesson, message) {
+      Object.assign(this, { lesson, message, asked: message && this.app.run.id, chosen: new Map(), index: -1 });
       this.home().insertBefore(this.root, this.app.main);
       this.root.hidden = false;
       this.home().classList.add("with-guide");
@@ -48,7 +59,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.draw();
       window.scrollTo(0, 0);
       this.next.focus({ preventScroll: true });
-      this.app.press("run");
     }
 
     leave() {
@@ -60,8 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     following() {
-      const all = this.app.lessons.list, after = all[(all.indexOf(this.lesson) + 1) % all.length];
-      this.start(after);
+      this.start(this.list[(this.list.indexOf(this.lesson) + 1) % this.list.length].name);
     }
 
     home() {
@@ -80,17 +89,17 @@ window.ExplorerPage = window.ExplorerPage || {};
     async listen() {
       const run = this.app.run;
       if (!this.lesson || !run) return;
-      if (this.told && this.asked !== run.id) {
-        this.told = null;
+      if (this.message && this.asked !== run.id) {
+        this.message = null;
         this.draw();
       }
-      if (!this.told && this.index < 0 && this.app.bar.alert.textContent) this.draw();
+      if (!this.message && this.index < 0 && this.app.bar.alert.textContent) this.draw();
       if (run.stored || !run.over || this.asked === run.id || this.app.state() === "starting") return;
       this.asked = run.id;
-      const lesson = this.lesson, told = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
+      const lesson = this.lesson, message = await page.patient("explorer_lesson", { run: run.id, lesson: lesson.name });
       if (this.lesson !== lesson || this.asked !== run.id) return;
-      this.told = told;
-      if (this.index < 0 || told.error) this.draw();
+      this.message = message;
+      if (this.index < 0 || message.error) this.draw();
       else this.go(this.index);
     }
 
@@ -99,24 +108,34 @@ window.ExplorerPage = window.ExplorerPage || {};
     go(index) {
       this.index = Math.max(-1, Math.min(index, this.lesson.stops.length));
       this.draw();
-      const stop = this.lesson.stops[this.index], told = stop && this.told && !this.told.error ? this.told.stops[this.index] : null;
-      if (!told) return this.outline({});
+      const stop = this.lesson.stops[this.index], filled = stop && this.message && !this.message.error ? this.message.stops[this.index] : null;
+      if (!filled) return this.outline({});
       this.unit((stop.look.find((look) => look.unit) || { unit: "step" }).unit);
       for (const { lane, view } of stop.look) {
         const pane = this.app.lanes[lane - 1];
         if (pane && pane.view !== view) pane.showView(view);
       }
       this.current(Math.min(stop.look[0].lane, this.app.lanes.length) - 1);
-      if (told.step !== null) this.seek(told);
-      this.outline(told.nodes);
+      if (filled.step !== null) this.seek(filled);
+      for (const { scene } of this.app.lanes) if (!scene.hand.follow) scene.follow();
+      this.outline(filled.nodes);
+      this.whole = stop.look.filter((look) => look.whole).map((look) => this.app.lanes[look.lane - 1]);
+      this.spread();
       if (matchMedia("(max-width: 760px)").matches) this.app.lanes[this.app.phoneLane].element.scrollIntoView({ block: "start" });
     }
 
+    // The lanes of which a stop shows the whole run, as soon as their pictures are there.
+    spread() {
+      const late = (this.whole || []).filter((lane) => lane && !lane.head);
+      for (const lane of this.whole || []) if (lane && lane.head) DecodingPlayer.spread(lane.scene);
+      this.whole = late;
+    }
+
     // The slider goes to where the step of the stop is done, in the unit in which it counts.
-    seek(told) {
-      const playback = this.app.playback, lane = this.app.lanes[told.lane - 1];
-      const row = lane.rows[Math.min(told.step, lane.rows.length - 1)];
-      const value = { step: told.step + 1, forwards: row && row.t, seconds: row && row.seconds }[playback.unit];
+    seek(filled) {
+      const playback = this.app.playback, lane = this.app.lanes[filled.lane - 1];
+      const row = lane.rows[Math.min(filled.step, lane.rows.length - 1)];
+      const value = { step: filled.step + 1, forwards: row && row.t, seconds: row && row.seconds }[playback.unit];
       const position = playback.ticks.findIndex((tick) => tick >= value) + 1;
       playback.seek(position || playback.ticks.length, true);
     }
@@ -154,18 +173,19 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.bar.setAttribute("aria-valuenow", String(Math.max(0, Math.min(at + 1, count))));
       this.bar.firstChild.style.width = (100 * Math.max(0, Math.min(at + 1, count))) / count + "%";
       this.back.disabled = at < 0;
-      this.next.disabled = at < 0 && !this.ready();
+      this.next.disabled = (at < 0 && !this.ready()) || (at === count && !this.list);
       this.next.textContent = at < 0 ? "Start" : at < count - 1 ? "Next" : at < count ? "Finish" : "Next lesson";
       this.body.replaceChildren(...(at < 0 ? this.opening() : at < count ? this.stop(stops[at]) : this.closing()));
       this.body.scrollTop = 0;
+      this.paper.replaceChildren(...(this.ready() ? this.handout() : []));
     }
 
     ready() {
-      return Boolean(this.told) && !this.told.error;
+      return Boolean(this.message) && !this.message.error;
     }
 
     waiting() {
-      const problem = (this.told && this.told.error) || this.app.bar.alert.textContent;
+      const problem = (this.message && this.message.error) || this.app.bar.alert.textContent;
       return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson goes on when all lanes are done.");
     }
 
@@ -175,27 +195,36 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     closing() {
+      if (this.app.data.saved) return [h("p", {}, "That was it. Drag the slider, and click on any token.")];
       const again = "That was it. The lanes are yours: change a parameter or the seed, press Run, and go back through the stops. "
-        + "The lesson then tells what is so in your own run.";
+        + "The lesson then describes your own run.";
       return [h("p", {}, again), h("p", { class: "soft" }, "Other models, prompts and seeds give other numbers.")];
     }
 
     stop(stop) {
       if (!this.ready()) return [h("h3", {}, stop.title), this.waiting()];
-      const told = this.told.stops[this.index], [node] = told.nodes[told.lane] || [];
+      const filled = this.message.stops[this.index], [node] = filled.nodes[filled.lane] || [];
       const look = () => {
-        this.current(told.lane - 1);
-        this.app.inspector.show(this.app.lanes[told.lane - 1], { node });
+        this.current(filled.lane - 1);
+        this.app.inspector.show(this.app.lanes[filled.lane - 1], { node });
       };
       const inspect = node === undefined ? null : h("button", { type: "button", class: "inspect", onclick: look },
-        "Inspect " + (told.nodes[told.lane].length > 1 ? "the first token" : "this token"));
-      const words = [h("h3", {}, stop.title), h("p", { class: told.holds ? null : "not-so" }, told.text)];
-      if (!told.holds) return [...words, inspect].filter(Boolean);
-      return [...words, h("p", { class: "question" }, told.question), ...this.answers(told), inspect].filter(Boolean);
+        "Inspect " + (filled.nodes[filled.lane].length > 1 ? "the first token" : "this token"));
+      const words = [h("h3", {}, stop.title), h("p", { class: filled.holds ? null : "not-so" }, filled.text)];
+      if (!filled.holds) return [...words, inspect].filter(Boolean);
+      return [...words, h("p", { class: "question" }, filled.question), ...this.answers(filled), inspect].filter(Boolean);
+    }
+
+    // All stops of the run on screen for paper: what is asked first, the answers behind.
+    handout() {
+      const all = this.message.stops.map((stop, i) => ({ ...stop, title: this.lesson.stops[i].title })).filter((stop) => stop.holds);
+      const box = (choice) => h("li", {}, "☐ " + choice.text);
+      return [h("ol", {}, ...all.map((stop) => h("li", {}, h("b", {}, stop.title), h("p", {}, stop.text), h("p", { class: "question" }, stop.question),
+        h("ul", {}, ...stop.choices.map(box))))), h("div", { class: "solutions" }, h("b", {}, "Answers"), h("ol", {}, ...all.map((stop) => h("li", {}, stop.answer))))];
     }
 
     // The choices, or one button where there are none; then whether it was right, and the answer.
-    answers(told) {
+    answers(filled) {
       const chosen = this.chosen.get(this.index), open = chosen !== undefined;
       const choose = (index) => {
         this.chosen.set(this.index, index);
@@ -204,76 +233,20 @@ window.ExplorerPage = window.ExplorerPage || {};
         button.focus({ preventScroll: true });
         this.body.querySelector(".answer").scrollIntoView({ block: "nearest" });
       };
-      const look = (i) => (open ? (told.choices[i].right ? " is-right" : i === chosen ? " is-wrong" : "") : "");
+      const look = (i) => (open ? (filled.choices[i].right ? " is-right" : i === chosen ? " is-wrong" : "") : "");
       const mark = (i) => h("span", { class: "mark", "aria-hidden": "true" }, { "": "", " is-right": "✓", " is-wrong": "✕" }[look(i)]);
-      const buttons = told.choices.map((choice, i) => h("button", { type: "button", class: "option" + look(i),
+      const buttons = filled.choices.map((choice, i) => h("button", { type: "button", class: "option" + look(i),
         "aria-pressed": String(i === chosen), onclick: () => choose(i) }, mark(i), choice.text));
       const asks = buttons.length ? h("div", { class: "choices", role: "group", "aria-label": "Answers" }, ...buttons)
         : open ? null : h("button", { type: "button", onclick: () => choose(0) }, "Think, then look");
       if (!open) return [asks];
-      const verdict = buttons.length ? h("b", {}, told.choices[chosen].right ? "Right. " : "Not quite. ") : null;
-      return [asks, h("p", { class: "answer" }, verdict, told.answer)];
-    }
-  }
-
-  class Lessons {
-    constructor(app) {
-      this.app = app;
-      this.list = [];
-      this.buttons = [];
-      this.status = h("p", { class: "soft", role: "status" }, "Waiting for the app …");
-      this.grid = h("ol", { class: "lesson-list" });
-      this.element = h("section", { class: "section lessons", "aria-label": "Lessons" },
-        h("p", { class: "lead" }, "Each lesson decodes a prompt in the page's own lanes and stops where something happens. "
-          + "It asks, you guess, and the answer is read from the run you see."), this.status, this.grid);
-      app.on("models", () => this.enable());
-    }
-
-    async shown() {
-      if (this.asked) return;
-      this.asked = true;
-      const answer = await page.patient("explorer_lessons", {});
-      if (answer.error) {
-        this.asked = false;
-        this.status.textContent = answer.error;
-        return;
-      }
-      this.list = answer.lessons;
-      this.grid.replaceChildren(...this.list.map((lesson, index) => this.card(lesson, index)));
-      this.enable();
-    }
-
-    card(lesson, index) {
-      const lanes = lesson.setup.lanes.map((lane) => (this.app.strategies.get(lane.strategy) || { title: lane.strategy }).title);
-      const button = h("button", { type: "button", class: "primary", "aria-label": "Start lesson " + (index + 1) + ": " + lesson.title,
-        onclick: () => this.app.guide.start(lesson) }, "Start");
-      this.buttons.push({ button, lesson });
-      return h("li", { class: "lesson-card" }, h("h2", {}, index + 1 + ". " + lesson.title), h("p", {}, lesson.about),
-        h("p", { class: "soft" }, [...new Set(lanes)].join(", ") + " · " + lesson.stops.length + " stops"), button);
-    }
-
-    // A lesson can start when its strategies are known and the models that they need are there.
-    enable() {
-      const known = this.app.strategies, here = this.app.choice, ready = this.app.models.state === "ready";
-      let lacking = null;
-      for (const { button, lesson } of this.buttons) {
-        const strategies = lesson.setup.lanes.map((lane) => known.get(lane.strategy));
-        const role = strategies.flatMap((s) => (s ? s.needs : [])).find((need) => !here[need]);
-        lacking = lacking || role;
-        button.disabled = !ready || strategies.includes(undefined) || Boolean(role);
-        button.title = role ? "Needs a " + role + " model: choose one under Models" : "";
-      }
-      if (!this.list.length) return;
-      const some = lacking ? "Some lessons need a " + lacking + " model: choose one under Models." : "";
-      this.status.textContent = ready ? some : this.app.models.sentence || "";
-      this.status.hidden = !this.status.textContent;
+      const verdict = buttons.length ? h("b", {}, filled.choices[chosen].right ? "Right. " : "Not quite. ") : null;
+      return [asks, h("p", { class: "answer" }, verdict, filled.answer)];
     }
   }
 
   page.addPart((app) => {
-    if (app.data.saved) return; // a lesson decodes
-    app.guide = new Guide(app);
-    app.lessons = new Lessons(app);
-    app.addSection("lessons", app.lessons.element, () => app.lessons.shown());
+    if (!app.data.saved || app.data.lesson) app.guide = new Guide(app);
+    if (app.data.lesson) app.on("run", () => app.guide.open(app.data.lesson.lesson, app.data.lesson.message));
   });
 })(window.ExplorerPage);

@@ -1,10 +1,11 @@
 // A link that carries the whole setup in the address behind #: nothing of it is sent anywhere. A link that is opened puts the
-// setup in place after it has been checked, and never runs it.
+// setup in place after it has been checked, with one large button that runs it; one that was read off a QR code runs it at once,
+// unless it asks for other models than those of the page.
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
   const VERSION = 1;
-  const MARK = "#setup=";
+  const MARK = "#setup=", RUNS = "#run=";
   const MOST = 200000; // bytes of a setup as JSON, and letters of a link
   const CHOSEN = ["target", "draft", "dtype", "device"];
   const DAMAGED = "This link is damaged: part of it is missing. Ask for it again.";
@@ -32,7 +33,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   async function read(fragment) {
     let found = null;
     try {
-      const bytes = fragment.length < MOST ? page.fromBase64(unshape(fragment.slice(MARK.length))) : null;
+      const bytes = fragment.length < MOST ? page.fromBase64(unshape(fragment.slice(fragment.indexOf("=") + 1))) : null;
       const text = bytes && await page.through(new DecompressionStream("deflate-raw"), bytes, MOST);
       found = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text), sound);
     } catch {
@@ -86,20 +87,27 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   page.addPart((app) => {
     if (app.data.saved) return;
-    let waiting = location.hash.startsWith(MARK);
+    const carried = () => [MARK, RUNS].some((mark) => location.hash.startsWith(mark));
+    const large = page.h("button", { type: "button", class: "primary run-this", hidden: true, onclick: () => app.press("run") }, "Run this set-up");
+    let waiting = carried();
+    app.main.before(large);
+    app.on("run", () => (large.hidden = true));
 
     async function follow() {
       if (!waiting || app.models.state === "loading") return; // the strategies are known when the models are
       waiting = false;
       try {
-        app.applySetup(page.checkedSetup(await read(location.hash), app));
+        const setup = page.checkedSetup(await read(location.hash), app), here = !setup.models || page.sameModels(setup.models, app.choice);
+        app.applySetup(setup);
+        large.hidden = false;
+        if (here && location.hash.startsWith(RUNS)) app.press("run");
       } catch (error) {
         app.fail(error.message);
       }
     }
     app.on("models", follow);
     window.addEventListener("hashchange", () => {
-      waiting = location.hash.startsWith(MARK);
+      waiting = carried();
       follow();
     });
   });

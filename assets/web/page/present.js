@@ -4,6 +4,14 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const CLICKER = { PageDown: 1, PageUp: -1 };
 
+  // In a corner, until it is asked for again: a QR code that opens and runs this set-up.
+  async function showCode(lane) {
+    const there = lane.element.querySelector(".qr");
+    if (there) return there.remove();
+    const { svg } = await page.call("explorer_qr", { link: await page.linkOf(lane.app.setup()) });
+    if (svg) lane.element.append(page.h("img", { class: "qr", alt: "QR code: opens and runs this set-up", src: "data:image/svg+xml," + encodeURIComponent(svg) }));
+  }
+
   // Shows the lane; a sentence if this browser does not let it.
   page.present = async function (lane) {
     try {
@@ -18,8 +26,11 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
 
   page.addPart((app) => {
+    document.addEventListener("fullscreenchange", () => document.fullscreenElement || app.root.querySelector(".qr")?.remove());
     document.addEventListener("keydown", (event) => {
-      if (!(event.key in CLICKER) || !app.lanes.some((lane) => lane.element === document.fullscreenElement)) return;
+      const lane = app.lanes.find((one) => one.element === document.fullscreenElement);
+      if (lane && event.key.toLowerCase() === "q") showCode(lane);
+      if (!lane || !(event.key in CLICKER)) return;
       event.preventDefault();
       app.playback.seek(app.playback.position + CLICKER[event.key], true);
     });

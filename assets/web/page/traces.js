@@ -22,7 +22,8 @@ window.ExplorerPage = window.ExplorerPage || {};
         return new Promise(() => {});
       }
       const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
-      const told = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null) };
+      const told = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
+        lesson: app.guide.lesson ? app.guide.lesson.name : null };
       return [JSON.stringify(told), ...rest];
     }
 

@@ -51,6 +51,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (scene.waiting) return requestAnimationFrame(look);
       const mark = scene.marksAt(lane.shown - 1).find((one) => one.node === rejected.node);
       if (mark) DecodingPlayer.showCard(scene, mark);
+      lane.element.querySelector(".dp-card")?.scrollIntoView({ block: "nearest" }); // a phone shows less
     };
     requestAnimationFrame(look);
   }

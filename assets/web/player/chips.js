@@ -200,6 +200,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const element = entry.element;
       entry.look = look;
       element.className = "dp-chip is-" + (this.colours.state[mark.state] ? mark.state : "chosen");
+      element.classList.toggle("dp-outlined", [].concat(this.kept ?? []).includes(mark.node));
       element.classList.toggle("dp-copied", mark.span === "copied");
       element.classList.toggle("dp-matched", mark.span === "matched");
       element.classList.toggle("dp-green", mark.span === "green");

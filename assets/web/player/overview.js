@@ -13,6 +13,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
     "tolerated", "accepted", "forced", "chosen"];
 
+  // All columns of the run in the picture itself, until Follow is pressed.
+  player.spread = function (scene) {
+    const { first, last } = player.wish(scene, scene.step(), scene.frame.clientWidth);
+    scene.hand = { ...scene.hand, follow: false, lo: first, columns: last - first + 1, top: null };
+    scene.schedule();
+  };
+
   class Overview {
     constructor(scene) {
       this.scene = scene;

@@ -18,6 +18,7 @@ from pydantic import Field
 from decoders.trace.trace import Trace
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
+from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, saved, shown
 from explorer.page.tabs import imported, on_screen
 from explorer.page.tabs.experiments import escaped
@@ -30,6 +31,7 @@ from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
 NOTHING = "Nothing is decoded yet: press Run in the tab Decode."
+SCAN = "Opens and runs this set-up on every device that can reach this address."
 KEPT = (
     "The app no longer has this run. What this page has of it can still be saved: Save run, and Save trace "
     "for one lane."
@@ -41,7 +43,8 @@ OPENED = "(text) => ExplorerPage.app.traces.opened(JSON.parse(text))"
 WHOLE = {
     "page": (
         "Save page",
-        "One HTML file that replays the run from the disk: slider, hover, inspector; no server, no network.",
+        "One HTML file that replays the run from the disk: slider, hover, inspector, and the lesson that is "
+        "open; no server, no network.",
     ),
     "run": (
         "Save run",
@@ -73,12 +76,15 @@ class Seen(Shown):
 
 
 class Wish(Asked):
-    """What the page says at a click: the run on screen, its lanes, and the page's theme."""
+    """What the page says at a click: the run on screen, its lanes, the page's theme, and the lesson that is
+    open.
+    """
 
     session: Session
     run: Name
     look: Literal["light", "dark"]
     lanes: Annotated[list[Seen], Field(max_length=MAX_LANES)]
+    lesson: Name | None = None
 
 
 class Visit(Asked):
@@ -235,7 +241,7 @@ def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None)
             raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another one.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
-    return run, Save(run=told.run, form=form, look=told.look, views=views, **of_seen)
+    return run, Save(run=told.run, form=form, look=told.look, views=views, lesson=told.lesson, **of_seen)
 
 
 def laid(component: gr.components.Component, name: str, data: bytes) -> str:
@@ -360,10 +366,20 @@ def sharing(says: gr.Markdown) -> None:
     """A link of the settings, made by the page: nothing of it is sent anywhere."""
     gr.Markdown(
         "## Share\nA link carries the prompt, the lanes with their parameters and seeds, and the names of "
-        "the models. It holds no trace and runs nothing by itself."
+        "the models. It holds no trace and runs nothing by itself; the QR code beside it runs the set-up."
     )
     with gr.Row():
         make = gr.Button("Copy link", size="md", scale=0, min_width=160)
         # Not with Gradio's own button to copy: it takes the field's label, and leaves the field without one.
         link = gr.Textbox(label="Link", interactive=True, max_lines=1)
-    make.click(None, None, [link, says], js="() => ExplorerPage.app.traces.link()")
+    code = gr.HTML(visible=False, elem_id="traces-qr")
+    made = make.click(None, None, [link, says], js="() => ExplorerPage.app.traces.link()")
+    made.then(scanned, link, code, api_visibility="private")
+
+
+def scanned(link: str | None) -> dict:
+    """The QR code of a link, or why there is none."""
+    try:
+        return gr.update(value=f"{svg(link or '')}<p>{SCAN}</p>", visible=bool(link))
+    except ValueError as error:
+        return gr.update(value=str(error), visible=True)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import groupby
 
 import jsonschema
 import pytest
@@ -11,6 +12,7 @@ from decoders.trace.events import Verdict
 from explorer.lessons import lesson as lessons
 from explorer.lessons.facts import FACTS, Reading, chance
 from explorer.lessons.stops import PLACES
+from explorer.page.tabs.lessons import card
 from explorer.runs.lane_factory import lane_maker
 from explorer.runs.scheduler import Runs
 from tests.helpers.ready_loader import ready_loader
@@ -54,6 +56,14 @@ def changed(lesson: dict, lane: int, **parameters) -> dict:
 def test_there_are_the_lessons_that_the_issue_names():
     assert len(LESSONS) >= 20
     assert all(any(topic in name for name in LESSONS) for topic in TOPICS)
+
+
+def test_lessons_of_a_group_follow_each_other_and_each_has_its_card():
+    groups = [lesson["group"] for lesson in LESSONS.values()]
+    assert len([group for group, _ in groupby(groups)]) == len(set(groups)) >= 4
+    words = [card(number, lesson) for number, lesson in enumerate(LESSONS.values(), 1)]
+    assert "1 lane ·" in words[8] and "2 lanes ·" in words[0]
+    assert r"\<b\>" in card(1, LESSONS["draft-trees"] | {"title": "<b>"})
 
 
 @pytest.mark.parametrize("name", LESSONS)
@@ -149,6 +159,7 @@ def test_slots_and_claims():
     values = {"a": -1.5, "n": 3, "word": "-x%", "gone": None, "p": 0.00123}
     filled = lessons.fill("{a:.1f} {n} {word} {gone:.2f} {p:p} {p:.1%}", values)
     assert filled == "−1.5 3 -x% ? .0012 0.1 %"
+    assert lessons.fill("{n:|was|were}, {one:|was|were}", {"n": 3, "one": 1}) == "3 were, 1 was"
     assert lessons.holds(["a", "<", "n"], values) and not lessons.holds(["n", ">=", 3.5], values)
     assert lessons.is_right(True, values) and not lessons.is_right(["n", "=", 4], values)
     assert chance(None, 3) is None

@@ -1,0 +1,39 @@
+"""A link as a QR code, for a lecture hall: it opens the page with the set-up on a phone, and runs it.
+
+Knows text and black squares; the link is made by the page (assets/web/page/link.js).
+"""
+
+import io
+
+import segno
+
+from explorer.page.page_requests import Link
+from explorer.runs.validation import said
+
+SETUP, RUN = "#setup=", "#run="  # what a link's fragment begins with: is shown, or runs at once
+TOO_LONG = "This set-up is too long for a QR code; share the link."
+
+
+def functions(runs, loader) -> list:
+    """What the page can ask for: see `explorer.page.layout.server_functions`."""
+
+    async def explorer_qr(request: Link) -> str:
+        """`{link}` gives `{svg}`."""
+
+        async def made() -> dict:
+            return {"svg": svg(request.link)}
+
+        return await said(made())
+
+    return [explorer_qr]
+
+
+def svg(link: str) -> str:
+    """The QR code of a link that runs its set-up, as an SVG. ValueError for one that is too long."""
+    out = io.BytesIO()
+    try:
+        code = segno.make(link.replace(SETUP, RUN, 1), error="l", micro=False)
+    except segno.DataOverflowError as error:
+        raise ValueError(TOO_LONG) from error
+    code.save(out, kind="svg", scale=4, light="white", xmldecl=False, nl=False)
+    return out.getvalue().decode()

@@ -1,0 +1,102 @@
+"""A set-up that came by a link, a QR code or an example: nothing of the run before stands beside it."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_page import press, ready, run
+from tests.browser.test_present import present
+
+SETUP = {
+    "prompt": "One day",
+    "max_new_tokens": 6,
+    "lanes": [{"strategy": "greedy"}, {"strategy": "sample", "seed": 3}, {"strategy": "greedy", "seed": 1}],
+}
+
+
+def follow(page, mark: str) -> None:
+    """Opens a link of SETUP in the page that is there."""
+    link = page.evaluate("setup => ExplorerPage.linkOf(setup)", SETUP)
+    page.evaluate("fragment => { location.hash = fragment; }", link.partition("#")[2].replace("setup=", mark))
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_a_link_shows_one_large_button_and_nothing_of_the_run_before(visit, width):
+    page = visit(width, 844)
+    ready(page)
+    follow(page, "setup=")
+    large = page.get_by_role("button", name="Run this set-up")
+    expect(large).to_be_visible()
+    assert large.bounding_box()["height"] >= 44 and large.bounding_box()["y"] < 844
+    expect(page.locator(".where")).to_have_text("step 0 of 0")
+    expect(page.locator(".status-text")).to_have_text("Press Run to decode this set-up.")
+    assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [0, 0, 0]
+    expect(page.get_by_role("tab", name="Beam tree")).to_have_count(0)
+    large.click()
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    expect(large).to_be_hidden()
+    assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [6, 6, 6]
+
+
+def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(visit, app, slow):
+    page = visit()
+    ready(page)
+    page.get_by_label("max_new_tokens").fill("60")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.lanes[0].count > 1")
+    before = page.evaluate("decodingExplorer.run")
+    follow(page, "setup=")
+    expect(page.get_by_role("button", name="Run this set-up")).to_be_visible()
+    page.wait_for_function("decodingExplorer.state === 'stopped'")
+    assert app.runs.find(before).told == "stopped"
+
+
+def test_a_link_off_a_qr_code_runs_at_once(visit):
+    page = visit()
+    ready(page)
+    follow(page, "run=")
+    page.wait_for_function("decodingExplorer.lanes.length === 3 && decodingExplorer.state === 'done'")
+    expect(page.get_by_role("button", name="Run this set-up")).to_be_hidden()
+    assert page.evaluate("decodingExplorer.lanes.map((lane) => lane.count)") == [6, 6, 6]
+
+
+def test_a_set_up_is_shared_as_a_qr_code_and_presented_with_it(visit):
+    page = visit()
+    run(page, tokens=6)
+    page.get_by_role("tab", name="Traces", exact=True).click()
+    expect(page.locator("#traces-qr svg")).to_have_count(0)
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.locator("#traces-qr svg")).to_be_visible()
+    page.get_by_role("tab", name="Decode", exact=True).click()
+    lane = present(page, 1)
+    page.keyboard.press("q")
+    code = lane.get_by_role("img", name="QR code")
+    expect(code).to_be_visible()
+    assert page.evaluate("document.querySelector('.qr').naturalWidth") > 100
+    page.keyboard.press("q")
+    expect(code).to_have_count(0)
+
+
+def test_examples_stand_in_groups_and_no_name_comes_twice(visit):
+    page = visit()
+    ready(page)
+    picker = page.get_by_label("Example prompts")
+    names = picker.evaluate("(list) => [...list.options].slice(1).map((one) => one.textContent)")
+    groups = picker.evaluate(
+        "(list) => [...list.querySelectorAll('optgroup')].map((one) => one.children.length)"
+    )
+    assert len(set(names)) == len(names) == sum(groups)
+    assert len(groups) >= 8 and max(groups) < 20
+
+
+def test_the_button_of_a_lane_names_the_strategy_that_was_chosen(visit):
+    page = visit(390, 844)
+    ready(page)
+    page.get_by_role("region", name="Lane 1").get_by_label("Strategy").select_option("sample")
+    buttons = page.get_by_role("navigation", name="Lanes").get_by_role("button")
+    expect(buttons.first).to_have_text("1 Sampling")
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+    expect(buttons).to_have_text(["1 Sampling", re.compile("^2 ")])
+    assert page.evaluate("decodingExplorer.lanes[0].strategy") == "sample"
