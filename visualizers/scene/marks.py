@@ -41,8 +41,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns
-  chip    text state [position logprob entropy source]
-          a token in the lane's running text (page text, in order of birth)
+  chip    text state [plain position logprob entropy source]
+          a token in the lane's running text (page text, in order of birth); plain: how it reads
+          there, where that is not `text`
   panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
