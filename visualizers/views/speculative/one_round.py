@@ -41,11 +41,12 @@ class DraftRound:
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
             "first": 0,
-            "column": 118,
-            "column_narrow": 54,
-            "tight": 52,
+            "column": 60,
+            "tight": 44,
+            "tight_narrow": 30,  # all depths, whatever their number
             "widest": 300,
-            "columns": "seen",
+            "row_tall": 44,
+            "columns": "front",
             "left": 8,
             "right": 96,
             "right_narrow": 48,
@@ -70,9 +71,7 @@ class DraftRound:
         close = self._close(born, verdicts)
         marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
         self.shown = [mark["id"] for mark in marks]
-        deepest = max(
-            [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
-        )
+        deepest = max([1, *(self._depth(e.node, born) + (e.node in close) for e in born)])
         return [*hidden, *marks, {"front": [deepest, 0]}]
 
     # ---- layout ------------------------------------------------------------------------------
