@@ -68,6 +68,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.place();
       this.body.scrollTop = 0;
       this.title.focus({ preventScroll: true });
+      DecodingPlayer.lift();
     }
 
     key(event) {

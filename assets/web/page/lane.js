@@ -190,7 +190,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!shown.views.includes(this.view)) this.view = shown.views[0];
       const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
       this.tabs.replaceChildren(...shown.views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
-        tabindex: name === this.view ? "0" : "-1", onclick: () => this.showView(name) }, title(name))));
+        tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
+          this.showView(name);
+          if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
+        } }, title(name))));
       this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
       if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
     }

@@ -77,7 +77,8 @@ def test_all_that_is_not_drawn_is_counted_at_its_parent(budget):
     drawn = {m["node"] for m in nodes}
     for mark in nodes:
         left = [n for n in children.get(mark["node"], []) if n not in drawn]
-        assert (f"+{len(left)}" in (mark.get("note") or "")) == bool(left)
+        notes = [mark.get("note"), mark.get("note_more")]
+        assert (f"+{len(left)}" in " ".join(filter(None, notes)).split()) == bool(left)
     path = [n for s in trace.steps for c in s.of(Commit) for n in c.nodes]
     assert set(path) <= drawn
 
