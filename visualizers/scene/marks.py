@@ -45,7 +45,8 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   chip    text state [plain position logprob entropy source]
           a token in the lane's running text (page text, in order of birth); plain: how it reads
           there, where that is not `text`
-  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least]
+  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least
+          columns]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
@@ -63,10 +64,10 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
-"tight_narrow" (the same on a phone), "row_least" and "row_tall" (to which rows are lowered or raised,
+"tightest" (the same, so that all up to the front fit), "row_least" and "row_tall" (to which rows are lowered or raised,
 so that they fill their panel), "turn" (columns after which all edges turn: notes end before them),
 "span" (true: x is time, of which all is shown, from a zero that lanes share),
-"columns" (columns expected at most; "seen": as many as any step so far had; "front": as far as this step),
+"columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as its panels say),
 "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
@@ -214,8 +215,8 @@ def three_digits(p: float | None) -> str:
 
 
 def compared(verdict) -> str:
-    """The numbers of a test, as far as there are any: p, q, the chance to pass if it is not p / q, u."""
-    numbers = {"p": verdict.p, "q": verdict.q, "passes with": verdict.chance, "u": verdict.u}
+    """The numbers of a test, as far as there are any: p, q, the probability of acceptance if it is not p / q, u."""
+    numbers = {"p": verdict.p, "q": verdict.q, "probability of acceptance": verdict.chance, "u": verdict.u}
     return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
 
 

@@ -104,7 +104,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.panel.replaceChildren(...[
         h("p", { class: "summary" }, this.declaration().summary || ""),
         ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
-        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with one seed share their luck." }, true),
+        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
         this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
         h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
       ].filter(Boolean));

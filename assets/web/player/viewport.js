@@ -38,10 +38,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.wish = function (scene, step, width) {
     const { head, history, ended } = scene, narrow = width < NARROW, first = head.first ?? 0;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const column = (narrow && head.column_narrow) || head.column || 44, tight = (narrow && head.tight_narrow) || head.tight || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
-    const last = head.columns === "front" ? Math.ceil(history.front(step).x) : ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
+    const column = (narrow && head.column_narrow) || head.column || 44, tight = (!narrow && head.tight) || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
+    const last = head.columns === "panel" ? Math.max(...history.ofKind("panel", step).map((panel) => panel.columns ?? first)) : ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
     return {
-      first, last, ended, front: history.front(step).x, held: scene.held(step), tight,
+      first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: head.tightest ?? tight,
       least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
       span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
       left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
@@ -53,7 +53,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const most = (name) => Math.max(...wishes.map((wish) => wish[name])), least = (name) => Math.min(...wishes.map((wish) => wish[name]));
     return {
       first: least("first"), last: most("last"), ended: wishes.every((wish) => wish.ended), front: most("front"),
-      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), least: most("least"),
+      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), tightest: most("tightest"), least: most("least"),
       widest: least("widest"), left: most("left"), right: most("right"),
       folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
     };
@@ -62,10 +62,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
   // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
   // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
-  function columnsOf({ first, last, tight, least, widest, held }, front, inner, hand) {
+  function columnsOf({ first, last, tight, tightest, least, widest, held }, front, inner, hand) {
     const whole = Math.ceil(Math.max(last, front)) - first + 1;
     let fit = Math.max(1, Math.floor(inner / least));
     if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
+    else if (front - first + 1 > fit && front - first + 1 <= Math.floor(inner / tightest)) fit = front - first + 1;
     let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
     let lo = first;
     const reached = front - first + 1;
@@ -243,7 +244,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let asked = wishes;
     if (byDepth) {
       const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right), last = first + head.by_depth - 1;
-      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, least: column }];
+      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, tightest: column, least: column }];
     }
     const columns = player.windowOf(asked, size.width, hand), { left, right } = columns;
     const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;

@@ -30,7 +30,9 @@ class Text:
         self.tolerated: set[int] = set()  # accepted, though not what the target would have said
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
         self.tail: list[int] = []  # nodes with a live chip
-        self.split: dict[int, bytes] = {}  # node -> the beginning of a character that the next token goes on with
+        self.split: dict[
+            int, bytes
+        ] = {}  # node -> the beginning of a character that the next token goes on with
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
         self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0

@@ -12,7 +12,10 @@ import math
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 ROWS = 5
-TURN, BEND = 0.55, 0.25  # columns that an edge goes straight on, past the note of its node, and in which it turns
+TURN, BEND = (
+    0.55,
+    0.25,
+)  # columns that an edge goes straight on, past the note of its node, and in which it turns
 LISTED = 8  # first of the queue that are listed at the right
 LOOKED_AT = 120  # candidates for a place in one step
 DEAD = ("pruned", "rejected", "never reached")

@@ -42,11 +42,12 @@ class DraftRound:
             "question": "Why was this token accepted and that one not?",
             "first": 0,
             "column": 60,
+            "column_narrow": 54,
             "tight": 44,
-            "tight_narrow": 30,  # all depths, whatever their number
+            "tightest": 30,  # so that the root stays in sight of a long path
             "widest": 300,
             "row_tall": 44,
-            "columns": "front",
+            "columns": "panel",
             "left": 8,
             "right": 96,
             "right_narrow": 48,
@@ -71,7 +72,10 @@ class DraftRound:
         close = self._close(born, verdicts)
         marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
         self.shown = [mark["id"] for mark in marks]
-        deepest = max([1, *(self._depth(e.node, born) + (e.node in close) for e in born)])
+        marks[0]["columns"] = max(self._depth(e.node, born) + (e.node in close) for e in born)
+        deepest = max(
+            [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
+        )
         return [*hidden, *marks, {"front": [deepest, 0]}]
 
     # ---- layout ------------------------------------------------------------------------------
