@@ -64,10 +64,10 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
-"tightest" (the same, so that all up to the front fit), "row_least" and "row_tall" (to which rows are lowered or raised,
-so that they fill their panel), "turn" (columns after which all edges turn: notes end before them),
+"tightest" (the same, so that all up to the front fit), "row_least" and "row_tall" (to which rows are
+lowered or raised, so that they fill their panel), "turn" (columns after which edges turn: notes end before),
 "span" (true: x is time, of which all is shown, from a zero that lanes share),
-"columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as its panels say),
+"columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as panels say),
 "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
@@ -215,7 +215,7 @@ def three_digits(p: float | None) -> str:
 
 
 def compared(verdict) -> str:
-    """The numbers of a test, as far as there are any: p, q, the probability of acceptance if it is not p / q, u."""
+    """The numbers of a test, as far as there are any: p, q, its probability of acceptance if not p / q, u."""
     numbers = {"p": verdict.p, "q": verdict.q, "probability of acceptance": verdict.chance, "u": verdict.u}
     return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
 

@@ -7,7 +7,7 @@ who would rather read. Knows no strategy by name.
 import math
 
 from decoders.trace.costs import UNTESTED
-from visualizers.scene.marks import Nodes, many, probability, three_digits, visible
+from visualizers.scene.marks import Nodes, many, probability, visible
 
 NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
 SCORES = {"sum_logprob": "Σ log p"}  # names of scores as they are written
@@ -100,8 +100,8 @@ def drafting(number: int, drafted: list, verdicts: list, commits: list[int], tex
     lost = next((v for v in judged.values() if v.status == "rejected"), None)
     last = judged.get(commits[-1]) if commits else None
     if lost is not None:
-        numbers = [("p", lost.p, probability), ("q", lost.q, probability), ("u", lost.u, three_digits)]
-        known = [f"{name} {shown(value)}" for name, value, shown in numbers if value is not None]
+        numbers = [("p", lost.p), ("q", lost.q), ("u", lost.u)]
+        known = [f"{name} {probability(value)}" for name, value in numbers if value is not None]
         said += f"; {quoted(text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
     if last is not None and last.status == "resampled":
         said += f"{',' if lost else ';'} {quoted(text(last.node))} written instead"

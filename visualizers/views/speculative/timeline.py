@@ -213,8 +213,8 @@ class Timeline:
 
 
 def panels(names: list[str]) -> list[Op]:
-    """A heading, below it two rows for each name, and a line for what the rounds brought: no bar or dotted line
-    runs through its words.
+    """A heading, below it two rows for each name, and a line for what the rounds brought, whose words no
+    bar and no dotted line runs through.
     """
     rows = [
         {

@@ -46,8 +46,8 @@ def test_a_round_with_its_rejection_and_a_note():
         Note("It stopped early."),
     ]
     assert said(events) == [
-        "Round 1: 1 of 2 drafted tokens accepted; “␣dog” rejected (p .07, q .21, u .710), “<b>” written instead. "
-        "It stopped early."
+        "Round 1: 1 of 2 drafted tokens accepted; “␣dog” rejected (p .07, q .21, u .71), "
+        "“<b>” written instead. It stopped early."
     ]
 
 
