@@ -24,7 +24,7 @@ MAKE = """palette => {
   });
   window.make = async (kind, head, deltas) => {
     const name = kind === "Scene" ? "scene" : "chips";
-    const options = {palette, theme: "light", oneLine: false, onPick: mark => (window.picked = mark.id)};
+    const options = {palette, theme: "light", oneLine: true, onPick: mark => (window.picked = mark.id)};
     window[name] = new DecodingPlayer[kind](document.getElementById(name), options);
     window[name].reset(head);
     window[name].feed(deltas);

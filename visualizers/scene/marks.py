@@ -15,8 +15,9 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   node    x y state [text quiet note note_more note_priority weight front ended priority]
           a token in a tree: text above it, notes right of it; quiet: without text; front, ended:
           its limb is here now
-  edge    x0 y0 x1 y1 state [weight agreed stub bend]
-          smooth connection; weight 0..1 is the probability; bend: columns in which it turns, then straight
+  edge    x0 y0 x1 y1 state [weight agreed stub turn bend]
+          smooth connection; weight 0..1 is the probability; turn: columns after which it turns, straight
+          until then; bend: columns in which it turns, straight after them
   tick    x y index [state]                          candidate dropped at birth: slanted stroke under (x, y)
   cell    x y w h state fill [text glyph priority weight tall]
           a box; fill: filled tint outline dashed dotted hatched none, or amount: grey by weight 0..1;
@@ -30,7 +31,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
   path    points role width [dash head]              a polyline in data units (the frontier); width in
           pixels; role: ink soft line link or a state; head: an arrow at its end
-  label   x y text [face size role bold align priority w side dy stack]
+  label   x y text [face size role bold align priority w side dx dy stack]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored; line: with side, its line of a list that never scrolls (none on a
@@ -41,9 +42,11 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   row     y0 y1 text [bold short right right_short right_bold rule label_y from to]
           a named row: text in the left gutter, right in the right one (short and right_short on a
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns
-  chip    text state [position logprob entropy source]
-          a token in the lane's running text (page text, in order of birth)
-  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least]
+  chip    text state [plain position logprob entropy source]
+          a token in the lane's running text (page text, in order of birth); plain: how it reads
+          there, where that is not `text`
+  panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least
+          columns]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed
           height (px_narrow: on a phone, as much more or less of the scale) or `share` of the
           rest; grow: rows of head's height, scrolled downwards; rule: a line below it; heading: a
@@ -61,8 +64,10 @@ the step in words, for those who hear the page.
 `head()` returns {"title", "question"} and, all optional: "ops" (marks there before the first step), "column"
 and "wide" (least column width in pixels, on narrow and on wide screens; "column_narrow": on a phone),
 "tight" (pixels to which columns are narrowed so that all fit),
+"tightest" (the same, so that all up to the front fit), "row_least" and "row_tall" (to which rows are
+lowered or raised, so that they fill their panel), "turn" (columns after which edges turn: notes end before),
 "span" (true: x is time, of which all is shown, from a zero that lanes share),
-"columns" (columns expected at most; "seen": as many as any step so far had),
+"columns" (columns expected at most; "seen": as many as any step so far had; "panel": as many as panels say),
 "first" (leftmost column), "fold" (true: nodes left of the window are
 folded into a straight spine), "row" (least row height in pixels), "rows" (how many there will ever be;
 without it rows grow downwards and scroll), "left" and "right" (gutters in pixels; "left_narrow",
@@ -210,8 +215,8 @@ def three_digits(p: float | None) -> str:
 
 
 def compared(verdict) -> str:
-    """The numbers of a test, as far as there are any: p, q, the chance to pass if it is not p / q, u."""
-    numbers = {"p": verdict.p, "q": verdict.q, "passes with": verdict.chance, "u": verdict.u}
+    """The numbers of a test, as far as there are any: p, q, its probability of acceptance if not p / q, u."""
+    numbers = {"p": verdict.p, "q": verdict.q, "probability of acceptance": verdict.chance, "u": verdict.u}
     return ", ".join(f"{name} {three_digits(value)}" for name, value in numbers.items() if value is not None)
 
 

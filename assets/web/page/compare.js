@@ -126,7 +126,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     return open;
   }
 
-  // The buttons beside texts that stand next to each other (explorer/export/comparison.py).
+  // The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
   async function copy(button) {
     const prose = button.closest("section").querySelector(".lane-text");
     try {
@@ -138,7 +138,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
     setTimeout(() => (button.textContent = "Copy"), 2000);
   }
-  document.addEventListener("click", (event) => event.target.closest(".texts-beside .copy") && copy(event.target));
+  document.addEventListener("click", (event) => event.target.closest(":is(.texts-beside, .text-view) .copy") && copy(event.target));
 
   page.addPart((app) => (app.compare = new Compare(app)));
 })(window.ExplorerPage);

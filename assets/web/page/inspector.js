@@ -70,6 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.place();
       this.body.scrollTop = 0;
       this.title.focus({ preventScroll: true });
+      DecodingPlayer.lift();
     }
 
     key(event) {
@@ -232,7 +233,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const WEIGHED = "Taken from views weighed against each other; nothing was tested.";
   const ORIGIN = {
     prompt: "Given, not decoded.", copied: "Copied from the lane that this one branched off.", person: "Put here by a person.",
-    target: "The target's own token; nothing was tested.", guess: "A guess of the parallel decoder; not final.",
+    target: "Chosen by the model; there was no draft to test.", guess: "A guess of the parallel decoder; not final.",
     small: "The draft model's own token, taken as it is; nothing was tested.",
   };
 

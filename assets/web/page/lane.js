@@ -104,7 +104,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.panel.replaceChildren(...[
         h("p", { class: "summary" }, this.declaration().summary || ""),
         ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
-        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with one seed share their luck." }, true),
+        this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
         this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
         h("button", { type: "button", title: "Sliders that say at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
         h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
@@ -201,7 +201,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!shown.views.includes(this.view)) this.view = shown.views[0];
       const title = (name) => this.app.data.views[name] || name, focused = this.tabs.contains(document.activeElement);
       this.tabs.replaceChildren(...shown.views.map((name) => h("button", { type: "button", role: "tab", "aria-selected": String(name === this.view),
-        tabindex: name === this.view ? "0" : "-1", onclick: () => this.showView(name) }, title(name))));
+        tabindex: name === this.view ? "0" : "-1", onclick: (event) => {
+          this.showView(name);
+          if (event.detail) document.activeElement.blur(); // after a click ← and → are steps; who came with keys walks the tabs
+        } }, title(name))));
       this.tabs.nextElementSibling.setAttribute("aria-label", title(this.view));
       if (focused) this.tabs.querySelector("[aria-selected=true]").focus();
     }

@@ -90,6 +90,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     togglePlay() {
       if (this.playing) return this.stopPlaying();
       if (this.position >= this.ticks.length && this.app.run && this.app.run.over) this.position = 0;
+      if (matchMedia("(prefers-reduced-motion: reduce)").matches) return this.seek(this.position + 1, true); // a step at a time
       const steps = Math.max(1, ...this.app.lanes.map((lane) => lane.rows.length));
       let before = performance.now(), at = this.position;
       const tick = (now) => {

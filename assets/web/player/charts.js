@@ -178,7 +178,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       // Sources left of the window are counted, not dropped silently: in the margin, where no arc runs.
       const share = far.reduce((sum, mark) => sum + mark.weight, 0), words = far.length > 1 ? "sources" : "source";
       const panel = ctx.view.panelOf(far[0]), look = { x: ctx.view.range[0], y: panel.y1, dx: -6, color: surface.soft, size: 11, anchor: "end" };
-      const items = [`◂ ${far.length} ${words}`, `further: ${Math.round(100 * share)} %`].map((text, i) => ({ ...look, dy: -24 + 14 * i, text }));
+      const percent = `${Math.round(100 * share)} %`, said = ctx.narrow ? [`◂ ${far.length}`, "further", percent] : [`◂ ${far.length} ${words}`, `further: ${percent}`];
+      const items = said.map((text, i) => ({ ...look, dy: -10 + 14 * (i + 1 - said.length), text }));
       made.order.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
     }
     return made.order;
@@ -255,8 +256,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const mark of marks) {
       if (!mark.heading) continue;
       const panel = ctx.view.panelOf(mark), width = ctx.view.size.width - ctx.view.left - 8, lead = mark.lead || "";
-      let lines = wrap(lead + mark.heading, width, 13);
-      if (mark.short && lines.length > panel.heightPx / LINE) lines = wrap(lead + mark.short, width, 13);
+      const room = Math.max(1, Math.floor(panel.heightPx / LINE + 0.2)); // lines that fit; the words before the first full stop do last
+      const forms = [mark.heading, mark.short, mark.heading.match(/^[^;:.]*/)[0]].filter((words) => words !== undefined);
+      const tried = forms.map((words) => wrap(lead + words, width, 13)), lines = tried.find((one) => one.length <= room) || tried.pop().slice(0, room);
       const look = { x: ctx.view.range[0], y: mark.y0, dx: 2, color: surface.soft, size: 13, anchor: "start" };
       const items = lines.map((text, i) => ({ ...look, dy: 9 + LINE * i, text }));
       if (items[0].text.startsWith(lead)) Object.assign(items[0], { lead, text: items[0].text.slice(lead.length) });

@@ -25,8 +25,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   class Chips {
     constructor(element, options) {
       this.options = { oneLine: true, onHover() {}, onPick() {}, theme: "light", ...options };
+      this.prose = !this.options.oneLine; // a text to read, in a place that scrolls, with a button that copies it
+      this.scroller = element;
+      if (this.prose) {
+        const button = player.element("button", "copy", element, "Copy");
+        Object.assign(button, { type: "button", ariaLabel: "Copy this text" });
+        element = player.element("div", "dp-prose lane-text", element);
+      }
       this.root = element;
-      element.classList.add("dp-chips", this.options.oneLine ? "dp-chips-line" : "dp-chips-wrap");
+      element.classList.add("dp-chips", ...(this.prose ? [] : ["dp-chips-line"]));
       element.setAttribute("role", "listbox");
       element.setAttribute("aria-label", "Text, token by token");
       element.tabIndex = 0;
@@ -95,7 +102,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     // From now on the chips of a node, or of several, are outlined wherever nothing is pointed at; null: none.
     keep(node) {
       this.kept = node;
-      this.unseen = !this.options.oneLine;
+      this.unseen = this.prose;
       this.highlight(null);
       this.schedule();
     }
@@ -105,7 +112,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const first = this.unseen && this.root.querySelector(".dp-outlined");
       if (!first) return;
       this.unseen = false;
-      this.root.scrollTop += first.getBoundingClientRect().top - this.root.getBoundingClientRect().top - 40;
+      this.scroller.scrollTop += first.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top - 40;
     }
 
     markOf(target) {
@@ -115,7 +122,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Enter goes to the newest token, arrows walk, Enter says why, Escape leaves. The list stays the one tab stop.
     key(event) {
-      const all = [...this.root.querySelectorAll(".dp-chip:not([hidden])")].filter((chip) => !this.options.oneLine || chip.offsetLeft >= 0);
+      const all = [...this.root.querySelectorAll(".dp-chip:not([hidden])")].filter((chip) => this.prose || chip.offsetLeft >= 0);
       const at = this.pointed ? all.indexOf(this.pointed) : -1, last = all.length - 1;
       if (event.ctrlKey || event.metaKey || event.altKey || last < 0) return;
       if (event.key === "Enter" && at >= 0) this.options.onPick(this.markOf(this.pointed));
@@ -138,7 +145,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       else {
         element.classList.add("dp-pointed");
         this.root.setAttribute("aria-activedescendant", element.id);
-        if (!this.options.oneLine) element.scrollIntoView({ block: "nearest" });
+        if (this.prose) element.scrollIntoView({ block: "nearest" });
       }
       this.options.onHover(element ? this.markOf(element) : null);
     }
@@ -154,12 +161,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     draw() {
       if (!this.root.offsetParent) return; // hidden, say in a closed tab: drawn when it is seen again
       let marks = this.marksAt();
-      if (this.options.oneLine && !window.matchMedia(PHONE).matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
+      if (this.prose) marks = marks.filter((mark) => mark.state !== "rejected");
+      else if (!window.matchMedia(PHONE).matches) marks = marks.slice(-ONE_LINE); // on a phone lines wrap: all stay
       const elements = marks.map((mark) => this.chip(mark));
       const order = marks.map((mark) => mark.id).join(" ");
       if (order !== this.order) {
         this.order = order;
-        if (elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
+        if (this.prose || elements.length <= 2 * GROUP) this.root.replaceChildren(...elements);
         else this.root.replaceChildren(...this.groups(elements));
         if (this.kept !== null && this.kept !== undefined) this.highlight(null);
       }
@@ -170,7 +178,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const groups = [];
       for (let i = 0; i < elements.length; i += GROUP) {
         const group = document.createElement("div");
-        group.className = "dp-chips-group dp-chips-wrap";
+        group.className = "dp-chips-group";
         group.setAttribute("role", "presentation");
         group.append(...elements.slice(i, i + GROUP));
         groups.push(group);
@@ -207,13 +215,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.classList.toggle("dp-red", mark.span === "red");
       element.title = SPANS[mark.span] || "";
       element.setAttribute("aria-label", spoken(mark));
+      if (this.prose) element.replaceChildren(mark.plain ?? mark.text);
+      else this.fill(element, mark);
+      player.dressParting(element, mark, this.parting, this.prose);
+    }
+
+    // A token as a chip: its white space as signs, the mark of its state, its number as a bar.
+    fill(element, mark) {
       element.replaceChildren();
       const space = /^␣/.test(mark.text) ? "␣" : "";
       if (space) player.element("span", "dp-space", element, space);
       element.append(mark.text.slice(space.length));
       if (MARKS[mark.state]) player.element("span", "dp-chip-mark", element, MARKS[mark.state]).ariaHidden = "true";
       this.amount(element, mark);
-      player.dressParting(element, mark, this.parting);
     }
 
     // By entropy and by log-probability: a bar under the token, longer = less sure, in bits (8 bits fill the chip).

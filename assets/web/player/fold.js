@@ -61,7 +61,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const { entry, limbs } = limbsOf(scene, view.lo, ctx.step);
     if (!entry) return;
     const above = (node) => (node.parent ? scene.history.byId.get(node.parent)?.base.y : undefined) ?? node.y;
-    const enters = (node) => view.py((above(node) + node.y) / 2, node); // where its edge crosses into the window
+    const enters = (node) => view.py(scene.head.turn ? above(node) : (above(node) + node.y) / 2, node); // where its edge crosses into the window
     const y = view.py(above(entry), entry);
     const dead = strokes(limbs, x, y, (bottom - y - 12) / 24);
     let alive = "";

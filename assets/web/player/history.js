@@ -188,6 +188,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return found ? { x: found[1], y: found[2] } : { x: 0, y: 0 };
     }
 
+    // How far down the rows of a panel reach at a step.
+    lowest(panel, step) {
+      let y = -Infinity;
+      for (const kind of ["row", "cell", "node"]) {
+        for (const { base } of this.present(kind, step)) {
+          if (base.panel === panel && base.drawn !== false) y = Math.max(y, base.y1 ?? base.y + (base.h ?? 0.6) / 2);
+        }
+      }
+      return y;
+    }
+
     // The greatest x that the front or a mark ever had.
     farthest() {
       return Math.max(this.saidFarthest, this.reach.length ? this.reach[this.reach.length - 1][1] : 0);

@@ -4,7 +4,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   player.drawers = player.drawers || {};
-  const APART = 2; // pixels free beside a text: "+5★" and "+3★" do not run together
+  const APART = 4; // pixels free beside a text: "+5★" and "+3★" do not run together
   const LINE = 15; // pixels of a line of a list
   const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
   const MOST = 150; // text is three times as dear as marks
@@ -31,7 +31,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const bold = node.state === "chosen" && node.front;
       const style = { size: 11, bold, color: bold ? surface.text : surface.soft, face: "sans", align: "left" };
       const noted = { ...style, priority: node.front ? 1 : node.note_priority ?? 6, weight, axis };
-      const words = node.note_more && !ctx.narrow ? node.note + "  " + node.note_more : node.note;
+      const both = node.note + "  " + node.note_more, room = ctx.head.turn ? ctx.head.turn * ctx.columnWidth - 4 : ctx.narrow ? 0 : Infinity;
+      const words = node.note_more && player.textWidth(both, 11, "sans") <= room ? both : node.note; // not where edges turn
       const under = ctx.head.notes === "under" ? 12 : 0; // below the way that goes straight on, and clear of its node
       wishes.push(wish(words, x + (node.front || node.state === "bonus" ? 12 : 9 - under / 2), y + under, noted));
     }
@@ -44,7 +45,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const color = player.roleColour(label.role || "soft", ctx.palette), align = label.align || "center";
     const style = { size, face, align, color, bold: Boolean(label.bold), priority: label.priority ?? 4, weight: label.weight ?? 0 };
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
-    let x = ctx.px(label.x);
+    let x = ctx.px(label.x) + (label.dx || 0);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
     const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * ctx.columnWidth) ? text.split("  ") : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below

@@ -9,6 +9,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const PILE = 5; // marks of a column that are piled at most
   const MOST_BITS = 8; // entropy with the darkest grey
   const AXIS = 18; // pixels for the numbers below, where the strip is the picture
+  const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
   // What is drawn over what, where two marks share a place.
   const ORDER = ["band", "prompt", "pruned", "unreached", "guess", "rejected", "live", "early", "bonus", "resampled", "finished",
     "tolerated", "accepted", "forced", "chosen"];
@@ -54,7 +55,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     fit(view) {
       const { head, history, root } = this.scene, reach = history.front(Infinity).x - (head.first ?? 0) + 1;
       const known = Math.max(reach, head.columns || 0);
-      if (this.wanted || !head.overview || known <= view.columns) return false;
+      if (this.wanted || !head.overview || known <= view.columns || !KINDS[head.overview].some((kind) => history.byKind.has(kind))) return false;
       this.wanted = true;
       this.element.hidden = false;
       const height = view.narrow ? NARROW : Math.round(Math.max(LOWEST, Math.min(TALLEST, SHARE * root.clientHeight)));
@@ -66,7 +67,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     span() {
       const { head, history, view } = this.scene, first = head.first ?? 0, third = Math.max(1, Math.floor(view.columns / 3));
       const reach = Math.ceil(history.front(Infinity).x) - first + 1, known = head.columns || Infinity;
-      const columns = Math.max(reach, Math.min(known, Math.max(2 * view.columns, Math.ceil(reach / third) * third)));
+      const columns = this.scene.ended ? Math.max(reach, view.columns) : Math.max(reach, Math.min(known, Math.max(2 * view.columns, Math.ceil(reach / third) * third)));
       return { first, columns };
     }
 
@@ -169,7 +170,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function piled(scene, step, height, add) {
     const { history } = scene, piles = new Map();
     let most = 1;
-    for (const kind of ["cell", "node"]) {
+    for (const kind of KINDS.piled) {
       for (const entry of history.present(kind, step)) {
         if (entry.base.drawn === false || entry.base.aside) continue;
         const x = Math.round(entry.base.x), pile = piles.get(x) || piles.set(x, []).get(x);

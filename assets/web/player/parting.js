@@ -37,14 +37,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }, "≠");
   };
 
-  // Dresses a chip, or undoes it.
-  player.dressParting = function (element, mark, parting) {
+  // Dresses a chip, or undoes it; `prose`: a word of a text, where the sign is the style sheet's.
+  player.dressParting = function (element, mark, parting, prose) {
     const here = Boolean(parting && mark.node === parting.node);
     element.classList.toggle("dp-parted", here);
     if (here) {
       element.title = parting.words;
       element.setAttribute("aria-label", element.getAttribute("aria-label") + ", " + parting.words);
-      player.element("span", "dp-parted-mark", element, "≠").ariaHidden = "true";
+      if (!prose) player.element("span", "dp-parted-mark", element, "≠").ariaHidden = "true";
     }
   };
 })(window.DecodingPlayer);

@@ -3,8 +3,9 @@
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
+  const CLEAR = 44; // pixels between what was pressed and a sheet
   const SVG = "http://www.w3.org/2000/svg";
-  const REACH = 16; // pixels around a mark that count as the mark: 32 px touch targets
+  const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16; // pixels around a mark that count as the mark
   const NEAR = 7; // pixels beside a link that count as the link for a mouse
   const BEHIND = 6; // pixels that a link lies farther than a mark which is as near: marks come first
   const THINNEST = 14; // pixels of a column: below that the whole run is shown instead
@@ -291,5 +292,17 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (sideways) pan(scene, (event.deltaX || event.deltaY) / scene.view.columnWidth, 0);
       else zoom(scene, event.deltaY > 0 ? 1.15 : 1 / 1.15, spot(event)[0]);
     }, { passive: false });
+  };
+
+  // Where on the page a drawing was last pressed. A sheet that opens for it, which the page's scroll padding leaves room for,
+  // must not cover it.
+  let pressed = 0;
+  document.addEventListener("pointerdown", (event) => {
+    if (event.target.closest?.(".dp-scene, .dp-chips")) pressed = event.clientY + window.scrollY;
+  }, true);
+  player.lift = function () {
+    const sheet = parseFloat(getComputedStyle(document.documentElement).scrollPaddingBottom) || 0;
+    const under = pressed - window.scrollY - (window.innerHeight - sheet - CLEAR);
+    if (sheet && under > 0) window.scrollBy({ top: under });
   };
 })(window.DecodingPlayer);

@@ -19,7 +19,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const panel of Object.values(view.panels)) {
       for (const tick of panel.ticks || []) {
         const [value, words] = Array.isArray(tick) ? tick : [tick, String(tick)];
-        const y = view.py(value, { panel: panel.id });
+        const y = Math.max(SMALL / 2 + 1, view.py(value, { panel: panel.id })); // never cut at the top
         if (taken.some((other) => Math.abs(other - y) < SMALL + 1)) continue;
         taken.push(y);
         write(svg, view.left - 5, y, { ...plain, text: words, anchor: "end" });

@@ -47,9 +47,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (const edge of list) {
         const straight = Math.abs(edge.y1 - edge.y0) < 1e-6;
         const stub = edge.stub && name === "pruned" ? 0.5 : 0; // long edges of lost limbs: only their end is drawn
+        if (edge.turn && !straight) x.push(edge.x0), y.push(edge.y0);
         for (const [t, s] of straight ? [smooth[0], smooth[10]] : curve) {
           if (t < stub) continue;
-          x.push(edge.x0 + (edge.bend || edge.x1 - edge.x0) * t);
+          x.push(edge.x0 + (straight ? 0 : edge.turn || 0) + (edge.bend || edge.x1 - edge.x0) * t);
           y.push(stub ? edge.y1 - Math.sign(edge.y1 - edge.y0) * 0.8 * (1 - s) : edge.y0 + (edge.y1 - edge.y0) * s);
         }
         if (edge.bend) x.push(edge.x1), y.push(edge.y1);
@@ -114,7 +115,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // ---- cells: boxes as polygons with gaps, one trace per state and fill ------------------------------------------
   const FILLS = ["tint", "amount", "none", "hatched", "dotted", "dashed", "outline", "filled"];
-  const GUIDES_APART = 5; // pixels: nearer ones would be a grey area
+  const GUIDES_APART = 10; // pixels: nearer ones would be a grey area
   const SLIVER_GLYPH = 8; // pixels of the mark of a state where a row is too low for words
   const SHADES = 6;
   const HATCH = 7; // pixels between two strokes of a hatched cell
@@ -186,14 +187,16 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const texts = [], glyphs = [];
       for (const cell of marks) {
         if (cell.drawn === false || ctx.yaxisOf(cell) !== axis) continue;
-        const width = cell.w * ctx.columnWidth, tall = cell.h * ctx.unitOf(cell), color = cellInk(cell, ctx);
+        const seen = Math.min(cell.x + cell.w / 2, ctx.view.range[1]) - Math.max(cell.x - cell.w / 2, ctx.view.range[0]);
+        const width = seen * ctx.columnWidth, tall = cell.h * ctx.unitOf(cell), color = cellInk(cell, ctx);
         const shift = cell.glyph ? 13 : 0, font = Math.min(size, Math.floor(tall - 3));
         if (cell.glyph && (tall >= 11 || cell.sliver)) {
           const size = cell.sliver ? SLIVER_GLYPH : 11;
           glyphs.push({ x: cell.x - cell.w / 2 + 8 / ctx.columnWidth, y: cell.y, text: cell.glyph, color, size, bare: cell.sliver });
         }
         const text = cell.text && font >= 9 ? ctx.fit(cell.text, width - 5 - shift, font) : "";
-        if (text) texts.push({ x: cell.x + shift / 2 / ctx.columnWidth, y: cell.y, text, color, size: font, bare: true });
+        const left = Math.max(cell.x - cell.w / 2, ctx.view.range[0]), right = Math.min(cell.x + cell.w / 2, ctx.view.range[1]);
+        if (text) texts.push({ x: (left + right + shift / ctx.columnWidth) / 2, y: cell.y, text, color, size: font, bare: true });
       }
       return [{ yaxis: axis, face: "mono", items: texts }, { yaxis: axis, face: "sans", items: glyphs }];
     });

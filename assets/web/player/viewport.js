@@ -13,6 +13,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const SLIM = 34; // pixels of a column by depth, at least
   const NARROW = 560; // below this a picture is drawn for a phone
   const FOLD_SHARE = 0.6, SLIVERS = 0.4; // share of a panel's height kept for folded rows, and of that for those without text
+  const LEAST_FREE = 40; // pixels for the panels that share what the others leave, before those get lower
   const LOWEST = 8, HIGHEST = 14, READABLE = 25; // pixels of a folded row: without text, and with it
 
   const positional = (head) => !head.axis && head.axis !== null || head.axis === "token position";
@@ -37,10 +38,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   player.wish = function (scene, step, width) {
     const { head, history, ended } = scene, narrow = width < NARROW, first = head.first ?? 0;
     const gutter = (side) => (narrow ? head[side + "_narrow"] ?? head[side] ?? 8 : head[side] ?? 8);
-    const column = (narrow && head.column_narrow) || head.column || 44, tight = head.tight || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
-    const last = ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
+    const column = (narrow && head.column_narrow) || head.column || 44, tight = (!narrow && head.tight) || (narrow || column > 44 ? column : Math.min(column, TIGHTEST));
+    const last = head.columns === "panel" ? Math.max(...history.ofKind("panel", step).map((panel) => panel.columns ?? first)) : ended || head.columns === "seen" ? history.farthest() : head.columns ? first + head.columns - 1 : Infinity;
     return {
-      first, last, ended, front: history.front(step).x, held: scene.held(step), tight,
+      first, last, ended, front: history.front(step).x, held: scene.held(step), tight, tightest: head.tightest ?? tight,
       least: (!narrow && width >= WIDE && head.wide) || column, widest: head.widest || WIDEST,
       span: head.span, farthest: history.farthest(), unit: head.span ? history.ofKind("panel", step).find((panel) => panel.x_unit)?.x_unit ?? 1 : 1,
       left: gutter("left"), right: gutter("right"), folded: head.fold ? gutter("left") : null,
@@ -52,7 +53,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const most = (name) => Math.max(...wishes.map((wish) => wish[name])), least = (name) => Math.min(...wishes.map((wish) => wish[name]));
     return {
       first: least("first"), last: most("last"), ended: wishes.every((wish) => wish.ended), front: most("front"),
-      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), least: most("least"),
+      held: wishes.map((wish) => wish.held).find((x) => x !== null) ?? null, tight: most("tight"), tightest: most("tightest"), least: most("least"),
       widest: least("widest"), left: most("left"), right: most("right"),
       folded: wishes.map((wish) => wish.folded).find((left) => left !== null) ?? null, // the gutter left of a fold, where there is one
     };
@@ -61,10 +62,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Columns: as many whole ones as fit, a little narrower where the whole run then fits. The front stays in the last third: when
   // it would leave the window, the window moves by a third of a screen, so that a scene stands still between moves and a step
   // has one picture, whatever came before. What lies beyond the end of the run is not kept free: there the front is at the edge.
-  function columnsOf({ first, last, tight, least, widest, held }, front, inner, hand) {
+  function columnsOf({ first, last, tight, tightest, least, widest, held }, front, inner, hand) {
     const whole = Math.ceil(Math.max(last, front)) - first + 1;
     let fit = Math.max(1, Math.floor(inner / least));
     if (whole > fit && whole <= Math.floor(inner / tight)) fit = whole;
+    else if (front - first + 1 > fit && front - first + 1 <= Math.floor(inner / tightest)) fit = front - first + 1;
     let shown = Math.max(1, Math.min(fit, Math.max(whole, Math.ceil(inner / widest))));
     let lo = first;
     const reached = front - first + 1;
@@ -111,9 +113,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // A fixed number of rows: room for labels above the first and half a row below the last; few rows are centred, not stretched.
   // Rows that would be less than `least` pixels high keep that height, and the panel scrolls.
-  function fixedRows(panel, tall, front, hand) {
+  function fixedRows(panel, tall, tallest, front, hand) {
     const rows = panel.rows, above = rows > 1 ? 34 : 24, below = 8, span = rows - 0.5;
-    const unit = Math.min(TALLEST, (tall - above - below) / span), spare = (tall - above - below) / unit - span;
+    const unit = Math.min(tallest, (tall - above - below) / span), spare = (tall - above - below) / unit - span;
     if (unit >= (panel.least || 0)) return { y0: -above / unit - spare / 2, y1: rows - 0.5 + below / unit + spare / 2 };
     const first = -above / panel.least, visible = tall / panel.least, y0 = topOf({ y0: first }, visible, front, [], hand);
     return { y0, y1: y0 + visible, grow: true, first, last: rows - visible + 0.5 };
@@ -134,17 +136,33 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return [...Array(slivers).fill(high), ...Array(readable).fill(READABLE)];
   }
 
+  // Pixels of a row in a panel that scrolls: as many as fill it, between those that the head allows.
+  function rowHeight(head, tall, rows) {
+    const usual = (head.row || 36) * (tall < 150 ? 0.9 : 1), fits = tall / Math.max(1, rows);
+    return fits < (head.row_least || usual) ? usual : Math.min(fits, Math.max(usual, head.row_tall || 0));
+  }
+
+  // The first row of those in the window from which all down to the front are open, while those above it fold to what can be
+  // read; null where they do not fit.
+  function unfolded(rows, tall, lo, front, unit) {
+    const seen = rows.filter((row) => (row.to ?? Infinity) >= lo && row.y0 <= front.y);
+    const folded = seen.findIndex((row, i) => i * READABLE + (front.y + 0.3 - row.y0) * unit <= tall);
+    return folded < 0 ? null : { y0: seen[folded].y0, folded };
+  }
+
   // What a panel that scrolls shows: rows from `y0` on at their full height, and above them the folded ones. "stairs": low
   // steps, as far back as the window reaches; "settled": one row of the tokens that were settled there.
   function scroll(head, panel, tall, lo, front, rows, hand) {
-    const unit = (head.row || 36) * (tall < 150 ? 0.9 : 1);
+    const unit = rowHeight(head, tall, Math.max(front.y + 0.3, panel.lowest ?? front.y) - panel.y0);
     let y0 = topOf(panel, tall / unit, front, rows, hand);
     const whole = { y0, y1: y0 + tall / unit };
     if (!head.fold_rows || y0 <= panel.y0) return whole;
+    const open = hand.follow && head.fold_rows === "stairs" ? unfolded(rows, tall, lo, front, unit) : null;
+    if (open && !open.folded) return { y0: open.y0, y1: open.y0 + tall / unit };
     const settled = head.fold_rows === "settled", newest = rows.length ? rows[rows.length - 1].y0 : y0;
     const left = tall - (front.y + 0.3 - newest) * unit; // what the newest row leaves
     const room = settled ? unit : Math.max(3 * LOWEST, Math.min(FOLD_SHARE * tall, left));
-    y0 = rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
+    y0 = open?.y0 ?? rowTop(topOf(panel, (tall - room) / unit, front, rows, hand), rows, hand.follow);
     const past = rows.filter((row) => row.y0 < y0 - 0.3 && (row.to ?? Infinity) >= lo);
     if (!past.length) return whole;
     const most = Math.max(room, tall - Math.max(1, front.y + 0.3 - y0) * unit); // what the open rows leave
@@ -191,12 +209,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const gap = head.gap ?? GAP, gaps = gap * (panels.length - 1);
     const fixed = panels.reduce((sum, p) => sum + (p.px || 0), 0);
     const shares = panels.reduce((sum, p) => sum + (p.px ? 0 : p.share || 1), 0) || 1;
-    const free = Math.max(20, room - gaps - fixed);
+    const firm = (panel) => panel.px && !panel.heading, firmly = panels.filter(firm).reduce((sum, p) => sum + p.px, 0);
+    const lacks = fixed + gaps + (panels.some((p) => !p.px) ? LEAST_FREE : 0) - room, squeeze = firmly ? Math.max(0.5, 1 - Math.max(0, lacks) / firmly) : 1;
+    const free = Math.max(20, room - gaps - fixed + (1 - squeeze) * firmly);
     const placed = {};
     let y = 0;
     panels.forEach((panel, index) => {
-      const tall = panel.px || (free * (panel.share || 1)) / shares;
-      const own = panel.grow ? scroll(head, panel, tall, lo, front, rows, hand) : panel.rows ? fixedRows(panel, tall, front, hand) : {};
+      const tall = panel.px ? panel.px * (firm(panel) ? squeeze : 1) : (free * (panel.share || 1)) / shares;
+      const own = panel.grow ? scroll(head, panel, tall, lo, front, rows, hand) : panel.rows ? fixedRows(panel, tall, head.row_tall || TALLEST, front, hand) : {};
       const { y0, y1 } = { ...panel, ...own };
       placed[panel.id || ""] = {
         ...panel, fold: null, ...own, index,
@@ -224,7 +244,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     let asked = wishes;
     if (byDepth) {
       const column = depthColumn(head, size.width - wishes[0].left - wishes[0].right), last = first + head.by_depth - 1;
-      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, least: column }];
+      asked = [{ ...wishes[0], front: first, last, held: null, tight: column, tightest: column, least: column }];
     }
     const columns = player.windowOf(asked, size.width, hand), { left, right } = columns;
     const fold = head.fold && columns.fold ? { width: left - (wishes[0].folded ?? 0) } : null;
@@ -242,6 +262,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const clip = Boolean(head.clip); // nothing but names of rows in the right gutter
     const range = [head.span ? columns.lo : lo, (head.span ? columns.lo : lo) + columns.shown + (clip ? 0 : right / columns.width)];
     if (narrow) panels = panels.map(onPhone);
+    if (head.row_tall || head.row_least) panels = panels.map((panel) => (panel.grow ? { ...panel, lowest: history.lowest(panel.id, step) } : panel));
     const placed = stack(head, panels, byDepth ? -Infinity : lo, front, rows, size.height, bottom, hand);
     const panelOf = (mark) => placed[mark.panel ?? ""] || Object.values(placed)[0];
     return {

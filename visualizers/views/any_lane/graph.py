@@ -35,6 +35,7 @@ class Graph:
         return {
             "title": self.title,
             "row": 28,
+            "row_tall": 44,
             "column": 60,
             "column_narrow": 54,
             "wide": 66,

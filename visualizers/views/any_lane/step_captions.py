@@ -7,9 +7,10 @@ who would rather read. Knows no strategy by name.
 import math
 
 from decoders.trace.costs import UNTESTED
-from visualizers.scene.marks import Nodes, probability, visible
+from visualizers.scene.marks import Nodes, many, probability, visible
 
 NOT_DRAFTED = (UNTESTED - {"guess"}) | {"person", "copied"}  # sources
+SCORES = {"sum_logprob": "Σ log p"}  # names of scores as they are written
 NAMED = 4  # tokens that a sentence names before it counts
 
 
@@ -55,23 +56,27 @@ class Sentences:
         return f"Step {number}: {listed(said, '; ')}."
 
     def choice(self, node: int, logprob: float | None) -> str:
-        said = self.nodes.text(node)
+        """`“␣dog” (p .12, likelier was “␣big” .63, entropy 1.50 bits)`."""
+        said = quoted(self.nodes.text(node))
         if logprob is None:
             return said
-        said += f", p {probability(math.exp(min(0.0, logprob)))}"
+        numbers = [f"p {probability(math.exp(min(0.0, logprob)))}"]
         top, entropy = self.offers.get(self.nodes.parent.get(node, -1), ([], None))
         others = [(t, p) for t, p in top if t != self.nodes.token.get(node)]
         if others:
             token, best = others[0]
-            how = "next was" if best <= logprob else "likelier was"
-            said += f", {how} {self.token(token)}, p {probability(math.exp(min(0.0, best)))}"
-        return said if entropy is None else said + f", entropy {entropy / math.log(2):.2f} bits"
+            how = "next" if best <= logprob else "likelier was"
+            numbers.append(f"{how} {quoted(self.token(token))} {probability(math.exp(min(0.0, best)))}")
+        if entropy is not None:
+            numbers.append(f"entropy {entropy / math.log(2):.2f} bits")
+        return f"{said} ({', '.join(numbers)})"
 
     def beams(self, number: int, found: dict[str, list]) -> str:
         """A step of ranked hypotheses: who leads with what, and how many fell out."""
         best = next(event for event in found["Score"] if event.rank == 1)
-        score = f"{best.name.replace('_', ' ')} {best.total:.2f}".replace("-", "−")
-        leads = f"Step {number}: …{self.ending(best.node)} leads with {score}"
+        name = SCORES.get(best.name, best.name.replace("_", " "))
+        score = f"{name} {best.total:.2f}".replace("-", "−")
+        leads = f"Step {number}: “…{self.ending(best.node)}” leads with {score}"
         ranked = len({event.node for event in found["Score"] if event.rank is not None})
         statuses = [event.status for event in found.get("Verdict", [])]
         counts = [
@@ -79,7 +84,8 @@ class Sentences:
             (statuses.count("pruned"), "pruned"),
             (statuses.count("finished"), "finished"),
         ]
-        return leads + "".join(f", {n} {what}" for n, what in counts if n) + "."
+        others = ", ".join(f"{n} {what}" for n, what in counts if n)
+        return leads + (f"; {others}." if others else ".")
 
     def ending(self, node: int) -> str:
         """The last tokens before and with a node."""
@@ -92,24 +98,30 @@ def drafting(number: int, drafted: list, verdicts: list, commits: list[int], tex
     accepted = sum(1 for e in drafted if e.node in judged and judged[e.node].status == "accepted")
     said = f"Round {number}: {accepted} of {len(drafted)} drafted tokens accepted"
     lost = next((v for v in judged.values() if v.status == "rejected"), None)
-    if lost is not None:
-        said += f", {text(lost.node)} rejected"
-        if lost.p is not None and lost.q is not None:
-            how = "below" if lost.p < lost.q else "against"
-            said += f", p {probability(lost.p)} {how} q {probability(lost.q)}"
     last = judged.get(commits[-1]) if commits else None
-    if last is not None and last.status in ("resampled", "bonus"):
-        said += f", {text(last.node)} drawn {'instead' if last.status == 'resampled' else 'on top'}"
+    if lost is not None:
+        numbers = [("p", lost.p), ("q", lost.q), ("u", lost.u)]
+        known = [f"{name} {probability(value)}" for name, value in numbers if value is not None]
+        said += f"; {quoted(text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
+    if last is not None and last.status == "resampled":
+        said += f"{',' if lost else ';'} {quoted(text(last.node))} written instead"
+    if last is not None and last.status == "bonus":
+        said += f"; bonus token {quoted(text(last.node))}"
     return said + "."
 
 
 def iteration(number: int, cells: list, token) -> str:
     """An iteration over positions: which settled, and how many others changed or stayed."""
-    settled = [token(cell.token) for cell in cells if cell.state == "settled"]
+    settled = [quoted(token(cell.token)) for cell in cells if cell.state == "settled"]
     counts = [(sum(c.state == state for c in cells), state) for state in ("changed", "kept", "guess")]
-    said = f"{len(settled)} settled" + (f" ({listed(settled, ', ')})" if settled else "")
+    said = f"{many(len(settled), 'position')} settled" + (f" ({listed(settled, ', ')})" if settled else "")
     others = "".join(f", {n} {'guessed' if state == 'guess' else state}" for n, state in counts if n)
     return (f"Iteration {number}: " if number else "First guess: ") + said + others + "."
+
+
+def quoted(token: str) -> str:
+    """A token within a sentence."""
+    return f"“{token}”"
 
 
 def listed(words: list[str], between: str) -> str:

@@ -6,6 +6,7 @@ before the token that replaced it, and the tail that is not final yet (the best 
 anew where it changes.
 """
 
+import codecs
 import math
 
 from visualizers.analysis.distribution_stages import tolerated
@@ -29,6 +30,9 @@ class Text:
         self.tolerated: set[int] = set()  # accepted, though not what the target would have said
         self.rejected: dict[int, list[int]] = {}  # parent -> rejected children, in the order tried
         self.tail: list[int] = []  # nodes with a live chip
+        self.split: dict[
+            int, bytes
+        ] = {}  # node -> the beginning of a character that the next token goes on with
         self.chips: dict[int, str] = {}  # node -> id of its chip now in the text
         self.marked: list[str] = []  # ids of the chips that the last step copied from
         self.made = 0
@@ -45,6 +49,7 @@ class Text:
                 "node": i,
                 "text": nodes.text(i),
                 "position": nodes.position[i],
+                **self._plain(i),
             }
             for i in range(len(self.header.prompt))
         ]
@@ -160,11 +165,23 @@ class Text:
             "node": node,
             "state": state,
             "text": self.nodes.text(node),
+            **self._plain(node),
             "position": self.nodes.position.get(node, 0),
             "source": self.source.get(node, "target"),
             "hover": self._hover(node, state),
             **self._numbers(node),
         }
+
+    def _plain(self, node: int) -> dict:
+        """The token as it reads in the text, where that is not how a chip shows it. A character whose bytes
+        are split over tokens stands in the token that completes it.
+        """
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        decoder.setstate((self.split.get(self.nodes.parent.get(node, -1), b""), 0))
+        plain = decoder.decode(self.header.vocabulary.get(self.nodes.token.get(node), b"?"))
+        if left := decoder.getstate()[0]:
+            self.split[node] = left
+        return {} if plain == self.nodes.text(node) else {"plain": plain}
 
     def _hover(self, node: int, state: str) -> list[str]:
         logprob, verdict = self.logprob.get(node), self.verdicts.get(node)

@@ -37,7 +37,7 @@ class Threshold:
             "first": 1,
             "column": 42,
             "left": 92,
-            "left_narrow": 66,
+            "left_narrow": 84,
             "right": 8,
             "overview": "amount",
             "ops": [

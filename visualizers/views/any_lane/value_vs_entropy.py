@@ -76,7 +76,7 @@ class AgainstEntropy:
             "right": 8,
             "axis": "entropy, bits",
             "legend": [
-                ["symbol:live", "◆", "live", "the newest token"],
+                ["symbol:live", "★", "live", "the newest token"],
                 ["symbol:ink", "●", "ink", "a token before it"],
             ],
         }

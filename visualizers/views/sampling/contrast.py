@@ -10,6 +10,7 @@ from visualizers.scene.marks import Header, Op, fit, probability, view, visible
 from visualizers.views.any_lane.entropy import mark, share_height
 
 FLOOR = -3  # bits at the foot of the panel of gains
+LOW = 260  # pixels of a picture below which the gains are left to the hover
 TOP = 5  # tokens stacked in each of the panels
 VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # view of an event -> panel
 SCORE = "contrast"  # the score whose parts are the views' log-probabilities of the token that was taken
@@ -164,7 +165,7 @@ def panels() -> list[Op]:
     """From top to bottom: the model's own choice, bits gained, the three views, the tokens."""
     return [
         mark("other", "panel", y0=1.9, y1=0, px=28),
-        mark("gain", "panel", y0=4, y1=FLOOR, share=0.28, ticks=scale(4)),
+        mark("gain", "panel", y0=4, y1=FLOOR, share=0.28, ticks=scale(4), from_px=LOW),
         *(
             mark(panel, "panel", y0=1.12, y1=-0.06, share=0.24, ticks=[[0.5, panel]])
             for panel in VIEWS.values()
@@ -175,4 +176,4 @@ def panels() -> list[Op]:
 
 def scale(ceiling: int) -> list:
     """[value, text] pairs of the gains, in bits."""
-    return [[FLOOR, f"−{-FLOOR}"], [0, "0 bits"], [ceiling, f"+{ceiling}"]]
+    return [[0, "0 bits"], [ceiling, f"+{ceiling}"], [FLOOR, f"−{-FLOOR}"]]

@@ -31,6 +31,7 @@ class Coupling:
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
             "first": 1,
             "row": 24,
+            "widest": 80,
             "column": 20,
             "column_narrow": 18,
             "wide": 34,
@@ -39,7 +40,6 @@ class Coupling:
             "left": 8,
             "right": 8,
             "axis": None,
-            "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "the token that was drawn, and the sign that is meant"],
                 [
@@ -142,5 +142,5 @@ def role(drawn: bool) -> str:
 
 
 def short(p: float) -> str:
-    """Two places: `.28`, `.00`, `1`."""
-    return "1" if p > 0.995 else f"{p:.2f}".removeprefix("0")
+    """Two places: `.28`, `.00`, `1.00`."""
+    return "1.00" if p > 0.995 else f"{p:.2f}".removeprefix("0")

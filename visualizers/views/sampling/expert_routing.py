@@ -42,6 +42,8 @@ class Experts:
             ],
             "first": 0,
             "row": 18,
+            "row_least": 13,
+            "row_tall": 56,
             "column": 44,
             "wide": 50,
             "left": 52,

@@ -39,6 +39,7 @@ class Belief:
                 "y0": self.ceiling,
                 "y1": 0,
                 "share": 0.3,
+                "from_px": 260,
                 "ticks": ticks(self.ceiling),
             },
             {"id": "text", "kind": "panel", "y0": -0.1, "y1": 2.1, "px": 44},

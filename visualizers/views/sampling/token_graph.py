@@ -49,6 +49,7 @@ class TokenGraph:
             "right": 6,
             "axis": None,
             "row": 32,
+            "row_tall": 84,
             "ops": [*panels(), *at_rest(ops)],
             "legend": [
                 ["cell:filled", "■", "ink", "here"],

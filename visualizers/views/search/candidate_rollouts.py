@@ -34,6 +34,7 @@ class Branches:
             "question": "Where did it stop to look ahead, what did it see, and what did it take?",
             "first": 1,
             "row": 26,
+            "widest": 90,
             "column": 20,
             "column_narrow": 18,
             "wide": 26,
@@ -42,7 +43,6 @@ class Branches:
             "left": 8,
             "right": 8,
             "axis": None,
-            "overview": "piled",
             "ops": [
                 {
                     "id": "said",

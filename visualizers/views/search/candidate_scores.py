@@ -44,11 +44,10 @@ class Scores:
             "left": 44,
             "right": 8,
             "axis": "round",
-            "overview": "piled",
             "column": 104 if self.wide else 40,
             "column_narrow": 84 if self.wide else 30,
             "columns": 8 if self.wide else 24,
-            "widest": 220 if self.wide else 66,
+            "widest": 460 if self.wide else 66,
             "legend": [
                 ["symbol:live", "●", "live", "stays for now"],
                 ["symbol:chosen", "●", "chosen", "the text"],

@@ -48,6 +48,7 @@ class Plans:
             "right": 112,
             "right_narrow": 56,
             "row": 24,
+            "row_tall": 36,
             "axis": "units of a plan, tokens of a line",
             "overview": "piled",
             "patched": True,

@@ -30,6 +30,7 @@ class Foresight:
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
             "first": 1,
             "row": 26,
+            "widest": 90,
             "column": 20,
             "column_narrow": 18,
             "wide": 26,
@@ -38,7 +39,6 @@ class Foresight:
             "left": 8,
             "right": 8,
             "axis": None,
-            "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "a step that was drawn and goes on"],
                 ["cell:live", "▣", "live", "weighed, not drawn"],
@@ -92,7 +92,7 @@ class Foresight:
             "ahead": ("seen ahead", AHEAD),
             "cluster": ("cl.", CLUSTER),
             "gain": ("A", ADVANTAGE),
-            "chance": ("drawn with", CHANCE),
+            "chance": ("p drawn", CHANCE),
         }
         for key, (text, (x, w)) in names.items():
             place = {"x": x + 0.08, "y": self.y + HEADER / 2, "align": "left", "w": w}

@@ -83,12 +83,10 @@ class VisitTree(SearchGraph):
         return "prompt" if self.visits.get(node, (0,))[0] else "live"
 
     def _note(self, node: int) -> str | None:
-        left = self.below.get(node, 0) - self.drawn_below.get(node, 0)
         count, value, _ = self.visits.get(node, (0, 0.0, 0.0))
         words = [f"×{count} {value:.2f}"] if count else []
         words += [f"{self.value[node]:.2f}"] if node in self.value and not count else []
-        words += [f"+{left}"] if left else []
-        return " ".join(words) or None
+        return " ".join(words) or self._left(node)
 
     def _queue(self) -> list[Op]:
         """The lines at the right: the best texts so far; of equals the earliest first."""

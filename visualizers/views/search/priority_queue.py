@@ -85,7 +85,8 @@ class Queue:
             ops += [first | {"role": "ink"}, more]
         said = f"Step {number}: {len(best):,} wait"
         said += f", first {self.nodes.text(best[0])} with {signed(self.priority[best[0]])}" if best else ""
-        return [*ops, {"front": [number, ROWS]}, {"say": said + "."}]
+        front = [{"front": [number, ROWS]}] if best else []  # the columns of an empty queue are empty
+        return [*ops, *front, {"say": said + "."}]
 
     def _cell(self, node: int, number: int, place: int, count: int) -> Op:
         self.listed[node] = f"n{node}.{number}"

@@ -12,6 +12,10 @@ import math
 from visualizers.scene.marks import Header, Nodes, Op, probability, view
 
 ROWS = 5
+TURN, BEND = (
+    0.55,
+    0.25,
+)  # columns that an edge goes straight on, past the note of its node, and in which it turns
 LISTED = 8  # first of the queue that are listed at the right
 LOOKED_AT = 120  # candidates for a place in one step
 DEAD = ("pruned", "rejected", "never reached")
@@ -78,6 +82,7 @@ class SearchGraph:
             "overview": "rows",
             "patched": True,
             "notes": "under",
+            "turn": TURN,
             "rows": ROWS,
             "row": 24,
             "column": 60,
@@ -199,7 +204,7 @@ class SearchGraph:
         self.mark[node] = mark = f"n{node}" if count == 1 else f"n{node}.{count}"
         self.drawn_below[parent] = self.drawn_below.get(parent, 0) + 1
         look = {"state": "live", "weight": round(self._p(node) or 0.5, 4)}
-        edge = {"x0": column - 1, "y0": home, "x1": column, "y1": row}
+        edge = {"x0": column - 1, "y0": home, "x1": column, "y1": row, "turn": TURN, "bend": BEND}
         place = {"parent": self.mark[parent], "x": column, "y": row}
         return [
             {"id": "e" + mark, "kind": "edge", **edge, **look},
@@ -224,7 +229,7 @@ class SearchGraph:
         ops: list[Op] = []
         for node, mark in self.mark.items():
             state, spine, agreed = self._state(node), node in self.spine, node in self.committed
-            look = (state, spine, agreed, self._note(node), self._hover(node))
+            look = (state, spine, agreed, self._note(node), self._hover(node), self._more(node))
             if self.looks.get(mark) == look:
                 continue
             self.looks[mark] = look
@@ -236,6 +241,7 @@ class SearchGraph:
                         "state": state,
                         "ended": state == "pruned",
                         "note": look[3],
+                        "note_more": look[5] or "",
                         "hover": look[4],
                         **bold,
                     },
@@ -253,11 +259,19 @@ class SearchGraph:
         return ops
 
     def _note(self, node: int) -> str | None:
-        left = self.below.get(node, 0) - self.drawn_below.get(node, 0)
         words = [f"{self.ways[node]} ways"] if node in self.ways else []
         words += [str(self.opened[node])] if node in self.opened and node not in self.committed else []
-        words += [f"+{left}"] if left else []
-        return " ".join(words) or None
+        return " ".join(words) or self._left(node)
+
+    def _left(self, node: int) -> str | None:
+        """How many of its children are not drawn."""
+        left = self.below.get(node, 0) - self.drawn_below.get(node, 0)
+        return f"+{left}" if left else None
+
+    def _more(self, node: int) -> str | None:
+        """What stands behind the note where there is room for it."""
+        left = self._left(node)
+        return left if left != self._note(node) else None
 
     def _queue(self) -> list[Op]:
         """The lines at the right: the first of the queue, with their priorities."""

@@ -34,7 +34,7 @@ class Pieces:
             "column_narrow": 34,
             "wide": 46,
             "left": 8,
-            "right": 8,
+            "right": 48,
             "row": 30,
             "axis": "token position",
             "overview": "piled",

@@ -31,6 +31,7 @@ class SpanMap:
             "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
             "first": 1,
             "row": 24,
+            "row_tall": 40,
             "column": 56,
             "wide": 70,
             "left": 92,

@@ -46,6 +46,7 @@ class Superposition:
             "ops": panels,
             "first": 1,
             "row": 28,
+            "row_tall": 64,
             "column": 64,
             "wide": 78,
             "left": 52,

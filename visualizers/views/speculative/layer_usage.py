@@ -217,7 +217,7 @@ class LayersView:
 
     def _heading(self) -> list[Op]:
         """What a token cost so far, and how large a part of the model drafted it."""
-        each = f"{self.passes / max(1, self.written):.2f} forwards of the whole model a token"
+        each = f"{self.passes / max(1, self.written):.2f} forwards of the whole model per token"
         share = (
             f"; a drafted token ran {100 * self.drafted / self.drafts:.0f} % of its blocks."
             if self.drafts

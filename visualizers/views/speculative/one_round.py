@@ -41,11 +41,13 @@ class DraftRound:
             "title": self.title,
             "question": "Why was this token accepted and that one not?",
             "first": 0,
-            "column": 118,
+            "column": 60,
             "column_narrow": 54,
-            "tight": 52,
+            "tight": 44,
+            "tightest": 30,  # so that the root stays in sight of a long path
             "widest": 300,
-            "columns": "seen",
+            "row_tall": 44,
+            "columns": "panel",
             "left": 8,
             "right": 96,
             "right_narrow": 48,
@@ -70,6 +72,7 @@ class DraftRound:
         close = self._close(born, verdicts)
         marks = self._round(born, verdicts, commits, close) + self._watched(step, born)
         self.shown = [mark["id"] for mark in marks]
+        marks[0]["columns"] = max(self._depth(e.node, born) + (e.node in close) for e in born)
         deepest = max(
             [1, *(self._depth(n, born) for n in commits), *(self._depth(n, born) + 1 for n in close)]
         )

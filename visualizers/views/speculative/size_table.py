@@ -32,8 +32,11 @@ class Plan:
             ],
             "first": 1,
             "row": 18,
+            "row_least": 13,
+            "row_tall": 30,
             "column": 40,
             "wide": 46,
+            "widest": 80,
             "left": 78,
             "left_narrow": 60,
             "right": 8,
@@ -90,7 +93,7 @@ class Plan:
 
     def _words(self, rows) -> str:
         """`Table 1: tokens per round, by nodes`."""
-        return f"Table {self.tables}: {rows[0][0].name}, by {column_name(rows[0][0])}"
+        return f"Table {self.tables}: {rows[0][0].name.replace(' a ', ' per ')}, by {column_name(rows[0][0])}"
 
     def _heading(self, rows) -> Op:
         """What the newest table tells of, and what was taken in its last row that has a choice."""

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 from decoders.trace.events import DRAFT_ROLES
 from visualizers.analysis.overlap import Bar, Schedule, milliseconds
-from visualizers.scene.marks import STATES, Header, Op, view
+from visualizers.scene.marks import STATES, Header, Op, many, view
 
-TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.85, "target": 3.7}}  # in rows
+TOPS = {"measured": {"draft": 0.0, "target": 1.1}, "derived": {"draft": 2.4, "target": 3.25}}  # in rows
 HEIGHTS = {"measured": 1.0, "derived": 0.75}
 TOTAL = 0.5  # where the time of the whole run stands: right of the draft row
-LABEL = 2.45  # where the number of tokens stands
 # What a draft bar shows if its tokens fared differently, and how a state is filled.
 FIRST = ("accepted", "rejected", "unreached", "pruned", "live")
 FILLS = {"accepted": "filled", "rejected": "tint", "pruned": "tint", "unreached": "dotted", "live": "dashed"}
@@ -26,7 +25,7 @@ IDLE = 0.5  # columns: shorter gaps are not drawn
 
 @view("timeline", "Timeline")
 class Timeline:
-    """Two rows of bars, a dotted line behind each round, and below it the tokens that it brought."""
+    """Two rows of bars, a dotted line behind each round, and below them the tokens that it brought."""
 
     def __init__(self, header: Header):
         self.overlapped = "concurrent" in header.parameters
@@ -50,8 +49,8 @@ class Timeline:
             "column_narrow": 6,
             "left": 92,
             "left_narrow": 62,
-            "right": 62,
-            "right_narrow": 48,
+            "right": 72,
+            "right_narrow": 64,
             "span": True,
             "axis": "milliseconds of the lane's own time",
             "ops": panels(self._names()),
@@ -85,11 +84,11 @@ class Timeline:
         ops += self._end(found, step.seconds, f"+{committed}{own}" if committed else "")
         ops += [op for op in judged if op["id"].split(".")[1] not in {bar.key for bar in found}]
         ops += self._said()
-        said = f"Round {self.count}: {committed} tokens, {milliseconds(step.seconds)} so far."
+        said = f"Round {self.count}: {many(committed, 'token')}, {milliseconds(step.seconds)} so far."
         if self.count > 1:
             ops.append({"id": f"total{self.count - 1}", "set": {"gone": True}})
         total = {"panel": "lanes", "x": self._x(step.seconds), "y": TOTAL, "text": milliseconds(step.seconds)}
-        look = {"align": "left", "role": "ink", "bold": True, "priority": 0}
+        look = {"align": "left", "dx": 5, "role": "ink", "bold": True, "priority": 0}
         ops.append({"id": f"total{self.count}", "kind": "label", **total, **look})
         return [*ops, {"front": [step.seconds * 1e3 / self.unit, 0]}, {"say": said}]
 
@@ -188,7 +187,7 @@ class Timeline:
         ops = [{"id": key, "kind": "guide", "panel": "lanes", "x": self._x(end), "y": 0}]
         if brought and bars:
             look = {"align": "right", "role": "ink", "priority": 3, "text": brought}
-            at = {"panel": "lanes", "x": self._x(max(bar.end for bar in bars)), "y": LABEL}
+            at = {"panel": "brought", "x": self._x(max(bar.end for bar in bars)), "y": 0.5}
             ops.append({"id": f"{key}-said", "kind": "label", **at, **look})
         return ops
 
@@ -214,7 +213,9 @@ class Timeline:
 
 
 def panels(names: list[str]) -> list[Op]:
-    """A heading, and below it two rows for each name."""
+    """A heading, below it two rows for each name, and a line for what the rounds brought, whose words no
+    bar and no dotted line runs through.
+    """
     rows = [
         {
             "id": f"{name}-{row}",
@@ -229,7 +230,7 @@ def panels(names: list[str]) -> list[Op]:
         for name in names
         for row, top in TOPS[name].items()
     ]
-    bottom = max(row["y1"] for row in rows) if len(names) > 1 else LABEL + 0.4
+    bottom = max(row["y1"] for row in rows)
     return [
         {
             "id": "said",
@@ -242,6 +243,7 @@ def panels(names: list[str]) -> list[Op]:
             "heading": ".",
         },
         {"id": "lanes", "panel": "lanes", "kind": "panel", "y0": -0.1, "y1": bottom + 0.05, "share": 1},
+        {"id": "brought", "panel": "brought", "kind": "panel", "y0": 0, "y1": 1, "px": 18},
         *rows,
     ]
 

@@ -29,9 +29,9 @@ def log(p: float) -> float:
 def test_a_chosen_token_with_what_was_next_and_what_was_likelier():
     offered = [Distribution(1, "target", [[2, log(0.63)], [3, log(0.12)]], 0.25, math.log(2) * 1.5)]
     top = [*offered, Propose(2, 1, 2, log(0.63), "target"), Commit([2], [log(0.63)])]
-    assert said(top) == ["Step 1: ␣big, p .63, next was ␣dog, p .12, entropy 1.50 bits."]
+    assert said(top) == ["Step 1: “␣big” (p .63, next “␣dog” .12, entropy 1.50 bits)."]
     drawn = [*offered, Propose(2, 1, 3, log(0.12), "target"), Commit([2], [log(0.12)])]
-    assert said(drawn) == ["Step 1: ␣dog, p .12, likelier was ␣big, p .63, entropy 1.50 bits."]
+    assert said(drawn) == ["Step 1: “␣dog” (p .12, likelier was “␣big” .63, entropy 1.50 bits)."]
 
 
 def test_a_round_with_its_rejection_and_a_note():
@@ -39,16 +39,27 @@ def test_a_round_with_its_rejection_and_a_note():
         Propose(2, 1, 2, -0.1, "draft"),
         Propose(3, 2, 3, -0.1, "draft"),
         Verdict(2, "accepted", p=0.9, q=0.8),
-        Verdict(3, "rejected", p=0.07, q=0.21),
+        Verdict(3, "rejected", p=0.07, q=0.21, u=0.71),
         Propose(4, 2, 4, -0.1, "target"),
         Verdict(4, "resampled"),
         Commit([2, 4], [-0.1, -0.2]),
         Note("It stopped early."),
     ]
     assert said(events) == [
-        "Round 1: 1 of 2 drafted tokens accepted, ␣dog rejected, p .07 below q .21, <b> drawn instead. "
-        "It stopped early."
+        "Round 1: 1 of 2 drafted tokens accepted; “␣dog” rejected (p .07, q .21, u .71), "
+        "“<b>” written instead. It stopped early."
     ]
+
+
+def test_a_round_that_ends_with_the_bonus_token():
+    events = [
+        Propose(2, 1, 2, -0.1, "draft"),
+        Verdict(2, "accepted", p=0.9, q=0.8),
+        Propose(3, 2, 3, -0.1, "target"),
+        Verdict(3, "bonus"),
+        Commit([2, 3], [-0.1, -0.2]),
+    ]
+    assert said(events) == ["Round 1: 1 of 1 drafted tokens accepted; bonus token “␣dog”."]
 
 
 def test_beams_and_iterations():
@@ -58,11 +69,11 @@ def test_beams_and_iterations():
         Score(2, "sum_logprob", -0.5, rank=1),
         Verdict(3, "pruned"),
     ]
-    assert said(beams) == ["Step 1: …␣big leads with sum logprob −0.50, 1 live, 1 pruned."]
+    assert said(beams) == ["Step 1: “…␣big” leads with Σ log p −0.50; 1 live, 1 pruned."]
     cells = [Cell(2, 1, 2, "settled"), Cell(3, 1, 3, "changed"), Cell(4, 1, 5, "kept")]
     assert said([], cells) == [
         "Step 1: nothing is final yet.",
-        "Iteration 1: 1 settled (␣big), 1 changed, 1 kept.",
+        "Iteration 1: 1 position settled (“␣big”), 1 changed, 1 kept.",
     ]
 
 

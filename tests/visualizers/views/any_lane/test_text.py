@@ -101,3 +101,15 @@ def test_what_a_round_copied_from_is_marked_while_that_round_is_shown():
             spans |= {op["id"]: op["set"]["span"]} if "span" in op.get("set", {}) else {}
         told.append({chip: span for chip, span in spans.items() if span})
     assert told == [{}, {"p0": "matched", "c1": "matched", "p1": "copied"}, {}]
+
+
+def test_a_chip_knows_how_its_token_reads_in_the_text():
+    """White space as it is, and a character whose bytes are split over tokens where it is complete."""
+    words = dict(enumerate([b"Once", b" a", b"\n", "ä".encode()[:1], "ä".encode()[1:] + b"h", "ö".encode()]))
+    view = Text(Header([0, 1], words, {}))
+    prompt = [op.get("plain", op["text"]) for op in view.head()["ops"]]
+    events = [propose(node, node - 1, node) for node in (2, 3, 4, 5)]
+    ops = view.feed(Step(0, [*events, Commit([2, 3, 4, 5], [-0.1] * 4)]))
+    texts = [op.get("plain", op["text"]) for op in ops if op.get("kind") == "chip"]
+    assert "".join(prompt + texts) == "Once a\näh" + "ö"
+    assert [op["text"] for op in ops if op.get("kind") == "chip"][:2] == ["↵", "‹c3›"]

@@ -77,7 +77,8 @@ def test_all_that_is_not_drawn_is_counted_at_its_parent(budget):
     drawn = {m["node"] for m in nodes}
     for mark in nodes:
         left = [n for n in children.get(mark["node"], []) if n not in drawn]
-        assert (f"+{len(left)}" in (mark.get("note") or "")) == bool(left)
+        notes = [mark.get("note"), mark.get("note_more")]
+        assert (f"+{len(left)}" in " ".join(filter(None, notes)).split()) == bool(left)
     path = [n for s in trace.steps for c in s.of(Commit) for n in c.nodes]
     assert set(path) <= drawn
 
@@ -115,3 +116,17 @@ def test_a_state_of_the_queue_says_all_that_it_adds():
     ]
     marks, _ = fold(Queue, events, [0], words)
     assert [m["text"] for m in sorted(of_kind(marks, "cell"), key=lambda m: m["x"])] == ["␣a", "␣a␣b"]
+
+
+def test_the_queue_stays_in_sight_after_the_search():
+    """What is written when nothing waits any more brings no columns: the window would show empty ones."""
+    after = [[Propose(5 + i, 4 + i, 1, -0.1, "target"), Commit([5 + i], [-0.1])] for i in range(9)]
+    _, ops = fold(Queue, [*small(), *after], [0], WORDS)
+    fronts = [op["front"][0] for each in ops for op in each if "front" in op]
+    assert max(fronts) == 3  # the last step after which something waited
+
+
+def test_edges_turn_behind_the_notes_of_their_nodes():
+    marks, _ = fold(SearchGraph, small()[:2], [0], WORDS)
+    edges = [m for m in of_kind(marks, "edge") if m["state"] != "resampled"]
+    assert edges and all(edge["turn"] >= 0.5 and edge["turn"] + edge["bend"] < 1 for edge in edges)

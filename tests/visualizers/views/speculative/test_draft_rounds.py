@@ -128,8 +128,8 @@ def test_a_round_is_said_in_one_sentence():
     view = DraftTree(Header(PROMPT, vocabulary(*WORDS), {}))
     (said,) = [op["say"] for op in view.feed(Step(0, chain())) if "say" in op]
     assert (
-        said
-        == "Round 1: 1 of 3 drafted tokens accepted, <b> rejected, p .04 below q .07, ␣dog drawn instead."
+        said == "Round 1: 1 of 3 drafted tokens accepted; “<b>” rejected (p .04, q .07, u .90), "
+        "“␣dog” written instead."
     )
 
 

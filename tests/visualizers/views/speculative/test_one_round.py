@@ -59,7 +59,10 @@ def test_a_chance_that_the_method_tells_fills_the_bar():
     events[4].chance = 0.25  # of node 2, whose p / q is 0.8
     marks = run([events])
     assert marks["f2"]["w"] == pytest.approx(BAR * 0.25)
-    assert "passes with .250" in marks["n2"]["hover"][0] and "passes" not in marks["n3"]["hover"][0]
+    assert (
+        "probability of acceptance .250" in marks["n2"]["hover"][0]
+        and "acceptance" not in marks["n3"]["hover"][0]
+    )
 
 
 def test_numbers_of_siblings_that_were_all_rejected_stand_beside_their_bars():

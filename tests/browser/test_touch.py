@@ -1,0 +1,102 @@
+"""A phone and its fingers, and little motion: targets of 44 px, a sheet that covers no pressed token."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.test_page import press, ready
+
+PHONE = {"has_touch": True, "is_mobile": True}
+SMALL = """() => {
+  const kinds = '.explorer :is(button, select, input:not([type=checkbox]), summary, textarea), .chips-row .dp-chip';
+  const seen = [...document.querySelectorAll(kinds)].filter(e => e.checkVisibility()).map(e => [e, e.getBoundingClientRect()]);
+  return seen.filter(([, box]) => box.width > 0 && Math.min(box.width, box.height) < 43.5)
+    .map(([e, box]) => [e.getAttribute('aria-label') || e.textContent, box.width, box.height]);
+}"""  # noqa: E501
+
+
+def run(page, *strategies: str) -> None:
+    """Decodes with these."""
+    lanes = [{"strategy": name} for name in strategies]
+    setup = {"prompt": "Once upon", "max_new_tokens": 24, "lanes": lanes}
+    page.evaluate("setup => decodingExplorer.app.applySetup(setup)", setup)
+    press(page, "Run")
+    page.wait_for_function("decodingExplorer.state === 'done'")
+
+
+def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(visit):
+    page = visit(390, 844, **PHONE)
+    ready(page)
+    run(page, "speculative", "sample")
+    assert page.evaluate(SMALL) == []
+    press(page, "Help")
+    assert page.evaluate(SMALL) == []
+    page.keyboard.press("Escape")
+    page.locator(".lane.current .chips-row .dp-chip").last.tap()
+    expect(page.locator(".inspector")).to_be_visible()
+    assert page.evaluate(SMALL) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_a_mouse_keeps_the_dense_page(visit):
+    page = visit()
+    ready(page)
+    assert page.locator(".lane .gear").first.bounding_box()["height"] < 40
+    assert page.locator(".chips-row .dp-chip").first.bounding_box()["height"] < 30
+
+
+def test_the_sheet_does_not_cover_the_token_that_was_pressed(visit):
+    page = visit(390, 844, **PHONE)
+    ready(page)
+    run(page, "speculative")
+    chip = page.locator(".chips-row .dp-chip").last
+    chip.tap()
+    sheet = page.locator(".inspector")
+    expect(sheet).to_be_visible()
+    page.wait_for_function("""() => {
+      const chip = [...document.querySelectorAll('.chips-row .dp-chip')].pop().getBoundingClientRect();
+      return chip.top >= 0 && chip.bottom <= document.querySelector('.inspector').getBoundingClientRect().top;
+    }""")
+
+
+def test_play_is_a_step_where_motion_is_unwanted(visit):
+    page = visit(reduced_motion="reduce")
+    ready(page)
+    page.evaluate("decodingExplorer.app.playback.seek(3, true)")
+    press(page, "Play")
+    page.wait_for_timeout(400)
+    assert page.evaluate("decodingExplorer.app.playback.position") == 4
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_visible()  # nothing plays on
+
+
+def test_after_a_click_on_a_view_the_arrows_are_steps(visit):
+    page = visit()
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 1", exact=True)
+    lane.get_by_role("tab", name="Entropy").click()
+    page.wait_for_function("decodingExplorer.lanes[0].view === 'entropy'")
+    before = page.evaluate("decodingExplorer.app.playback.position")
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function(f"decodingExplorer.app.playback.position === {before - 1}")
+    expect(lane.get_by_role("tab", name="Entropy")).to_have_attribute("aria-selected", "true")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+def test_the_text_reads_as_a_text_and_can_be_copied(visit, phone):
+    page = visit(*((390, 844) if phone else (1400, 900)), **(PHONE if phone else {}))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    ready(page)
+    run(page, "speculative")
+    lane = page.get_by_role("region", name="Lane 1", exact=True)
+    lane.get_by_role("tab", name="Text").click()
+    prose = lane.locator(".text-view .lane-text")
+    expect(prose).to_contain_text("Once upon")
+    text = prose.evaluate("e => e.textContent")
+    assert not set("␣↵◆★≠") & set(text)
+    states = "decodingExplorer.app.lanes[0].text.marksAt(99).map(m => m.state)"
+    assert "rejected" in page.evaluate(states)  # above, among the chips; not in what one reads
+    expect(prose.locator(".is-rejected")).to_have_count(0)
+    assert prose.evaluate("e => getComputedStyle(e).whiteSpace") == "pre-wrap"
+    assert prose.evaluate("e => e.clientWidth") <= 720
+    lane.get_by_role("button", name="Copy this text").click()
+    expect(lane.get_by_role("button", name="Copy this text")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == text
