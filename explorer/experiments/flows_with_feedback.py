@@ -28,12 +28,8 @@ from explorer.experiments.message_flows import (
     decoding,
     ran,
 )
-<<<<<<< HEAD
-from explorer.off_loop import encoded
-=======
 from explorer.experiments.reading import percent, rows_of
-from explorer.export.run_file import pack
->>>>>>> h1
+from explorer.off_loop import encoded
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
 from explorer.tasks.problem import lines

@@ -20,18 +20,11 @@ from statistics import fmean
 import torch
 
 from decoders.models.loading import LoadedModel
-<<<<<<< HEAD
 from explorer.corpus import read_stories
-from explorer.experiments import Cell, Chart, Line, Models, Result
-from explorer.experiments.evidence import words
-from explorer.experiments.faithful_answers import error
-=======
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
 from explorer.experiments.reading import moved, percent, rows_of
-from explorer.training.data.corpus import read_stories
->>>>>>> h1
 
 PAPERS = ("guiding-image-captioning-models-toward-more-specific",)
 READS_CORPUS = True

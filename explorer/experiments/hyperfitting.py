@@ -22,12 +22,8 @@ from transformers import LogitsProcessorList
 from decoders.logits.distributions import entropies
 from decoders.models.loading import LoadedModel
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
-<<<<<<< HEAD
 from explorer.corpus import read_stories
-from explorer.experiments import Chart, Line, Models, Result
-=======
 from explorer.experiments import Chart, Line, Models, Result, progress
->>>>>>> h1
 from explorer.experiments.asked import said
 from explorer.experiments.pictures import Passages
 from explorer.experiments.reading import moved, percent, rows_of

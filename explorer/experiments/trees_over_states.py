@@ -15,20 +15,12 @@ from time import perf_counter
 import torch
 from torch.nn import functional as F
 
-<<<<<<< HEAD
-from explorer.experiments import Chart, Line, Models, Result
-from explorer.experiments.models.hybrid import Hybrid, Known
-from explorer.experiments.models.small import fit, own_text
-from explorer.experiments.models.state_space import Memory, StateSpace
-from explorer.timing import in_turn
-=======
-from explorer.benchmarks.timing import in_turn
 from explorer.experiments import Chart, Line, Models, Result, progress
 from explorer.experiments.models.hybrid import Hybrid, Known
 from explorer.experiments.models.small import fit, own_text
 from explorer.experiments.models.state_space import Memory, StateSpace
 from explorer.experiments.reading import rows_of, two
->>>>>>> h1
+from explorer.timing import in_turn
 
 PAPERS = ("stree",)
 ROWS, LENGTH, STEPS = 768, 96, 700  # texts that are read; batches

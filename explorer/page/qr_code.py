@@ -7,7 +7,7 @@ import io
 
 import segno
 
-from explorer.page.page_requests import Link
+from explorer.page_requests import Link
 from explorer.runs.validation import said
 
 SETUP, RUN = "#setup=", "#run="  # what a link's fragment begins with: is shown, or runs at once

@@ -11,8 +11,8 @@ from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import story
 from tests.browser.test_player import lane, rounds
 from tests.visualizers.views.search.test_mcts_tree import planned
+from visualizers.registry import deltas
 from visualizers.scene.marks import Header
-from visualizers.scene.registry import deltas
 
 MAKE = """async ([palette, head, fed, ended]) => {
   window.scene = new DecodingPlayer.Scene(document.querySelector("main"), {palette, together: () => []});
