@@ -97,7 +97,7 @@ def knobs(trace: Trace) -> dict:
 
 
 def usable(strategy: Strategy, trace: Trace) -> bool:
-    """Whether the settings of a trace, which may be from a file, are such that the strategy could have run."""
+    """Whether the strategy could have run with the settings of a trace, which may be from a file."""
     taken = [value for name, value in trace.model_defaults.items() if name in SAMPLER]
     try:
         return strategy.check(trace.parameters) == trace.parameters and all(map(math.isfinite, taken))

@@ -12,6 +12,7 @@ ASKED = [
     ("explorer_control", {"action": "stop"}),
     ("explorer_trace", {"lane": 0}),
     ("explorer_inspect", {"lane": 0, "node": 8}),
+    ("explorer_what_if", {"lane": 0}),
 ]
 
 
