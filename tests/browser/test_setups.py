@@ -44,7 +44,7 @@ def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(visit, 
     ready(page)
     page.get_by_label("max_new_tokens").fill("60")
     press(page, "Run")
-    page.wait_for_function("decodingExplorer.lanes[0].count > 1")
+    page.wait_for_function("decodingExplorer.state === 'running' && decodingExplorer.lanes[0].count > 1")
     before = page.evaluate("decodingExplorer.run")
     follow(page, "setup=")
     expect(page.get_by_role("button", name="Run this set-up")).to_be_visible()
