@@ -45,7 +45,7 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """As the target has read it in training, see `told` of explorer/training/data/corpus.py."""
+        """As the target has read it in training, see `told` of explorer/corpus.py."""
         return f"Begin: {self.begin}\nEnd: {self.end}\nMiddle:"
 
 
