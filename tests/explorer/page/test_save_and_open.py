@@ -166,7 +166,7 @@ def test_what_no_page_asks_for_is_refused(runs, request_, says):
             b"# HELP vllm:spec_decode_num_drafts_total Number of drafts.\n",
             "These are a server's metrics: neither",
         ),
-        (b'vllm:spec_decode_num_drafts_total{engine="0"} 10.0\n', "Open a JSON answer of that server"),
+        (b'vllm:spec_decode_num_drafts_total{engine="0"} 10.0\n', "The tab Traces shows what they count"),
     ],
 )
 def test_what_cannot_be_opened_is_one_sentence_and_makes_no_run(runs, data, says):
