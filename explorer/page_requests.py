@@ -188,10 +188,6 @@ class Link(Call):
     link: Annotated[str, Field(max_length=200_000)]
 
 
-class Picture(Call):
-    name: Name
-
-
 def asked_of(function: Any) -> type[Asked]:
     """The model that a server function's request has: what it is annotated with. TypeError if with none."""
     model = function.__annotations__.get("request")

@@ -115,7 +115,7 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
     }
     launch = {
         "app_kwargs": {
-            "routes": [*serve.routes(), *alive.routes(), *session_routes(runs)],
+            "routes": [*serve.routes(), *alive.routes(), *methods_tab.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access),
                 *bad_requests.middleware(known),
@@ -224,7 +224,6 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         experiments_tab,
         keeping,
         lesson,
-        method_cards,
         models_tab,
         qr_code,
         save_and_open,

@@ -197,6 +197,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       lane.drawHint();
     }
 
+    // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
+    async openInLane(strategy, models) {
+      if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
+      else this.lanes.at(-1).choose(strategy);
+      await this.showSection("decode");
+      this.phoneLane = this.lanes.length - 1;
+      this.drawLaneButtons();
+      this.lanes.at(-1).element.scrollIntoView({ block: "nearest" });
+      this.lanes.at(-1).picker.focus({ preventScroll: true });
+      if (models) this.ask(models);
+    }
+
     removeLane(lane) {
       if (this.lanes.length === 1) return;
       this.lanes.splice(this.lanes.indexOf(lane), 1);
