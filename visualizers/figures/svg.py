@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape, unescape
+from itertools import groupby
 
 import plotly.graph_objects as go
 
@@ -129,16 +130,20 @@ def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
 
 def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
     """All lines or areas of a trace as one path."""
-    steps, begins = [], True
-    for point in points:
-        if point:
-            steps.append(f"{'M' if begins else 'L'}{point[0]:.1f} {point[1]:.1f}")
-        begins = point is None
+    steps = [stroke(list(piece)) for there, piece in groupby(points, key=bool) if there]
     line, filled = trace.line, trace.fill == "toself"
-    stroke = f' stroke="{line.color}" stroke-width="{line.width:g}"' if line.width and line.color else ""
+    drawn = f' stroke="{line.color}" stroke-width="{line.width:g}"' if line.width and line.color else ""
     dash = f' stroke-dasharray="{DASHES[line.dash]}"' if line.dash in DASHES else ""
     fill = trace.fillcolor if filled and trace.fillcolor and "0,0,0,0" not in trace.fillcolor else "none"
-    return f'<path d="{"".join(steps)}" fill="{fill}"{stroke}{dash}{faint(trace.opacity)}/>'
+    return f'<path d="{"".join(steps)}" fill="{fill}"{drawn}{dash}{faint(trace.opacity)}/>'
+
+
+def stroke(piece: list[tuple[float, float]]) -> str:
+    """A line through some points; of an upright box only what is needed, as most shapes are one."""
+    (x0, y0), (x1, y1) = piece[0], piece[len(piece) // 2]
+    if piece == [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]:
+        return f"M{x0:.1f} {y0:.1f}h{x1 - x0:.1f}v{y1 - y0:.1f}h{x0 - x1:.1f}z"
+    return "".join(f"{'L' if i else 'M'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(piece))
 
 
 def symbols(trace: go.Scatter, points: list[tuple[float, float]]) -> Iterator[str]:
@@ -193,10 +198,10 @@ def text(
             f'<tspan font-weight="700">{clean(part)}</tspan>' if i % 2 else clean(part)
             for i, part in enumerate(parts)
         )
-        spans.append(f'<tspan x="{x:.1f}" dy="{1.3 * size:g}">{inner}</tspan>' if number else inner)
+        spans.append(f'<tspan x="{x:.0f}" dy="{1.3 * size:g}">{inner}</tspan>' if number else inner)
     face = f' font-family="{escape(family)}"' if family and family != SANS else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{colour}" '
+        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{colour}" '
         f'text-anchor="{ANCHORS[anchor]}" xml:space="preserve"{face}>{"".join(spans)}</text>'
     )
 
