@@ -18,6 +18,7 @@ from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files
 from explorer.export.file_names import dashed
 from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.help_text import help_html
 from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, named, pack
@@ -43,7 +44,10 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared)
     shown = Runs(None).show(traces, run_id="saved")
-    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {"saved": True}
+    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {
+        "saved": True,
+        "help": help_html(served=False),
+    }
     first |= {"lesson": lesson} if lesson else {}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     found = compare(traces)
