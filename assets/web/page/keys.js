@@ -6,15 +6,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   const h = page.h;
   const STORED = "explorer-keys"; // "off" if a person has switched the keys off
   const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
-  const stored = (value) => {
-    try {
-      if (value !== undefined) localStorage.setItem(STORED, value);
-      return localStorage.getItem(STORED);
-    } catch {
-      return null; // private windows may refuse: the choice lasts for this page
-    }
-  };
-
   // ---- what the keys do -------------------------------------------------------------------------------------------------
 
   async function focusLane(app, index) {
@@ -93,8 +84,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const panel = h("dialog", { class: "help", "aria-label": "Help" });
     panel.innerHTML = app.data.help;
     const on = panel.querySelector("input"), programs = panel.querySelector(".programs"), open = () => panel.open || panel.showModal();
-    on.checked = stored() !== "off";
-    on.addEventListener("change", () => stored(on.checked ? "on" : "off"));
+    on.checked = page.stored(STORED) !== "off";
+    on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
     for (const here of panel.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
     app.on("models", () => {
       programs.hidden = !app.models.code;
