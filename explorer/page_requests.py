@@ -108,10 +108,11 @@ class Inspect(OfLane):
 
 class Save(OfRun):
     """`lane`: None for the whole run; `views`: what each lane of the page shows; `step` and `look`: of a
-    figure; `kind` and `ending`: of a graph; `lesson`: the one that the page leads through, None for none.
+    figure or a picture; `kind` and `ending`: of a graph; `lesson`: the one that the page leads
+    through, None for none.
     """
 
-    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "graph"]
+    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "graph"]
     kind: Name = "tokens"
     ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
     step: Whole | None = None
@@ -186,10 +187,6 @@ class Link(Call):
     """A link of the page's settings, to be made into a QR code."""
 
     link: Annotated[str, Field(max_length=200_000)]
-
-
-class Picture(Call):
-    name: Name
 
 
 def asked_of(function: Any) -> type[Asked]:

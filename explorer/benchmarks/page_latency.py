@@ -122,10 +122,11 @@ def drawing(options: argparse.Namespace) -> list[dict]:
         return rows
     with fresh_page() as page, app(options, page):
         set_up(page, LANES, NEW_TOKENS)
+        page.evaluate(MEASURE)
         page.get_by_role("button", name="Run", exact=True).click()
         page.wait_for_function("window.decodingExplorer.state === 'done'", timeout=120_000)
         page.wait_for_timeout(500)
-        latencies = sorted(page.evaluate("window.decodingExplorer.latencies"))
+        latencies = sorted(page.evaluate("window.latencies"))
         lost = page.evaluate(LOST_NODES)
     return [
         figure(
@@ -188,6 +189,31 @@ RUN = """async () => {
 }"""
 
 # Asks the server for the traces and counts the steps that the page does not hold.
+# From here on `latencies` holds how long each step took from the server to its pixels, in milliseconds; both
+# clocks are the epoch's.
+MEASURE = """() => {
+    const app = decodingExplorer.app, offset = Date.now() - performance.now();
+    window.latencies = [];
+    app.on("run", (run) => {
+        const seen = new Map();
+        const look = () => {
+            if (app.run !== run) return;
+            let open = !run.over;
+            for (const lane of app.lanes) {
+                if (lane.view === "text" || lane.runIndex === null) continue;
+                const painted = lane.scene.paintedStep, from = seen.get(lane) ?? -1;
+                for (let step = from + 1; step <= painted && step < lane.rows.length; step++) {
+                    if (!app.playback.following) continue;
+                    latencies.push(lane.scene.lastPaint + offset - lane.rows[step].wall * 1000);
+                }
+                seen.set(lane, Math.max(from, painted));
+                open ||= app.playback.following && seen.get(lane) < lane.rows.length - 1;
+            }
+            if (open) requestAnimationFrame(look);
+        };
+        requestAnimationFrame(look);
+    });
+}"""
 LOST_NODES = """async () => {
   const explorer = window.decodingExplorer;
   let lost = 0;

@@ -1,26 +1,24 @@
 """The cards of the Methods section: every strategy from its declaration, every paper from the index.
 
 A card's picture is a real run, recorded by `python -m explorer.catalog.recorded_runs` into
-assets/examples/methods/ and folded when it is asked for. Knows declarations and traces, nothing of how a card
+assets/examples/methods/ and drawn when it is asked for. Knows declarations and traces, nothing of how a card
 looks.
 """
 
-import asyncio
 import inspect
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from decoders.models.catalog import DRAFT
 from decoders.registry import BADGES, FAMILIES, get, strategies
 from decoders.strategy import Strategy
-from decoders.trace.trace import Trace, load
+from decoders.trace.trace import load
 from explorer.catalog import origins, papers
-from explorer.page_requests import Call, Picture
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import check_models, said
-from visualizers.registry import deltas, titles
-from visualizers.scene.marks import Header
+from explorer.runs.validation import check_models
+from visualizers.registry import titles
 
 FOLDER = Path(__file__).resolve().parents[2] / "assets" / "examples" / "methods"
 FORMS = "llama-tiny-forms"  # fills in
@@ -209,21 +207,6 @@ SETUPS = {  # where the usual picture would not show what the method is about
 }
 
 
-def functions(runs, loader: Loader) -> list:
-    """What the page can ask for: all cards, and the picture of one."""
-
-    async def explorer_methods(request: Call) -> str:
-        """`{families, methods, papers, paper_families, summary}`: see `listing`."""
-        await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
-        return await said(asyncio.to_thread(listing))
-
-    async def explorer_method_picture(request: Picture) -> str:
-        """The picture of one method, `{name}`: see `picture`."""
-        return await said(asyncio.to_thread(lambda: picture(request.name)))
-
-    return [explorer_methods, explorer_method_picture]
-
-
 def listing() -> dict:
     """All strategies as cards, all papers with their status, the families of both, and a line of counts."""
     rows = papers.papers()
@@ -314,17 +297,20 @@ def picture_says(name: str) -> dict | None:
     }
 
 
-def picture(name: str) -> dict:
-    """`{head, deltas}` of a strategy's first view over its recorded run. ValueError if there is none."""
+@lru_cache(maxsize=200)
+def picture(name: str, look: str) -> str:
+    """A strategy's first view over its recorded run, as SVG; look: "light" or "dark".
+
+    Raises ValueError with one sentence if there is none.
+    """
+    from visualizers.figures.svg import thumbnail  # only where one is looked at: plotly takes its time
+
     strategy = get(name)
     if not file_of(name).exists():
         raise ValueError(
             f"No run is stored for {strategy.title}; python -m explorer.catalog.recorded_runs records one."
         )
-    trace: Trace = load(file_of(name))
-    header = Header(trace.prompt, trace.vocabulary, trace.shaping, trace.title)
-    head, steps = deltas(strategy.views[0], header, trace.steps)
-    return {"head": head, "deltas": steps}
+    return thumbnail(load(file_of(name)).figure(look=look))
 
 
 def record(loader: Loader, names: Sequence[str] = ()) -> None:

@@ -126,14 +126,16 @@ def plain(cell: dict) -> float | str | None:
 def whole(found: dict) -> dict:
     """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
 
-    `charts`: look -> name of a chart, and of a chart that counts a cost `name charge likelihood` -> figure.
+    `charts`: look -> name of a chart -> figure; of a chart that counts a cost the name is `tokens charge` or
+    `likelihood charge likelihood`.
     """
     made = {}
     for look in ("light", "dark"):
         figures = by_token(found, look)
         for charge, likelihood in product(found["charges"], LIKELIHOODS):
             counted = by_cost(found, charge, likelihood, look)
-            figures |= {f"{name} {charge} {likelihood}": figure for name, figure in counted.items()}
+            figures |= {f"tokens {charge}": counted["tokens"]}
+            figures |= {f"likelihood {charge} {likelihood}": counted["likelihood"]}
         made[look] = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
     return {
         "texts": texts(found),

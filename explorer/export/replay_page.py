@@ -16,7 +16,10 @@ from pathlib import Path
 
 from decoders.trace.trace import Trace
 from explorer.export import comparison, page_files
+from explorer.export.file_names import dashed
 from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.help_text import help_html
+from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, named, pack
 from explorer.inspector.token_facts import Facts
@@ -24,6 +27,7 @@ from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
 from visualizers.analysis.comparison import compare
 from visualizers.analysis.cost_csv import cost_table
+from visualizers.registry import titles
 
 SAVED = page_files.ASSETS / "web" / "replay"
 NOTHING = {"view": "text", "ops": 2**31, "rows": 2**31}  # a cursor behind the end
@@ -40,14 +44,30 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     declared = declarations(traces)
     run["setup"] = setup = viewed(run["setup"], declared)
     shown = Runs(None).show(traces, run_id="saved")
-    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {"saved": True}
+    first = page_data(shown, setup, list(declared.values()), setup["models"]) | {
+        "saved": True,
+        "help": help_html(served=False),
+    }
     first |= {"lesson": lesson} if lesson else {}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
     found = compare(traces)
     blobs = {"first": first, "rest": rest(shown, declared) | {"marks": comparison.marks(found)}, "run": run}
+    blobs["rest"] = rounded(blobs["rest"])
     packed = {name: pack(blob) for name, blob in blobs.items()}
-    packed |= {"comparison": pack(comparison.whole(found)), "plotly": plotly()[0]}
+    packed["pictures"] = pack([lane_pictures(trace, declared[trace.strategy]["views"]) for trace in traces])
+    packed |= {"comparison": pack(rounded(comparison.whole(found))), "plotly": plotly()[0]}
     return document(named(setup["prompt"]), packed)
+
+
+def rounded(value: object) -> object:
+    """The same with numbers of seven digits: more than is shown of any, and a fifth less in a file. Traces
+    stay as they are.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def rest(run: Run, declared: dict[str, dict]) -> dict:
@@ -80,6 +100,19 @@ def lane_answers(run: Run, index: int, views: list[str]) -> dict:
         whole = answer(run, cursors)["lanes"][index]
         found[view] = {"head": whole.pop("head"), "ops": whole.pop("ops")}
     return {"answer": whole, "views": found}
+
+
+def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:
+    """Every view of the whole lane as an SVG and the end of its file's name, as nothing can draw it there; an
+    `error` in the place of one that cannot draw this trace.
+    """
+    drawn = {}
+    for view in dict.fromkeys([*views, "text"]):
+        try:
+            drawn[view] = {"ending": f"{dashed(titles()[view])}.svg", "svg": picture(trace, view)}
+        except ValueError as error:
+            drawn[view] = {"error": str(error)}
+    return drawn
 
 
 @functools.cache
@@ -141,8 +174,10 @@ class Show:
         self.page, self.height = page, height
 
     def _repr_html_(self) -> str:
+        # In ASCII alone: scripts that are read in another encoding are not those whose hashes are named.
+        page = html.escape(self.page).encode("ascii", "xmlcharrefreplace").decode()
         return (
-            f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts allow-downloads" '
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
             f'title="Decoding Explorer" style="width:100%;height:{self.height}px;border:0"></iframe>'
         )
 

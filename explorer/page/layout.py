@@ -18,6 +18,7 @@ from decoders.registry import strategies
 from explorer import alive, experiments
 from explorer.access import Access, Guard
 from explorer.catalog import method_cards, recorded_runs
+from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
 from explorer.inspector.token_facts import inspect, inspect_cell
 from explorer.lessons import lesson
@@ -27,6 +28,7 @@ from explorer.page import (
     compare,
     endpoints,
     keeping,
+    links,
     qr_code,
     save_and_open,
     serve,
@@ -110,12 +112,12 @@ def build(runs: Runs, loader: Loader, access: Access | None = None) -> tuple[gr.
         lambda: endpoints.tools(demo),
     )
     known_here = {
-        "token": access.token is not None,
+        "help": help_html(True, access.token is not None, endpoints.speaks_mcp()),
         "tabs": [[one.id, one.label] for one in tabs.children],
     }
     launch = {
         "app_kwargs": {
-            "routes": [*serve.routes(), *alive.routes(), *session_routes(runs)],
+            "routes": [*serve.routes(), *alive.routes(), *methods_tab.routes(), *session_routes(runs)],
             "middleware": [
                 Middleware(Guard, access=access),
                 *bad_requests.middleware(known),
@@ -146,7 +148,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         until = time.monotonic() + LOADING_WAIT
         while loader.state == "loading" and time.monotonic() < until:
             await asyncio.sleep(0.05)
-        hello = {"mcp": endpoints.speaks_mcp(), "state": loader.state, "sentence": loader.sentence}
+        hello = {"state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
             hello["strategies"] = [method_cards.found_by(s) for s in strategies().values()]
@@ -224,7 +226,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         experiments_tab,
         keeping,
         lesson,
-        method_cards,
+        links,
         models_tab,
         qr_code,
         save_and_open,

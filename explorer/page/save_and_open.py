@@ -8,7 +8,9 @@ import base64
 from typing import NamedTuple
 
 from decoders.trace.trace import Trace
+from explorer.export.file_names import dashed, filename
 from explorer.export.foreign_traces import declarations, viewed
+from explorer.export.lane_picture import picture
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
 from explorer.lessons.lesson import find, tell
@@ -28,9 +30,10 @@ FORMS = {
     "costs": ("costs.csv", "text/csv"),
     "drafted": ("drafted-tokens.csv", "text/csv"),
     "figure": ("figure.html", "text/html"),
+    "picture": ("svg", "image/svg+xml"),
     "graph": ("graph", "text/plain"),
 }
-ONE_LANE = ("trace", "figure", "graph", "drafted")  # forms
+ONE_LANE = ("trace", "figure", "picture", "graph", "drafted")  # forms
 MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
 
 
@@ -60,7 +63,7 @@ class Saved(NamedTuple):
 def saved(runs: Runs, run: Run, request: Save) -> Saved:
     """A file of the whole run, or of one lane of it, as far as it has come.
 
-    A trace, a figure, a graph and drafted tokens are of one lane. Raises ValueError with one sentence.
+    All forms of `ONE_LANE` are of one lane. Raises ValueError with one sentence.
     """
     traces, form, lane, views = runs.snapshot(run), request.form, request.lane, request.views
     if lane is not None and lane >= len(traces) or form in ONE_LANE and lane is None:
@@ -77,12 +80,16 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
         "run": lambda: pack(container(chosen, setup)),
         "page": lambda: replay_html(chosen, setup, lesson_of(request.lesson, chosen)).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
+        "picture": lambda: picture(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_table(chosen[0]),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
     }
     ending, kind = FORMS[form]
-    ending += f".{request.ending}" if form == "graph" else ""
+    if form == "graph":
+        ending += f".{request.ending}"
+    if form == "picture":
+        ending = f"{dashed(titles()[setup['lanes'][0]['view']])}.{ending}"
     return Saved(filename(setup["prompt"], lane, ending), kind, made[form]())
 
 
@@ -123,16 +130,6 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
             f"trace, and write the graph with Python: load(file).graph({kind!r})."
         )
     return FORMATS[f".{ending}"](found).encode()
-
-
-def filename(prompt: str, lane: int | None, ending: str) -> str:
-    """`once-upon-a-time.lane-2.trace.json.gz`: letters, digits and dashes of the prompt's beginning."""
-    return f"{dashed(prompt[:40]) or 'run'}{'' if lane is None else f'.lane-{lane + 1}'}.{ending}"
-
-
-def dashed(text: str) -> str:
-    """Small letters and digits of a text, with dashes between its words."""
-    return "-".join("".join(c.lower() if c.isalnum() else " " for c in text).split())
 
 
 def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:

@@ -1,5 +1,9 @@
 """A saved page, opened from the disk by a browser without network: all of it works, it asks for nothing."""
 
+import gzip
+import json
+from xml.etree import ElementTree
+
 import pytest
 from playwright.sync_api import expect
 
@@ -109,6 +113,28 @@ def test_other_views_are_in_the_file_and_settings_cannot_be_changed(opened, save
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("ArrowLeft")
     expect(page.get_by_text("step 39 of 40")).to_be_visible()
+
+
+def test_a_picture_of_a_lane_is_in_the_file(opened, saved):
+    page = opened(saved)
+    ready(page)
+    lane = page.get_by_role("region", name="Lane 2")
+
+    def entry(name: str) -> tuple[str, bytes]:
+        lane.get_by_role("button", name="Save this lane").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=name).click()
+        return download.value.suggested_filename, download.value.path().read_bytes()
+
+    name, svg = entry("Picture (SVG)")
+    text = "".join(ElementTree.fromstring(svg).itertext())
+    assert name == "lane-2.draft-rounds.svg" and "Draft rounds · Speculative decoding" in text
+    assert "target forwards" in text
+    name, png = entry("Picture (PNG)")
+    assert name == "lane-2.draft-rounds.png" and png[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(png[16:20]) > 1400
+    name, data = entry("Save trace")
+    assert name == "lane-2.trace.json.gz" and json.loads(gzip.decompress(data))["strategy"] == "speculative"
 
 
 def test_tokens_that_look_like_markup_are_text_in_a_saved_page(opened, tmp_path):

@@ -56,7 +56,7 @@ def picture(trace: Trace, view: str, steps: int | None = None) -> Picture:
         for op in ops:
             if "kind" in op:
                 marks[op["id"]] = dict(op)
-            elif "set" in op:
+            elif "set" in op and op["id"] in marks:  # what never came cannot change, as in the player
                 marks[op["id"]] |= op["set"]
             says = op.get("say", says)
     return Picture(head, [m for m in marks.values() if not m.get("gone")], says)
@@ -126,9 +126,9 @@ def title(trace: Trace, shown: Picture, step: int | None) -> dict:
 
 
 def columns(head: dict, marks: list[Op]) -> tuple[float, float]:
-    """From where to where x runs: all that is drawn."""
+    """From where to where x runs: all that is drawn; bands lie behind it, some without an end."""
     ends = [float(head.get("first") or 0)]
-    for mark in marks:
+    for mark in (m for m in marks if m["kind"] != "band"):
         half = mark["w"] / 2 if mark["kind"] in ("cell", "bar") else 0
         ends += [mark[name] + side for name in ("x", "x0", "x1") if name in mark for side in (-half, half)]
         ends += [point[0] for point in mark.get("points", [])]

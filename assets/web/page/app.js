@@ -24,7 +24,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.chat = null; // or {system}: the prompt is a message for the target's chat template
       this.asked = null; // the models that what was opened last asks for
       this.playback = new page.Playback(this);
-      this.latencies = [];
       this.phoneLane = 0;
       this.build();
       this.followSystem();
@@ -119,7 +118,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.arrange();
       this.playback.catchUp();
       run.follow();
-      page.measure(this);
       this.emit("run", run);
       this.status();
       lane.element.scrollIntoView({ block: "nearest" });
@@ -197,6 +195,18 @@ window.ExplorerPage = window.ExplorerPage || {};
       lane.drawHint();
     }
 
+    // A strategy of another tab in a lane of its own while there is room, else in place of the last one; asks for the models that it needs.
+    async openInLane(strategy, models) {
+      if (this.lanes.length < this.data.limits.lanes) this.addLane({ strategy });
+      else this.lanes.at(-1).choose(strategy);
+      await this.showSection("decode");
+      this.phoneLane = this.lanes.length - 1;
+      this.drawLaneButtons();
+      this.lanes.at(-1).element.scrollIntoView({ block: "nearest" });
+      this.lanes.at(-1).picker.focus({ preventScroll: true });
+      if (models) this.ask(models);
+    }
+
     removeLane(lane) {
       if (this.lanes.length === 1) return;
       this.lanes.splice(this.lanes.indexOf(lane), 1);
@@ -242,12 +252,12 @@ window.ExplorerPage = window.ExplorerPage || {};
     // A theme chosen by hand stays; until then the system's is followed.
     chooseTheme(theme) {
       this.themeChosen = true;
-      try { localStorage.setItem("explorer-theme", theme); } catch { /* private windows may refuse: the choice lasts for this page */ }
+      page.stored("explorer-theme", theme);
       this.setTheme(theme);
     }
 
     followSystem() {
-      try { this.themeChosen = Boolean(localStorage.getItem("explorer-theme")); } catch { /* nothing was chosen */ }
+      this.themeChosen = Boolean(page.stored("explorer-theme"));
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => {
         if (!this.themeChosen) this.setTheme(event.matches ? "dark" : "light");
       });
@@ -288,7 +298,6 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.runKey = key;
         run.follow();
         if (this.playback.speed !== "live" && state === "running") this.playback.togglePlay();
-        page.measure(this);
       } finally {
         this.starting = false;
         this.status();
@@ -360,7 +369,6 @@ window.ExplorerPage = window.ExplorerPage || {};
         return page.app.lanes.map((lane) => ({ scene: lane.scene, chips: lane.chips, rows: lane.rows, shown: lane.shown,
           count: lane.rows.length, strategy: lane.setup.strategy, view: lane.view, ended: lane.answerState.ended }));
       },
-      get latencies() { return page.app.latencies; },
       get state() { return page.app.state(); },
       get run() { return page.app.run && page.app.run.id; },
       call: page.call,

@@ -51,6 +51,18 @@ window.ExplorerPage = window.ExplorerPage || {};
     return page.h("label", { class: "field " + (className || "") }, page.h("span", {}, text), control);
   };
 
+  // What this browser keeps under a name, a text or null; with `value` that is kept instead, and nothing for null. A private window
+  // may refuse: then it lasts for this page, in which nobody asks again.
+  page.stored = function (name, value) {
+    try {
+      if (value === null) localStorage.removeItem(name);
+      else if (value !== undefined) localStorage.setItem(name, value);
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  };
+
   // Who listens to what; `emit` tells them in the order in which they came.
   page.Emitter = class {
     constructor() {

@@ -111,13 +111,12 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // Whether Compare is open, as it was left in this browser; at first it is, but not on a phone.
   page.compareOpen = function () {
-    let kept = null;
-    try { kept = localStorage.getItem(KEPT); } catch { /* private windows may refuse */ }
+    const kept = page.stored(KEPT);
     return said(kept === null ? window.innerWidth > PHONE : kept === "open");
   };
 
   page.keepCompare = function (open) {
-    try { localStorage.setItem(KEPT, said(open) ? "open" : "closed"); } catch { /* then it lasts for this page */ }
+    page.stored(KEPT, said(open) ? "open" : "closed");
   };
 
   // Gradio does not say to a screen reader whether it is open.

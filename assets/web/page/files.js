@@ -4,6 +4,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
 
   const SLICE = 0x8000; // arguments that one call takes
+  const SCALE = 2;
 
   // Bytes as base64 text, and back.
   page.toBase64 = function (bytes) {
@@ -36,19 +37,32 @@ window.ExplorerPage = window.ExplorerPage || {};
     setTimeout(() => URL.revokeObjectURL(address), 60000);
   };
 
-  // A file that the server makes of the run or of one lane of it, with more that the form asks for; answers a sentence if that fails, else null.
-  page.save = async function (app, form, lane, how = {}) {
+  // An SVG as PNG with twice its pixels.
+  async function raster(svg) {
+    const image = new Image(), canvas = document.createElement("canvas");
+    image.src = URL.createObjectURL(svg);
+    await image.decode();
+    canvas.width = image.width * SCALE;
+    canvas.height = image.height * SCALE;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(image.src);
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  }
+
+  // A file that the server makes of the run or of one lane of it, a picture as SVG or PNG; answers a sentence if that fails, else null.
+  page.save = async function (app, form, lane, asPng) {
     if (!app.run) return "There is no run yet; press Run first.";
     const views = Array.from({ length: app.run.count }, () => null);
     for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
-    const look = form === "figure" ? { step: lane.shown, look: app.theme } : {};
-    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views, ...look, ...how });
+    const look = form === "figure" || form === "picture" ? { step: lane.shown, look: app.theme } : {};
+    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views, ...look });
     if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
       await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
       return null;
     }
     if (file.error) return file.error;
-    page.download(file.name, new Blob([page.fromBase64(file.data)], { type: file.type }));
+    const made = new Blob([page.fromBase64(file.data)], { type: file.type });
+    page.download(asPng ? file.name.replace(/svg$/, "png") : file.name, asPng ? await raster(made) : made);
     return null;
   };
 })(window.ExplorerPage);

@@ -6,48 +6,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   const h = page.h;
   const STORED = "explorer-keys"; // "off" if a person has switched the keys off
   const QUIET = 700, LONGEST = 5000; // milliseconds without news before a sentence is said; at most between two while running
-  const LIST = [
-    [["Space"], "run, pause, go on"],
-    [["←", "→"], "one step back, one step forward"],
-    [["Home", "End"], "before the first step, the last step"],
-    [["S"], "decode one more step in every lane"],
-    [["P"], "replay what is here, hold the replay"],
-    [["N"], "the next rejected token of this lane; with Shift the one before"],
-    [["[", "]"], "previous lane, next lane"],
-    [["1", "2", "3", "4"], "that lane"],
-    [["T"], "the steps of this lane as text"],
-    [["Enter"], "in a picture or a text: to its newest mark; again: why this token"],
-    [["←", "→", "↑", "↓"], "from there: parent, child, the alternatives"],
-    [["L"], "from there: the arcs and hooks that lead to this token"],
-    [["Q"], "where a lane is presented: a QR code that opens and runs this set-up"],
-    [["Esc"], "close, or leave the marks"],
-    [["?"], "this list"],
-  ];
-  const GLOSSARY = [
-    ["token", "a piece of text, often a word: what a model writes at a time. ␣ stands for a space, ↵ for a line break."],
-    ["target, draft", "the model whose text is wanted, and a smaller one that guesses ahead for it."],
-    ["forward", "one run of a model. The target's forwards are what decoding costs."],
-    ["round", "the draft proposes tokens, and one target forward tests them all."],
-    ["p, q, u", "the probability of a token under the target and under the draft, and the random number that decides: it is accepted if u < p / q."],
-    ["accepted, rejected", "a drafted token passed its test, or did not; what was drafted behind a rejected token is never reached."],
-    ["resampled", "the target's own token in the place of a rejected one, drawn from the residual: what p has more than q."],
-    ["bonus", "one more token of the target after all drafted ones were accepted; it costs no forward of its own."],
-    ["entropy", "how unsure the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."],
-    ["log p", "the logarithm of a probability; its sum over a text says how probable the text is. Closer to 0 is more probable."],
-    ["beam", "one of the texts that beam search keeps side by side."],
-    ["KV slots", "places in the model's memory of the tokens that it has read."],
-    ["lossless", "the same text, or the same distribution of texts, as without the draft."],
-  ];
-
-  const stored = (value) => {
-    try {
-      if (value !== undefined) localStorage.setItem(STORED, value);
-      return localStorage.getItem(STORED);
-    } catch {
-      return null; // private windows may refuse: the choice lasts for this page
-    }
-  };
-
   // ---- what the keys do -------------------------------------------------------------------------------------------------
 
   async function focusLane(app, index) {
@@ -121,49 +79,22 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // ---- the panel --------------------------------------------------------------------------------------------------------
 
-  function scripts(app) {
-    const here = location.origin + location.pathname, code = (text) => h("pre", {}, h("code", {}, text));
-    const bearer = app.data.token ? ', headers={"Authorization": "Bearer TOKEN"}' : "";
-    const box = h("section", { hidden: true }, h("h3", {}, "For scripts and assistants"),
-      h("p", {}, "The endpoints /strategies, /run and /trace answer any Gradio client:"),
-      code('from gradio_client import Client\nclient = Client("' + here + '"' + bearer + ')\n' +
-        'found = client.predict("Once upon a time", "beam", {"num_beams": 4}, 32, api_name="/run")\nprint(found["text"])'),
-      app.data.token ? h("p", {}, "TOKEN stands at the end of the address that the app printed when it started.") : null);
-    const tools = h("p", {}, "They are MCP tools too, at ", h("code", {}, here + "gradio_api/mcp/" + (bearer && "?token=TOKEN")), ".");
-    app.on("models", () => {
-      box.hidden = app.models.mcp === undefined; // a saved page has no server
-      tools.hidden = !app.models.mcp;
-    });
-    box.append(tools);
-    return box;
-  }
-
-  // Whether and how the app runs what a model wrote as code; a saved page runs nothing.
-  function programs(app) {
-    const says = h("p", {}), box = h("section", { hidden: true }, h("h3", {}, "Programs that a model writes"), says);
-    app.on("models", () => {
-      box.hidden = !app.models.code;
-      says.textContent = app.models.code || "";
-    });
-    return box;
-  }
-
+  // Its text is explorer/export/help_text.py's; only the page knows its address, and the app later how it walls in programs.
   function buildHelp(app) {
-    const on = h("input", { type: "checkbox", checked: stored() !== "off", onchange: () => stored(on.checked ? "on" : "off") });
-    const close = h("button", { type: "button", "aria-label": "Close help", title: "Close (Escape)", onclick: () => panel.close() }, "×");
-    const rows = LIST.map(([keys, says]) => h("div", {}, h("dt", {}, ...keys.map((key) => h("kbd", {}, key))), h("dd", {}, says)));
-    const panel = h("dialog", { class: "help", "aria-label": "Help" },
-      h("header", {}, h("h2", {}, "Keys"), close),
-      h("div", { class: "help-body", tabindex: "0", role: "group", "aria-label": "Keys, words and endpoints" }, h("dl", { class: "keys" }, ...rows),
-        h("label", { class: "field" }, on, h("span", {}, "Keys work (fields keep theirs in any case)")),
-        h("section", {}, h("h3", {}, "Words"), h("dl", { class: "glossary" }, ...GLOSSARY.map(([word, says]) => h("div", {}, h("dt", {}, word), h("dd", {}, says))))),
-        scripts(app), programs(app)));
-    const button = h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog", title: "Keys, words and endpoints (?)",
-      onclick: () => open() }, "?");
-    const open = () => panel.open || panel.showModal();
-    app.bar.theme.before(button);
+    const panel = h("dialog", { class: "help", "aria-label": "Help" });
+    panel.innerHTML = app.data.help;
+    const on = panel.querySelector("input"), programs = panel.querySelector(".programs"), open = () => panel.open || panel.showModal();
+    on.checked = page.stored(STORED) !== "off";
+    on.addEventListener("change", () => page.stored(STORED, on.checked ? "on" : "off"));
+    for (const here of panel.querySelectorAll(".here")) here.textContent = location.origin + location.pathname;
+    app.on("models", () => {
+      programs.hidden = !app.models.code;
+      programs.lastChild.textContent = app.models.code || "";
+    });
+    app.bar.theme.before(h("button", { type: "button", class: "theme", "aria-label": "Help", "aria-haspopup": "dialog",
+      title: "Keys, words and endpoints (?)", onclick: open }, "?"));
     app.bar.root.append(panel);
-    return { on, open, panel };
+    return { on, open };
   }
 
   // ---- what is said -----------------------------------------------------------------------------------------------------

@@ -4,33 +4,18 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
 
-  // When nothing of the lane waits to be drawn any more; what is drawn late has its time too.
-  page.drawn = async function (lane) {
-    const pause = (time) => new Promise((resolve) => setTimeout(resolve, time));
-    do await pause(100); while (lane.drawing().waiting || lane.chips.waiting);
-    await pause(400);
-  };
-
-  // Saves a picture of a lane: kind is "png" or "svg". The lane must be on the screen.
-  page.savePicture = async function (lane, kind) {
-    if (!lane.rows.length) return "This lane has nothing to draw yet; press Run first.";
-    const { views } = lane.app.data, title = (views[lane.view] || lane.view).toLowerCase();
-    const name = "lane-" + (lane.app.lanes.indexOf(lane) + 1) + "-" + lane.setup.strategy + "-" + title + "." + kind;
-    page.download(name.replace(/[^a-z0-9.-]+/gi, "-"), await page.pictureFile(lane, kind));
-    return null;
-  };
-
   function menuOf(lane) {
     const app = lane.app;
     const nothing = "This lane has not been decoded yet; press Run first.";
-    const decoded = (form) => () => (lane.runIndex === null ? nothing : page.save(app, form, lane));
+    const decoded = (form, asPng) => () => (lane.runIndex === null ? nothing : page.save(app, form, lane, asPng));
+    const picture = app.data.saved ? "This view of the whole run" : "This view up to this step";
     const entries = [
       ["Present", "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the set-up, Esc ends it", () => page.present(lane)],
       ["Save trace", "The lane's record as data (.json.gz), to be opened again here", decoded("trace")],
       app.data.saved ? null : ["Save page", "One HTML file that replays this lane from the disk", decoded("page")],
       app.data.saved ? null : ["Save figure", "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera", decoded("figure")],
-      ["Picture (PNG)", "What is on the screen of this lane", () => page.savePicture(lane, "png")],
-      ["Picture (SVG)", "The same as lines and letters, for print", () => page.savePicture(lane, "svg")],
+      ["Picture (PNG)", picture + ", with its heading and costs", decoded("picture", true)],
+      ["Picture (SVG)", "The same as lines and letters, for print", decoded("picture")],
     ].filter(Boolean);
     const items = entries.map(([text, title, act]) => {
       const chosen = async () => {

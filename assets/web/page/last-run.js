@@ -13,18 +13,11 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   function remembered() {
     try {
-      const { run, session } = JSON.parse(localStorage.getItem(KEY)) || {};
+      const { run, session } = JSON.parse(page.stored(KEY)) || {};
       return typeof run === "string" && typeof session === "string" ? { run, session } : null;
     } catch {
       return null;
     }
-  }
-
-  function remember(what) {
-    try {
-      if (what) localStorage.setItem(KEY, JSON.stringify(what));
-      else localStorage.removeItem(KEY);
-    } catch { /* then there is nothing to offer */ }
   }
 
   // One question to the store of files: `act(store)` gives a request; answers its result, null if that fails.
@@ -69,7 +62,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     began(run) {
       if (!this.own(run)) return;
       this.copied = 0;
-      remember({ run: run.id, session: this.app.session });
+      page.stored(KEY, JSON.stringify({ run: run.id, session: this.app.session }));
       page.notice(this.app, "before", null);
       this.tell({ have: run.id });
     }
@@ -124,7 +117,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     forget() {
       this.offered = null;
-      remember(null);
+      page.stored(KEY, null);
       stored("readwrite", (runs) => runs.clear());
       page.notice(this.app, "before", null);
     }

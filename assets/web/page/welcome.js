@@ -7,15 +7,6 @@ window.ExplorerPage = window.ExplorerPage || {};
   const SEEN = "explorer-welcome"; // in this browser
   const SECONDS = 10, SLOWEST = 2; // of the whole replay, and of one step
 
-  function seen(value) {
-    try {
-      if (value) localStorage.setItem(SEEN, value);
-      return localStorage.getItem(SEEN);
-    } catch {
-      return value ? value : null; // private windows may refuse: it is shown again
-    }
-  }
-
   // The first rejection of the run: {lane, step, rejected, instead}, the last two as text; null if there is none.
   function firstFork(app) {
     for (const lane of app.lanes) {
@@ -59,7 +50,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   async function welcome(app) {
     const fork = firstFork(app);
     if (!fork) return;
-    seen("yes");
+    page.stored(SEEN, "yes");
     const say = (text, offers) => page.notice(app, "welcome", { text, offers });
     const done = () => page.notice(app, "welcome", null);
     const all = () => {
@@ -80,13 +71,13 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.addPart((app) => {
     if (app.data.saved) return;
     const close = h("button", { type: "button", "aria-label": "Hide this sentence", title: "Hide", onclick: () => {
-      seen("closed");
+      page.stored(SEEN, "closed");
       about.remove();
     } }, "×");
     const about = h("p", { class: "about-page" },
       h("span", {}, h("b", { "aria-hidden": "true" }, "Decoding Explorer. "), app.data.about), close);
-    if (seen() !== "closed") app.sections.get("decode").element.prepend(about);
-    let first = seen() === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
+    let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     app.on("data", () => {
       const now = first && app.run.stored;
       first = false;

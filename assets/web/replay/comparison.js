@@ -48,7 +48,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       };
       const choices = h("div", { class: "saved-choices" }, choice("Cost counted in", charges, "charge"),
         choice("Log-probability", likelihoods, "likelihood"));
-      this.figures = rows.flat().filter((name) => charts.light[name] || charts.light[this.named(name)]).map((name) => {
+      this.figures = rows.flat().filter((name) => this.chart(name, charts.light)).map((name) => {
         const plot = h("div"), caption = h("figcaption");
         return { name, plot, caption, element: h("figure", {}, plot, caption) };
       });
@@ -61,9 +61,9 @@ window.ExplorerPage = window.ExplorerPage || {};
       whenNear(grid, () => this.begin());
     }
 
-    // A chart that counts a cost, under the choices of now.
-    named(name) {
-      return `${name} ${this.charge} ${this.likelihood}`;
+    // A chart under the choices of now.
+    chart(name, charts) {
+      return charts[name] || charts[`${name} ${this.charge}`] || charts[`${name} ${this.charge} ${this.likelihood}`];
     }
 
     async begin() {
@@ -74,9 +74,8 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     draw() {
       if (!window.Plotly) return;
-      const charts = this.data.charts[this.app.theme];
       for (const { name, plot, caption } of this.figures) {
-        const { data, layout } = charts[name] || charts[this.named(name)];
+        const { data, layout } = this.chart(name, this.data.charts[this.app.theme]);
         Plotly.react(plot, data, layout, CONFIG);
         caption.textContent = layout.meta.caption;
       }

@@ -42,10 +42,14 @@ window.ExplorerPage = window.ExplorerPage || {};
     async explorer_trace(request) {
       return (await blob("run")).traces[request.lane];
     },
-    async explorer_save(request) { // the only form that a saved page offers: the trace of a lane
-      const bytes = new TextEncoder().encode(JSON.stringify((await blob("run")).traces[request.lane]));
-      const packed = await page.through(new CompressionStream("gzip"), bytes);
-      return { name: "lane-" + (request.lane + 1) + ".trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
+    async explorer_save({ form, lane, views }) { // the forms that a saved page offers: trace and picture of a lane
+      const name = "lane-" + (lane + 1) + ".", bytes = (text) => new TextEncoder().encode(text);
+      if (form === "picture") {
+        const { error, ending, svg } = (await blob("pictures"))[lane][views[lane]];
+        return error ? { error } : { name: name + ending, type: "image/svg+xml", data: page.toBase64(bytes(svg)) };
+      }
+      const packed = await page.through(new CompressionStream("gzip"), bytes(JSON.stringify((await blob("run")).traces[lane])));
+      return { name: name + "trace.json.gz", type: "application/gzip", data: page.toBase64(packed) };
     },
   };
 

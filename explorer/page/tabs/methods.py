@@ -1,6 +1,7 @@
 """The tab Methods: search over all strategies and papers, with what is truly here.
 
-A row with its thumbnail is drawn by our own scripts (assets/web/page/methods.js), as the player draws it.
+A row opens to all that is known of its method (method_rows.py); its thumbnail is drawn when it comes on
+screen.
 """
 
 import asyncio
@@ -10,16 +11,32 @@ from functools import cache
 from pathlib import Path
 
 import gradio as gr
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from decoders.registry import FAMILIES
+from decoders.registry import FAMILIES, strategies
 from explorer.catalog import method_cards, origins, papers, search
-from explorer.page.tabs import drawn
+from explorer.page.tabs import carried, method_rows
 from explorer.page.tabs.experiments import escaped
 from explorer.runs.model_pool import Loader
+from explorer.tasks import sandbox
 
 EVERY = "every"
 COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
 MOST_QUOTED = 60  # characters of what was searched
+# A click on "Open in a lane"; `element` is the component, which stays when its value is another one.
+OPEN = """element.addEventListener("click", ({ target }) => {
+    const { strategy, models } = target.closest("[data-strategy]")?.dataset || {};
+    if (strategy) ExplorerPage.app.openInLane(strategy, JSON.parse(models));
+});"""
+# Shows the rows of these methods alone, in this order.
+KEEP = """(names) => {
+    const rows = document.querySelector("#explorer-methods .cards"), kept = JSON.parse(names || "[]");
+    if (!rows) return;
+    for (const row of rows.children) row.hidden = !kept.includes(row.dataset.name);
+    rows.append(...kept.map((name) => rows.querySelector(`[data-name="${name}"]`)));
+}"""
 
 
 def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
@@ -40,15 +57,19 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
     count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
     heads = gr.Markdown(elem_id="methods-heads")
-    cards = drawn("methods")  # its value: the names of the methods that are found
+    cards = gr.HTML(
+        js_on_load=OPEN, apply_default_css=False, elem_id="explorer-methods", elem_classes="explorer"
+    )
+    names = carried()  # of the methods that are found, as JSON
     gr.Markdown("## Papers")
     here = table("Papers", COLUMNS)
     with gr.Accordion("Papers that are not here yet", open=False):
         backlog = table("Papers that are not here yet", COLUMNS[:-1])
 
-    async def find(words: str | None, family: str | None) -> tuple:
+    async def find(words: str | None, family: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
-        return await asyncio.to_thread(found, words or "", family or EVERY)
+        rows = gr.skip() if before else await asyncio.to_thread(all_rows)
+        return rows, *await asyncio.to_thread(found, words or "", family or EVERY)
 
     async def draw(look: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)
@@ -56,15 +77,15 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
 
     unfolded.expand(draw, look, [picture, told, poster], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
-    asked = gr.on(
+    gr.on(
         [words.change, family.change],
         find,
-        [words, family],
-        [count, heads, cards, here, backlog],
+        [words, family, names],
+        [cards, count, heads, names, here, backlog],
         show_progress="hidden",
         api_visibility="private",
     )
-    asked.then(None, cards, None, js="(names) => ExplorerPage.app.methods.keep(JSON.parse(names))")
+    gr.on([names.change, cards.change], None, names, None, js=KEEP)
 
 
 def table(label: str, columns: list[str]) -> gr.Dataframe:
@@ -122,18 +143,47 @@ def found(words: str, family: str) -> tuple[str, str, str, list[list[str]], list
         for row in search.best(known["papers"], words, search.of_paper)
         if (side != "p" or row["family"] == name) and (side != "m" or row["slug"] in own)
     ]
-    if not words.strip():  # what to try first, then families as they are
-        cards.sort(
-            key=lambda one: (
-                origins.START.index(one["name"]) if one["name"] in origins.START else len(origins.START)
-            )
-        )
+    if not words.strip():
+        cards.sort(key=first_to_try)
     asked = words.strip() and family == EVERY
     heads = search.best(known["heads"], words, search.of_paper) if asked else []
     works = [cells(row) for row in rows if row["status"] == "works"]
     missing = [cells(row)[:-1] for row in rows if row["status"] != "works"]
     names = json.dumps([one["name"] for one in cards])
     return counted(words, cards, heads, works, missing), headed(heads), names, works, missing
+
+
+def first_to_try(method: dict) -> int:
+    """Where a method stands in a list without a search: what to try first, then families as they are."""
+    name = method["name"]
+    return origins.START.index(name) if name in origins.START else len(origins.START)
+
+
+@cache
+def all_rows() -> str:
+    """The rows of all methods as HTML, hidden: which are shown is chosen in the browser, they are many."""
+    code, methods = sandbox.protection().sentence, sorted(listing()["methods"], key=first_to_try)
+    rows = "".join(method_rows.row(one, FAMILIES, code) for one in methods)
+    return f'<section class="methods cards" aria-label="Cards of methods">{rows}</section>'
+
+
+def routes() -> list[Route]:
+    """For Gradio's app: the thumbnails of methods."""
+
+    async def picture(request: Request) -> Response:
+        name, look = request.path_params["name"], request.path_params["look"]
+        if name not in strategies() or look not in ("light", "dark"):
+            return Response("There is no such picture.", status_code=404, media_type="text/plain")
+        try:
+            made = await asyncio.to_thread(method_cards.picture, name, look)
+        except ValueError as error:
+            return Response(str(error), status_code=404, media_type="text/plain")
+        kept = {
+            "Cache-Control": "public, max-age=31536000, immutable"
+        }  # its address names the start of the app
+        return Response(made, headers=kept, media_type="image/svg+xml")
+
+    return [Route(f"/{method_rows.PICTURES}/{{name}}/{{look}}", picture)]
 
 
 def counted(words: str, cards: list, heads: list, works: list, missing: list) -> str:

@@ -1,5 +1,7 @@
 """The cards of methods: every strategy has one with a real picture, and every paper is listed honestly."""
 
+from xml.etree import ElementTree
+
 import pytest
 
 from decoders.registry import BADGES, strategies
@@ -8,7 +10,6 @@ from explorer.catalog import method_cards, papers
 from explorer.experiments import experiments
 from explorer.runs.model_pool import Loader
 from tests.helpers import tiny_models
-from tests.helpers.server_calls import ask
 from visualizers.registry import titles
 
 NAMES = list(strategies())
@@ -49,9 +50,9 @@ def test_a_picture_is_a_real_run_of_the_strategy(name):
     check = strategies()[name].check  # a parameter that is newer than the trace has its default
     assert check(trace.parameters) == check(says["parameters"])
     assert 0 < len(trace.output()) <= says["tokens"]
-    picture = method_cards.picture(name)
-    born = [op for step in picture["deltas"] for op in step["ops"] if op.get("kind")]
-    assert len(born) >= 6 and len(picture["deltas"]) == len(trace.steps)
+    drawn = ElementTree.fromstring(method_cards.picture(name, "light"))
+    assert sum(len(element.get("d", "M").split("M")) - 1 for element in drawn.iter()) >= 6
+    assert 300 <= float(drawn.get("width")) <= 6000 and float(drawn.get("height")) <= 3000
 
 
 def test_cards_say_which_methods_can_run_code(listing):
@@ -82,16 +83,15 @@ def test_every_paper_is_listed_with_its_status_and_family(listing):
     assert listing["summary"] == papers.summary(papers.papers())
 
 
-def test_the_page_asks_and_gets_sentences_for_what_is_not_there(tmp_path, monkeypatch):
-    loader = Loader("tiny", None)
-    loader.done.set()
-    cards, picture = method_cards.functions(None, loader)
-    assert len(ask(cards, {})["methods"]) == len(NAMES)
-    assert ask(picture, {"name": "greedy"})["head"]["title"]
-    assert "There is no strategy 'magic'" in ask(picture, {"name": "magic"})["error"]
-    assert ask(picture, {})["refused"] == "name is missing."
+def test_pictures_are_drawn_in_the_theme_and_only_where_a_run_is_stored(tmp_path, monkeypatch):
+    light, dark = (method_cards.picture("beam", look) for look in ("light", "dark"))
+    assert light != dark and light.count("<path") == dark.count("<path")
+    with pytest.raises(ValueError, match="There is no strategy 'magic'"):
+        method_cards.picture("magic", "light")
     monkeypatch.setattr(method_cards, "FOLDER", tmp_path)
-    assert "No run is stored for Greedy" in ask(picture, {"name": "greedy"})["error"]
+    method_cards.picture.cache_clear()
+    with pytest.raises(ValueError, match="No run is stored for Greedy"):
+        method_cards.picture("greedy", "light")
     assert method_cards.picture_says("greedy") is None
 
 

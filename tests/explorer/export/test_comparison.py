@@ -61,12 +61,8 @@ def test_a_saved_page_has_every_chart_in_both_looks_with_every_choice(found):
     for look in ("light", "dark"):
         assert set(whole["charts"][look]) == {
             *("entropies", "log_probabilities", "depth", "class"),
-            *(
-                f"{name} {charge} {likelihood}"
-                for name in ("tokens", "likelihood")
-                for charge in found["charges"]
-                for likelihood in comparison.LIKELIHOODS
-            ),
+            *(f"tokens {charge}" for charge in found["charges"]),
+            *(f"likelihood {c} {one}" for c in found["charges"] for one in comparison.LIKELIHOODS),
         }
         for figure in whole["charts"][look].values():
             assert figure["data"] and len(figure["layout"]["meta"]["caption"]) > 40

@@ -47,6 +47,8 @@ NAMED = {
     "name": "greedy",
     "node": 4,
     "number": 1,
+    "packed": "q1YqSy0qzszPU7JSMNRRUCooys8tKAFylBKVgNzcxIr4vNTy-JL87NS8YqCwCVAwJzEvFcSOrlYqLilKLElNrwRpS"
+    "C9KTU2pVKqNrQUA",  # of one lane, greedy
     "parameters": {"temperature": 0.5},
     "prompt": "Once",
     "session": ME,

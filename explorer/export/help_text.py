@@ -1,0 +1,103 @@
+"""The help of the page (?) as HTML: keys, words, and what scripts may ask. All of it is our own text."""
+
+from html import escape
+
+KEYS = [
+    ("Space", "run, pause, go on"),
+    ("← →", "one step back, one step forward"),
+    ("Home End", "before the first step, the last step"),
+    ("S", "decode one more step in every lane"),
+    ("P", "replay what is here, hold the replay"),
+    ("N", "the next rejected token of this lane; with Shift the one before"),
+    ("[ ]", "previous lane, next lane"),
+    ("1 2 3 4", "that lane"),
+    ("T", "the steps of this lane as text"),
+    ("Enter", "in a picture or a text: to its newest mark; again: why this token"),
+    ("← → ↑ ↓", "from there: parent, child, the alternatives"),
+    ("L", "from there: the arcs and hooks that lead to this token"),
+    ("Q", "where a lane is presented: a QR code that opens and runs this set-up"),
+    ("Esc", "close, or leave the marks"),
+    ("?", "this list"),
+]
+WORDS = [
+    (
+        "token",
+        "a piece of text, often a word: what a model writes at a time. ␣ stands for a space, "
+        "↵ for a line break.",
+    ),
+    (
+        "target, draft",
+        "the model whose text is wanted, and a smaller one that guesses ahead for it.",
+    ),
+    ("forward", "one run of a model. The target's forwards are what decoding costs."),
+    ("round", "the draft proposes tokens, and one target forward tests them all."),
+    (
+        "p, q, u",
+        "the probability of a token under the target and under the draft, and the random number that "
+        "decides: it is accepted if u < p / q.",
+    ),
+    (
+        "accepted, rejected",
+        "a drafted token passed its test, or did not; what was drafted behind a rejected token is "
+        "never reached.",
+    ),
+    (
+        "resampled",
+        "the target's own token in the place of a rejected one, drawn from the residual: what p has "
+        "more than q.",
+    ),
+    (
+        "bonus",
+        "one more token of the target after all drafted ones were accepted; it costs no forward of its own.",
+    ),
+    ("entropy", "how unsure the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."),
+    (
+        "log p",
+        "the logarithm of a probability; its sum over a text says how probable the text is. Closer to 0 "
+        "is more probable.",
+    ),
+    ("beam", "one of the texts that beam search keeps side by side."),
+    ("KV slots", "places in the model's memory of the tokens that it has read."),
+    ("lossless", "the same text, or the same distribution of texts, as without the draft."),
+]
+HERE = '<span class="here"></span>'  # the page's own address, which only the page knows
+PROGRAM = """from gradio_client import Client
+client = Client("{here}"{bearer})
+found = client.predict("Once upon a time", "beam", {{"num_beams": 4}}, 32, api_name="/run")
+print(found["text"])"""
+
+
+def help_html(served: bool, token: bool = False, mcp: bool = False) -> str:
+    """What stands in the dialog. `served`: there is an app behind the page; `token`: it asks for one."""
+    keys = [(" ".join(f"<kbd>{escape(key)}</kbd>" for key in names.split()), says) for names, says in KEYS]
+    words = [(escape(word), says) for word, says in WORDS]
+    return (
+        '<header><h2>Keys</h2><form method="dialog">'
+        '<button aria-label="Close help" title="Close (Escape)">×</button></form></header>'
+        '<div class="help-body" tabindex="0" role="group" aria-label="Keys, words and endpoints">'
+        f"{listed('keys', keys)}"
+        '<label class="field"><input type="checkbox"><span>Keys work (fields keep theirs in any case)</span>'
+        f"</label><section><h3>Words</h3>{listed('glossary', words)}</section>"
+        f"{for_scripts(token, mcp) if served else ''}"
+        '<section class="programs" hidden><h3>Programs that a model writes</h3><p></p></section></div>'
+    )
+
+
+def listed(kind: str, entries: list[tuple[str, str]]) -> str:
+    """Terms, which are HTML, and what they mean."""
+    rows = "".join(f"<div><dt>{term}</dt><dd>{escape(says)}</dd></div>" for term, says in entries)
+    return f'<dl class="{kind}">{rows}</dl>'
+
+
+def for_scripts(token: bool, mcp: bool) -> str:
+    """How programs ask the app."""
+    bearer = ', headers={"Authorization": "Bearer TOKEN"}' if token else ""
+    program = escape(PROGRAM.format(here="HERE", bearer=bearer), quote=False).replace("HERE", HERE)
+    where = "TOKEN stands at the end of the address that the app printed when it started."
+    tools = f"They are MCP tools too, at <code>{HERE}gradio_api/mcp/{'?token=TOKEN' if token else ''}</code>."
+    return (
+        "<section><h3>For scripts and assistants</h3>"
+        "<p>The endpoints /strategies, /run and /trace answer any Gradio client:</p>"
+        f"<pre><code>{program}</code></pre>{f'<p>{where}</p>' if token else ''}"
+        f"{f'<p>{tools}</p>' if mcp else ''}</section>"
+    )

@@ -1,0 +1,264 @@
+"""A figure of a view as SVG: the shapes, words and colours that plotly.js draws, without a browser.
+
+Knows what the drawers of marks make (scatters of lines, areas, symbols and words in stacked panels) and no
+other figures.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape, unescape
+from itertools import groupby
+
+import plotly.graph_objects as go
+
+from visualizers.figures.theme import SANS
+
+DASHES = {"dash": "9,9", "dot": "3,3"}  # as plotly.js draws them at a width of 3
+SHAPES = {  # corners of symbols, for a radius of 1
+    "square": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    "diamond": [(0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)],
+    "triangle-up": [(-1.15, 0.67), (1.15, 0.67), (0, -1.33)],
+    "triangle-down": [(-1.15, -0.67), (1.15, -0.67), (0, 1.33)],
+    "pentagon": [(0, -1), (0.95, -0.31), (0.59, 0.81), (-0.59, 0.81), (-0.95, -0.31)],
+    "star": [
+        (0, -1.4), (0.31, -0.43), (1.33, -0.43), (0.51, 0.16), (0.82, 1.13),
+        (0, 0.53), (-0.82, 1.13), (-0.51, 0.16), (-1.33, -0.43), (-0.31, -0.43),
+    ],
+    "x-thin": [],
+}  # fmt: skip
+ANCHORS = {"left": "start", "center": "middle", "right": "end"}
+EDGE = 10  # pixels left of titles
+FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # in XML
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the panels of a figure lie, in pixels; `scales`: axis -> the value at its 0, and pixels per 1."""
+
+    figure: go.Figure
+    left: float
+    right: float
+    top: float
+    bottom: float
+    scales: dict[str, tuple[float, float]]
+
+    def x(self, value: float) -> float:
+        return self.left + (value - self.scales["x"][0]) * self.scales["x"][1]
+
+    def y(self, value: float, axis: str = "y") -> float:
+        """The place of a value on the axis of a panel; on "paper" 0 is the foot of all panels, 1 the top."""
+        return self.bottom - (value - self.scales[axis][0]) * self.scales[axis][1]
+
+
+def frame(figure: go.Figure) -> Frame:
+    """The frame of a figure of `scene_figure`."""
+    layout, margin = figure.layout, figure.layout.margin
+    left, right, top, bottom = margin.l, layout.width - margin.r, margin.t, layout.height - margin.b
+    low, high = layout.xaxis.range
+    scales = {"paper": (0, bottom - top), "x": (low, (right - left) / (high - low))}
+    for axis in axes(figure):
+        own = layout[axis.replace("y", "yaxis")]
+        (low, high), (foot, head) = own.range, own.domain or (0, 1)
+        unit = (head - foot) * (bottom - top) / (high - low)
+        scales[axis] = (low - foot * (bottom - top) / unit, unit)
+    return Frame(figure, left, right, top, bottom, scales)
+
+
+def thumbnail(figure: go.Figure) -> str:
+    """The panels alone, to be shown small: no title, no legend, no scales."""
+    at = frame(figure)
+    notes = [one for one in figure.layout.annotations if one.yref != "paper"]
+    drawn = [
+        *(piece for trace in figure.data for piece in shapes(trace, at)),
+        *(note(one, at) for one in notes),
+    ]
+    box = f"0 {at.top:g} {figure.layout.width:g} {at.bottom - at.top:g}"
+    return document(figure, box, drawn)
+
+
+def svg(figure: go.Figure, foot: str = "") -> str:
+    """All of a figure; `foot`: a line below it."""
+    layout, at = figure.layout, frame(figure)
+    wide, high = layout.width, layout.height + (20 if foot else 0)
+    soft = layout.template.layout.xaxis.tickfont.color
+    drawn = [piece for axis in axes(figure) for piece in scale(axis, at)]
+    drawn += [piece for trace in figure.data for piece in shapes(trace, at)]
+    drawn += [note(one, at) for one in layout.annotations]
+    ink = layout.template.layout.font.color
+    drawn.append(text(layout.title.text, EDGE, 26, size=17, colour=ink))
+    drawn.append(text(layout.title.subtitle.text, EDGE, 45, size=12, colour=soft))
+    drawn += legend(figure, EDGE, 66)
+    if foot:
+        drawn.append(text(escape(foot), EDGE, high - 12, size=12, colour=ink))
+    return document(figure, f"0 0 {wide:g} {high:g}", drawn)
+
+
+def document(figure: go.Figure, box: str, drawn: list[str]) -> str:
+    """The SVG around what is drawn: a ground, and what people hear who do not see it."""
+    x, y, wide, high = box.split()
+    caption = (figure.layout.meta or {}).get("caption", "")
+    ground = figure.layout.template.layout.paper_bgcolor
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="{box}" '
+        f'font-family="{escape(SANS)}"><desc>{clean(caption)}</desc>'
+        f'<rect x="{x}" y="{y}" width="{wide}" height="{high}" fill="{ground}"/>{"".join(drawn)}</svg>\n'
+    )
+
+
+# ---- marks -------------------------------------------------------------------------------------------------
+
+
+def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
+    """The elements of one trace."""
+    axis = trace.yaxis or "y"
+    points = [None if x is None else (at.x(x), at.y(y, axis)) for x, y in zip(trace.x, trace.y, strict=True)]
+    if "lines" in trace.mode:
+        yield path(trace, points)
+    if "markers" in trace.mode and trace.marker.opacity != 0:
+        yield from symbols(trace, points)
+    if "text" in trace.mode:
+        down, side = trace.textposition.split()
+        size, font = trace.textfont.size, trace.textfont
+        for said, (x, y) in zip(trace.text, points, strict=True):
+            lift = {"top": -0.3, "middle": 0.35, "bottom": 1}[down] * size
+            anchor = {"left": "right", "right": "left"}.get(
+                side, side
+            )  # a text at the left ends at its point
+            yield text(said, x, y + lift, size, font.color, anchor, font.family)
+
+
+def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
+    """All lines or areas of a trace as one path."""
+    steps = [stroke(list(piece)) for there, piece in groupby(points, key=bool) if there]
+    line, filled = trace.line, trace.fill == "toself"
+    drawn = f' stroke="{line.color}" stroke-width="{line.width:g}"' if line.width and line.color else ""
+    dash = f' stroke-dasharray="{DASHES[line.dash]}"' if line.dash in DASHES else ""
+    fill = trace.fillcolor if filled and trace.fillcolor and "0,0,0,0" not in trace.fillcolor else "none"
+    return f'<path d="{"".join(steps)}" fill="{fill}"{drawn}{dash}{faint(trace.opacity)}/>'
+
+
+def stroke(piece: list[tuple[float, float]]) -> str:
+    """A line through some points; of an upright box only what is needed, as most shapes are one."""
+    (x0, y0), (x1, y1) = piece[0], piece[len(piece) // 2]
+    if piece == [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]:
+        return f"M{x0:.1f} {y0:.1f}h{x1 - x0:.1f}v{y1 - y0:.1f}h{x0 - x1:.1f}z"
+    return "".join(f"{'L' if i else 'M'}{x:.1f} {y:.1f}" for i, (x, y) in enumerate(piece))
+
+
+def symbols(trace: go.Scatter, points: list[tuple[float, float]]) -> Iterator[str]:
+    """The symbols of a trace."""
+    marker = trace.marker
+    for i, (x, y) in enumerate(points):
+        symbol, angle = marker.symbol, marker.angle[i] if marker.angle is not None else 0
+        yield glyph(symbol, x, y, marker.size / 2, marker.color, marker.line.width, angle)
+
+
+def glyph(
+    symbol: str, x: float, y: float, radius: float, colour: str, width: float | None, angle: float = 0
+) -> str:
+    """One symbol."""
+    shape, is_open = symbol.removesuffix("-open"), symbol.endswith("-open")
+    fill, stroke = (
+        ("none" if is_open else colour),
+        f'stroke="{colour}" stroke-width="{width or (1 if is_open else 0):g}"',
+    )
+    if shape == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{fill}" {stroke}/>'
+    turned = f' transform="rotate({angle:.0f} {x:.1f} {y:.1f})"' if angle else ""
+    if shape == "x-thin":
+        d, r = f"M{x - radius:.1f} {y - radius:.1f}", 2 * radius
+        d += f"l{r:g} {r:g}m{-r:g} 0l{r:g} {-r:g}"
+    else:
+        d = "M" + "L".join(f"{x + dx * radius:.1f} {y + dy * radius:.1f}" for dx, dy in SHAPES[shape]) + "Z"
+    return f'<path d="{d}" fill="{fill}" {stroke}{turned}/>'
+
+
+def faint(opacity: float | None) -> str:
+    """The attribute of what is not quite opaque."""
+    return "" if opacity in (None, 1) else f' opacity="{opacity:g}"'
+
+
+# ---- words -------------------------------------------------------------------------------------------------
+
+
+def clean(marked: str) -> str:
+    """Text with Plotly's few tags as text of an SVG."""
+    return escape(FORBIDDEN.sub("", unescape(re.sub(r"</?(?:b|br|span)\b[^<>]*>", "", marked))))
+
+
+def text(
+    marked: str | None, x: float, y: float, size: float, colour: str, anchor: str = "left", family: str = ""
+) -> str:
+    """Words with Plotly's few tags: <b>, and <br> between lines; `y`: the foot of the first line."""
+    spans = []
+    for number, line in enumerate((marked or "").split("<br>")):
+        parts = re.split(r"<b>(.*?)</b>", line)  # every other one is bold
+        inner = "".join(
+            f'<tspan font-weight="700">{clean(part)}</tspan>' if i % 2 else clean(part)
+            for i, part in enumerate(parts)
+        )
+        spans.append(f'<tspan x="{x:.0f}" dy="{1.3 * size:g}">{inner}</tspan>' if number else inner)
+    face = f' font-family="{escape(family)}"' if family and family != SANS else ""
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{colour}" '
+        f'text-anchor="{ANCHORS[anchor]}" xml:space="preserve"{face}>{"".join(spans)}</text>'
+    )
+
+
+def note(one: go.layout.Annotation, at: Frame) -> str:
+    """An annotation beside or over a panel."""
+    x = at.left + one.x * (at.right - at.left) + (one.xshift or 0)
+    if one.yref == "paper" and one.y == 0:  # the sentence below all panels
+        x = EDGE
+    y, size, lines = at.y(one.y, one.yref) - (one.yshift or 0), one.font.size, one.text.count("<br>") + 1
+    tall = 1.3 * size * lines
+    top = {"top": y, "bottom": y - tall}.get(one.yanchor, y - tall / 2)
+    return text(one.text, x, top + size, size, one.font.color, one.xanchor)
+
+
+def legend(figure: go.Figure, x: float, y: float) -> Iterator[str]:
+    """Symbols and names of the traces that have some, in rows."""
+    soft = figure.layout.template.layout.font.color
+    for trace in figure.data:
+        if not trace.showlegend or not trace.name:
+            continue
+        wide = 42 + 6.2 * len(unescape(trace.name))
+        if x > EDGE and x + wide > figure.layout.width:
+            x, y = EDGE, y + 17
+        if "markers" in trace.mode:
+            yield glyph(
+                trace.marker.symbol or "circle", x + 9, y, trace.marker.size / 2, trace.marker.color, 1
+            )
+        else:
+            filled = trace.fill == "toself"
+            points = (
+                [(x, y - 6), (x + 18, y - 6), (x + 18, y + 6), (x, y + 6), (x, y - 6)]
+                if filled
+                else [(x, y), (x + 18, y)]
+            )
+            yield path(trace, points)
+        yield text(trace.name, x + 24, y + 4, 11, soft)
+        x += wide
+
+
+def axes(figure: go.Figure) -> list[str]:
+    """The names of the panels' axes that are used."""
+    return list(dict.fromkeys(trace.yaxis or "y" for trace in figure.data)) or ["y"]
+
+
+def scale(axis: str, at: Frame) -> Iterator[str]:
+    """Grid, ticks and title of a panel, and with the first one the ticks of x."""
+    layout = at.figure.layout
+    shared, own = layout.template.layout.yaxis, layout[axis.replace("y", "yaxis")]
+    soft = shared.tickfont.color
+    if own.visible is not False:
+        for value, said in zip(own.tickvals or [], own.ticktext or [], strict=True):
+            y = at.y(value, axis)
+            line = f'M{at.left:g} {y:.1f}H{at.right:g}" stroke="{shared.gridcolor}"'
+            yield f'<path d="{line}/>'
+            yield text(said, at.left - 6, y + 4, 11, soft, "right")
+    if axis == "y" and layout.xaxis.visible:
+        for value, said in zip(layout.xaxis.tickvals or [], layout.xaxis.ticktext or [], strict=True):
+            yield text(said, at.x(value), at.bottom + 16, 11, soft, "center")
+        yield text(layout.xaxis.title.text, (at.left + at.right) / 2, at.bottom + 34, 12, soft, "center")
