@@ -88,7 +88,7 @@ def test_the_text_reads_as_a_text_and_can_be_copied(visit, phone):
     run(page, "speculative")
     lane = page.get_by_role("region", name="Lane 1", exact=True)
     lane.get_by_role("tab", name="Text").click()
-    prose = lane.locator(".text-view .lane-text")
+    prose = lane.locator(".text-view .dp-prose")
     expect(prose).to_contain_text("Once upon")
     text = prose.evaluate("e => e.textContent")
     assert not set("␣↵◆★≠") & set(text)

@@ -44,7 +44,7 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
           phone); a window that scrolls downwards starts at a row's top; from, to: its columns
   chip    text state [plain position logprob entropy source]
           a token in the lane's running text (page text, in order of birth); plain: how it reads
-          there, where that is not `text`
+          there, where that is not `text` with its signs as white space
   panel   y0 y1 [id share px ticks title grow rule heading lead short x_unit rows least
           columns]
           a horizontal panel with its own y scale: y0 at its top, y1 at its bottom; `px` fixed

@@ -127,7 +127,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // The buttons beside texts: those that stand next to each other (explorer/export/comparison.py), and a lane's own.
   async function copy(button) {
-    const prose = button.closest("section").querySelector(".lane-text");
+    const prose = button.closest("section").querySelector(".lane-text, .dp-prose");
     try {
       await navigator.clipboard.writeText(prose.textContent);
       button.textContent = "Copied";

@@ -12,6 +12,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const SPANS = { copied: "this round's draft is a copy of this", matched: "the end of the text, and where it stood before",
     green: "green: the watermark's key prefers this token here", red: "red: not among the tokens that the watermark's key prefers here" };
 
+  const SPACES = { "␣": " ", "↵": "\n", "⇥": "\t" };
   let made = 0; // lists on this page, so that every token has an id of its own
 
   // What a screen reader says: "␣the, accepted, p .63".
@@ -30,7 +31,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       if (this.prose) {
         const button = player.element("button", "copy", element, "Copy");
         Object.assign(button, { type: "button", ariaLabel: "Copy this text" });
-        element = player.element("div", "dp-prose lane-text", element);
+        element = player.element("div", "dp-prose", element);
       }
       this.root = element;
       element.classList.add("dp-chips", ...(this.prose ? [] : ["dp-chips-line"]));
@@ -215,7 +216,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       element.classList.toggle("dp-red", mark.span === "red");
       element.title = SPANS[mark.span] || "";
       element.setAttribute("aria-label", spoken(mark));
-      if (this.prose) element.replaceChildren(mark.plain ?? mark.text);
+      if (this.prose) element.replaceChildren(mark.plain ?? mark.text.replace(/[␣↵⇥]/g, (sign) => SPACES[sign]));
       else this.fill(element, mark);
       player.dressParting(element, mark, this.parting, this.prose);
     }

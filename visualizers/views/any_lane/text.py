@@ -13,6 +13,7 @@ from visualizers.analysis.distribution_stages import tolerated
 from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.step_captions import Sentences
 
+SPACES = str.maketrans("␣↵⇥", " \n\t")  # the signs of white space, as they read in a text
 SHOWN_REJECTED = 3  # rejected tokens shown at one position; the draft rounds show all
 
 
@@ -173,7 +174,8 @@ class Text:
         }
 
     def _plain(self, node: int) -> dict:
-        """The token as it reads in the text, where that is not how a chip shows it. A character whose bytes
+        """The token as it reads in the text, where that is not what a chip shows with its signs as white
+        space. A character whose bytes
         are split over tokens stands in the token that completes it.
         """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -181,7 +183,7 @@ class Text:
         plain = decoder.decode(self.header.vocabulary.get(self.nodes.token.get(node), b"?"))
         if left := decoder.getstate()[0]:
             self.split[node] = left
-        return {} if plain == self.nodes.text(node) else {"plain": plain}
+        return {} if plain == self.nodes.text(node).translate(SPACES) else {"plain": plain}
 
     def _hover(self, node: int, state: str) -> list[str]:
         logprob, verdict = self.logprob.get(node), self.verdicts.get(node)
