@@ -54,7 +54,7 @@ class AutoDeco(nn.Module):
         return p.view(taps.tokens.shape)
 
     def loss(self, hidden: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """What both heads learn by, in nats a token: hidden [N, d], and the tokens [N] that came next."""
+        """What both heads learn by, in nats per token: hidden [N, d], and the tokens [N] that came next."""
         with torch.autocast(hidden.device.type, enabled=False):
             logits = self.target.logits(hidden)
             t, p = self(hidden, logits)

@@ -51,7 +51,7 @@ class Footprint:
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
         words = (
             f"{self.name}: {amount(self.parameters)} parameters × {size} bytes ({self.dtype}){laid} = "
-            f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache a token"
+            f"{bytes_of(self.weights)}, and {bytes_of(self.per_token)} of KV cache per token"
         )
         return words + (f"; {bytes_of(self.download)} to download." if self.download else ".")
 

@@ -15,6 +15,7 @@ from decoders.logits.distributions import log_softmax
 from decoders.registry import strategy
 from decoders.sampling.sampling_parameters import MODEL_DEFAULTS
 from decoders.strategy import Parameter, Part
+from decoders.trace.token_text import preference
 from decoders.waits import DEPENDENCIES, LENS
 
 
@@ -142,7 +143,9 @@ def settle(lane: Lane, chain: list[int], right: int, outputs: list[int], logprob
         if i < right:
             lane.verdict(node, "accepted", p=p, reason="The guess is the model's own likeliest token here.")
         elif i == right:
-            lane.verdict(node, "rejected", p=p, reason="The model's likeliest token here is another one.")
+            word = lane.models["target"].bytes_of(outputs[i])
+            why = preference("model", word, math.exp(logprobs[i, outputs[i]]), p)
+            lane.verdict(node, "rejected", p=p, reason=why)
         else:
             lane.verdict(node, "never reached", reason="An earlier position of the block is still open.")
     parent = chain[right - 1] if right else lane.tip

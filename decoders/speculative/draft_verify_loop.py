@@ -24,6 +24,7 @@ from decoders.lane import Lane
 from decoders.logits.distributions import one_hot, probabilities
 from decoders.speculative.interfaces import Draft, Drafter, Seen, Verification, Verifier, VerifierInput
 from decoders.speculative.measured_divergence import Divergence
+from decoders.trace.token_text import preference
 
 
 def rounds(lane: Lane, drafter: Drafter, verifier: Verifier) -> Iterator[None]:
@@ -123,7 +124,11 @@ def tell(lane: Lane, draft: Draft, walk: Verification, raw: dict[int, torch.Tens
         p = math.exp(raw[parent][tokens[test.node]]) if test.p is None else test.p
         q = draft.probability.get(test.node) if test.q is None else test.q
         status = "accepted" if test.accepted else "rejected"
-        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=test.reason, chance=test.probability)
+        reason = test.reason
+        if test.preferred is not None:
+            word = lane.models["target"].bytes_of(test.preferred)
+            reason = preference("target", word, math.exp(raw[parent][test.preferred]), p)
+        lane.verdict(test.node, status, p=p, q=q, u=test.u, reason=reason, chance=test.probability)
         if test.watched:
             name, value, limit = test.watched
             lane.record_score(test.node, name, value, limit=limit)

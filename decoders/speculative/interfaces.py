@@ -89,7 +89,7 @@ class TokenTest:
     """How one drafted node fared: p and q are the probabilities that were compared, u the draw, None where
     there is none, `probability` that with which the test passes where it is not min(1, p / q). `left` [V] is
     what the target still wants after a rejection, if the draft decided with. `watched`: name, value and limit
-    of another number that decided with.
+    of another number that decided with. `preferred`: the token that the target prefers; the reason names it.
     """
 
     node: int
@@ -101,6 +101,7 @@ class TokenTest:
     left: torch.Tensor | None = field(default=None, compare=False)
     watched: tuple[str, float, float] | None = None
     probability: float | None = None
+    preferred: int | None = None
 
 
 ALL_ACCEPTED = "All drafted tokens were accepted; the target drew one more, with {}."

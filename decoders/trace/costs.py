@@ -22,7 +22,7 @@ TOTAL_VARIATION = "total variation"  # name of the scores that say how lossy a p
 
 # Name -> definition, printed wherever a metric is shown.
 METRICS = {
-    "mean_acceptance_length": "1 + accepted / rounds: tokens gained by a round, the target's own included",
+    "mean_acceptance_length": "1 + accepted / rounds: tokens gained per round, the target's own included",
     "draft_acceptance_rate": "accepted / proposed: share of the drafted tokens that were accepted",
     "acceptance_histogram": "rounds by number of accepted tokens: entry k counts the rounds that accepted k",
     "per_step_drafted": "drafted tokens, round by round",

@@ -78,7 +78,7 @@ def draws_put_back_share_nodes(apart, back):
 def a_block_keeps_more(token, block):
     assert forwards(block) < forwards(token)
     why = [e.reason for step in block.steps for e in step.events if isinstance(e, Verdict) and e.reason]
-    assert any("did not pass, and a longer beginning did" in reason for reason in why)
+    assert any("did not pass, and a longer prefix did" in reason for reason in why)
 
 
 def wastes_less(long, stopped):

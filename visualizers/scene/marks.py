@@ -88,6 +88,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decoders.trace.node_index import NodeIndex
+from decoders.trace.token_text import visible as visible  # for all views
 
 Op = dict
 
@@ -110,34 +111,11 @@ SOURCES = {  # of drafted tokens, where it is not a second model
     "recycled": "the target's earlier runners-up",
     "trigrams": "a table of trigrams",
     "prompt": "the text so far",
-    "window": "what the forward before drew here",
+    "window": "what the previous forward drew here",
     "draft 2": "the second draft model",
     "draft 3": "the third draft model",
     "draft 4": "the fourth draft model",
 }
-
-
-def visible(token: bytes) -> str:
-    """A token as it is shown: leading space ␣, newline ↵, tab ⇥, control characters and split bytes as ‹hex›.
-
-    >>> visible(b" the"), visible(b"\\n"), visible(b"\\xe2\\x96")
-    ('␣the', '↵', '‹e2 96›')
-    """
-    try:
-        text = token.decode("utf-8")
-    except UnicodeDecodeError:
-        return "‹" + token.hex(" ") + "›"
-    shown = []
-    for index, char in enumerate(text):
-        if char == " ":
-            shown.append("␣" if index == 0 or not text.strip() else char)
-        elif char in "\n\r\t":
-            shown.append({"\n": "↵", "\r": "␍", "\t": "⇥"}[char])
-        elif not char.isprintable():
-            shown.append("‹" + char.encode().hex(" ") + "›")
-        else:
-            shown.append(char)
-    return "".join(shown)
 
 
 VIEWS: dict[str, type] = {}
@@ -193,9 +171,9 @@ def probability(p: float | None) -> str:
     return f"{p:.{places}f}".removeprefix("0") if p < 1 else f"{p:.2f}"
 
 
-def many(count: int, what: str) -> str:
-    """`1 way`, `1,200 ways`."""
-    return f"{count:,} {what}" + ("s" if count != 1 else "")
+def many(count: int, what: str, plural: str = "") -> str:
+    """`1 way`, `1,200 ways`, `2 guesses`; `plural` where an s does not make it."""
+    return f"{count:,} {what if count == 1 else plural or what + 's'}"
 
 
 def whence(source: str | None) -> list[str]:

@@ -147,7 +147,7 @@ def coupling(lane: Lane) -> Iterator[None]:
     2. The reader's belief over signs begins at `p_T`. At each token it is coupled with the model's row q: the
        largest mass left of the belief and the largest left of q go into one cell, and so on. The table's
        margins are the belief and q, and it has little entropy.
-    3. The token is drawn from the row of the sign that is meant, `J(t, y) / b(t)`. Both sides set the belief
+    3. The token is drawn from the row of the symbol being sent, `J(t, y) / b(t)`. Both sides set the belief
        to the drawn token's column, `b(t) = J(t, y) / q(y)`.
     4. Once the belief in one sign is as high as asked, the reader takes its likeliest letter, and the next
        letter begins.
@@ -235,7 +235,7 @@ def send(
 
 
 def believe(lane: Lane, node: int, code: Code, t: int, belief: list[float]) -> None:
-    """What the reader believes after this node: as the score of the sign that is meant, with all others."""
+    """What the reader believes after this node: as the score of the symbol being sent, with all others."""
     named = {code.sign(k): b for k, b in enumerate(belief)}
     lane.record_score(node, "belief", belief[t], level=code.sign(t), **named)
 

@@ -83,7 +83,7 @@ class Text:
 
     def __init__(self, lane: Lane, number: int, tip: int, left: int):
         """`tip`: its newest committed node; `left`: tokens that it may still write."""
-        self.lane, self.number, self.leads = lane, number, number == 1
+        self.lane, self.number, self.leads, self.models = lane, number, number == 1, lane.models
         self.tree, self.eos, self.process = lane.tree, lane.eos, lane.process
         self.parameters = {"temperature": 0.0} | lane.parameters
         self.chooser = lane.chooser if self.leads else Apart(lane.chooser, number)

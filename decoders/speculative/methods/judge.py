@@ -38,7 +38,7 @@ MISSING = (
     "No judge comes with the project for the target {!r}: the ordinary test alone decides. "
     "docs/heads.md says how to train one."
 )
-LIKELIEST, OTHER = "It is the target's likeliest token here.", "The target's likeliest token is another one."
+LIKELIEST, OTHER = "It is the target's likeliest token here.", "The target prefers another token here."
 # A state [d] of the target after a token -> how likely the token is right.
 Judge = Callable[[torch.Tensor], float]
 
@@ -69,11 +69,10 @@ def judged_acceptance(delta: float, temperature: float, judge: Judge | None = No
             return test
         test.watched = (SCORE, score, delta)
         if not test.accepted:
-            opinion = f"finds it right with {number(score)}, limit {number(delta)}"
+            opinion = f"rates it {number(score)}, limit {number(delta)}"
             test.accepted = score > delta
-            test.reason += (
-                f" The judge {opinion}: it {'passes all the same' if test.accepted else 'is refused'}."
-            )
+            fate = "is accepted all the same" if test.accepted else "stays rejected"
+            test.reason += f" The judge {opinion}: it {fate}."
         return test
 
     def left(inputs: VerifierInput, node: int) -> torch.Tensor:

@@ -99,7 +99,8 @@ def neighbour_support(delta: float, near: Near | None, temperature: float) -> Ve
         alone = accepted and u is not None and u * q >= float(p[token])
         why = ", and without the neighbours it would not be." if alone else "."
         reason_so_far = (
-            f"{reason_so_far}, against the draft's {number(q)}: it passes with {number(probability)}."
+            f"{reason_so_far}, against the draft's {number(q)}: "
+            f"it is accepted with probability {number(probability)}."
         )
         verdict = "accepted" if accepted else "rejected"
         return TokenTest(child, bool(accepted), lifted, q, u, f"{reason_so_far} It was {verdict}{why}")

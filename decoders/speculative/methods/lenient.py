@@ -42,7 +42,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         accepted, u = inputs.chooser.bernoulli(acceptance(p, lenience * q), ("accept", *at))
         comparison = (
             f"The target gave {number(p)}, the draft {number(q)}, which counts as {number(lenience * q)}: it "
-            f"passes with {number(acceptance(p, lenience * q))}"
+            f"is accepted with probability {number(acceptance(p, lenience * q))}"
         )
         alone = accepted and u is not None and u * q >= p
         why = (
@@ -57,7 +57,7 @@ def lenient_rejection(lenience: float, temperature: float) -> Verifier:
         accepted = p >= lenience * best
         reason = (
             f"The target gave {number(p)}; {number(lenience)} of its best, {number(best)}, is "
-            f"{'enough' if accepted else 'wanted'}."
+            f"{'enough' if accepted else 'required'}."
         )
         return TokenTest(child, accepted, p, reason=reason)
 

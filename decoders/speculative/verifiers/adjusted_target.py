@@ -52,8 +52,8 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         probability = acceptance(moved, q)
         accepted, u = inputs.chooser.bernoulli(probability, ("accept", *at))
         reason = (
-            f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it passes with "
-            f"{number(probability)}. It was {'accepted' if accepted else 'rejected'}."
+            f"The target gave {number(p)}, adjusted {number(moved)}, the draft {number(q)}: it is accepted "
+            f"with probability {number(probability)}. It was {'accepted' if accepted else 'rejected'}."
         )
         return TokenTest(child, bool(accepted), moved, q, u, reason, None if accepted else left(inputs, node))
 
@@ -62,7 +62,7 @@ def adjusted_target(eta: float, alpha: float, temperature: float) -> Verifier:
         accepted = token == int(moved_probs.argmax())
         reason = (
             f"The target gave {number(float(inputs.probs[node][token]))}, adjusted "
-            f"{number(float(moved_probs[token]))}, which is {'its most' if accepted else 'not its most'}."
+            f"{number(float(moved_probs[token]))}, {'the largest' if accepted else 'not the largest'}."
         )
         return TokenTest(child, accepted, float(inputs.probs[node][token]), reason=reason)
 

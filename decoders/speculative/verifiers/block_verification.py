@@ -75,13 +75,13 @@ def wanted(inputs: VerifierInput, node: int, weight: float) -> torch.Tensor | No
 def sentence(i: int, kept: int, weight: float, probability: float, passed: bool) -> str:
     """Why, with its numbers."""
     count = "The first token" if i == 1 else f"The first {i} tokens together"
-    weighed = "weighs" if i == 1 else "weigh"
-    test = f"{count} {weighed} {number(weight)} and passes with {number(probability)}"
+    weighed, passes = ("weighs", "passes") if i == 1 else ("weigh", "pass")
+    test = f"{count} {weighed} {number(weight)} and {passes} with probability {number(probability)}"
     if i == kept:
-        return f"{test}: passed, and no longer beginning did."
+        return f"{test}: passed, and no longer prefix did."
     if i > kept:
         return f"{test}: did not pass."
-    return f"{test}: {'passed' if passed else 'did not pass'}, and a longer beginning did."
+    return f"{test}: {'passed' if passed else 'did not pass'}, and a longer prefix did."
 
 
 BLOCK = Verifier(

@@ -17,12 +17,14 @@ def walk(inputs: VerifierInput) -> Verification:
         for child in children:
             if inputs.tokens[child] == favourite:
                 verification.tests.append(
-                    TokenTest(child, True, reason="It is the target's likeliest token.")
+                    TokenTest(child, True, reason="Accepted: it is the target's likeliest token.")
                 )
                 match = child
                 break
             verification.tests.append(
-                TokenTest(child, False, reason="The target's likeliest token is another one.")
+                TokenTest(
+                    child, False, reason="Rejected: the target prefers another token.", preferred=favourite
+                )
             )
         if match is None:
             verification.token = favourite

@@ -97,7 +97,7 @@ def sentence(p: float, q: float, rho: float, probability: float, accepted: bool)
     """Why, with its numbers."""
     fate = "It was accepted." if accepted else "It was rejected."
     divided = f"p / (rho q) = {number(p)} / ({number(rho)} x {number(q)})"
-    return f"A draw passes with min(1, {divided}), here {number(probability)}. {fate}"
+    return f"A draw is accepted with probability min(1, {divided}), here {number(probability)}. {fate}"
 
 
 KSEQ = Verifier(

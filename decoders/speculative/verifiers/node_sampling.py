@@ -32,9 +32,11 @@ def walk(inputs: VerifierInput) -> Verification:
             p_token = float(p[inputs.tokens[child]])
             if inputs.tokens[child] == token:
                 match = child
-                reason = f"The target drew for itself, and it is this token, with {number(p_token)}."
+                reason = f"Accepted: the target drew this token too, with probability {number(p_token)}."
             else:
-                reason = f"The target drew for itself, and it is another one; this had {number(p_token)}."
+                reason = (
+                    f"Rejected: the target drew another token; this one had probability {number(p_token)}."
+                )
             verification.tests.append(TokenTest(child, child == match, p_token, reason=reason))
         if match is None:
             p_drawn = float(p[token] / p.sum())

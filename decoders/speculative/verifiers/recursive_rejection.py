@@ -87,18 +87,18 @@ def without(weights: torch.Tensor, token: int) -> torch.Tensor:
 
 def sentence(p: float, q: float, u: float | None, accepted: bool, slot: int) -> str:
     """Why, with numbers that agree with each other."""
-    gave = "The draft gave" if slot == 0 else "Among the tokens not tried yet the draft gave"
-    wanted = "the target" if slot == 0 else "what is left of the target"
+    gave = "The draft gave" if slot == 0 else "Among the tokens not yet tried the draft gave"
+    wanted = "the target" if slot == 0 else "the residual of the target"
     if p <= 0.0:
-        return f"{gave} {number(q)}, {wanted} nothing: it cannot pass."
+        return f"{gave} {number(q)}, {wanted} nothing: it cannot be accepted."
     if p >= q:
-        return f"{gave} {number(q)}, {wanted} {number(p)}, which is no less: it always passes."
-    shown_p, shown_q, passes, drawn = compared(p, q, u)
-    comparison = f"{gave} {shown_q}, {wanted} {shown_p}: passes with {passes}."
+        return f"{gave} {number(q)}, {wanted} {number(p)}, at least as much: it is always accepted."
+    shown_p, shown_q, ratio, drawn = compared(p, q, u)
+    comparison = f"{gave} {shown_q}, {wanted} {shown_p}: it is accepted with probability p/q = {ratio};"
+    fate = "accepted" if accepted else "rejected"
     if u is None:
-        return comparison + (" It was accepted." if accepted else " It was rejected.")
-    side = "below, so it is accepted" if accepted else "above, so it is rejected"
-    return f"{comparison} The draw {drawn} is {side}."
+        return f"{comparison} {fate}."
+    return f"{comparison} u = {drawn} is {'smaller' if accepted else 'larger'}: {fate}."
 
 
 RECURSIVE_REJECTION = Verifier(

@@ -88,7 +88,7 @@ def walk(inputs: VerifierInput) -> Verification:
         standing.take_off(leaf)
         tests[-1].left = standing.left[parent]
     path = standing.path(leaf)
-    why = "It lies on the path that passed."
+    why = "It lies on the path that was accepted."
     tests += [TokenTest(node, True, *standing.compared(node), None, why) for node in path[:-1]]
     verification = Verification(tests, path)
     if leaf not in inputs.p:
@@ -100,8 +100,10 @@ def walk(inputs: VerifierInput) -> Verification:
 
 def sentence(probability: float, passed: bool) -> str:
     """Why, with its number."""
-    fate = "It passed." if passed else "It failed and is taken off."
-    return f"The path down to this token passes as a whole with {number(probability)}. {fate}"
+    fate = "Accepted." if passed else "Rejected: this token is removed."
+    return (
+        f"The path down to this token is accepted as a whole with probability {number(probability)}. {fate}"
+    )
 
 
 TRAVERSAL = Verifier(

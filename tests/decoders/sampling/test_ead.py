@@ -83,7 +83,7 @@ def test_each_token_is_its_writers_and_catching_up_changes_no_row(tiny_model):
     sources = [e.source for step in trace.steps for e in step.of(Propose)]
     assert sources == ["target" if role == LARGE else "small" for role in who]
     read = [f for step in trace.steps for f in step.of(Forward) if f.kind == "prefill"][1:]
-    assert any(f.tokens > 1 for f in read), "who takes over reads what the other wrote in one forward"
+    assert any(f.tokens > 1 for f in read), "who takes over reads what the other model wrote in one forward"
 
 
 def test_the_targets_share_falls_with_tau_on_a_given_text():

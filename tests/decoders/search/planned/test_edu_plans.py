@@ -66,9 +66,9 @@ def test_the_oracle_plan_of_a_generated_sheet_is_what_its_summary_tells():
     rng = random.Random(1)
     made = [make_sheet(rng) for _ in range(60)]
     assert all(unit_texts(sheet.prompt) == sheet.units for sheet in made)
-    right = [oracle(sheet.units, sheet.summary) == sheet.told for sheet in made]
-    assert sum(right) > 50 and all(implied(s.units, s.summary) == set(s.told) for s in made)
-    assert all(labels(s.units, s.summary)[i] > 0.2 for s in made for i in s.told)
+    right = [oracle(sheet.units, sheet.summary) == sheet.tells for sheet in made]
+    assert sum(right) > 50 and all(implied(s.units, s.summary) == set(s.tells) for s in made)
+    assert all(labels(s.units, s.summary)[i] > 0.2 for s in made for i in s.tells)
 
 
 def test_rouge_counts_words_and_pairs_that_say_something():

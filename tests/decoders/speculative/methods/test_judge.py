@@ -55,9 +55,9 @@ def test_either_test_is_enough():
     walk = judge.walk(chain(right, [True, False, True, True]))
     assert walk.path == [1, 2, 3, 4] and walk.token == 0
     assert [test.watched for test in walk.tests] == [(SCORE, said, 0.5) for said in right]
-    assert "passes all the same" in walk.tests[1].reason
+    assert "is accepted all the same" in walk.tests[1].reason
     walk = judge.walk(chain([0.1, 0.5, 0.1, 0.9], [True, False, True, True]))
-    assert walk.path == [1] and walk.token == 1 and "is refused" in walk.tests[1].reason
+    assert walk.path == [1] and walk.token == 1 and "stays rejected" in walk.tests[1].reason
 
 
 @pytest.mark.parametrize("shape", [{"temperature": 1.0}, {"temperature": 0.7, "top_k": 3}])

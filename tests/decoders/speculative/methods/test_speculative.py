@@ -12,6 +12,7 @@ from decoders.models.table_model import TableModel
 from decoders.speculative import default_verifier
 from decoders.speculative.interfaces import Verifier
 from decoders.speculative.theory import best_length, expected_tokens, speedup
+from decoders.trace.token_text import visible
 from tests.helpers.losslessness import random_table
 from tests.helpers.shipped_pair import PROMPTS, assert_same, decode, generated, greedy, pair
 
@@ -144,6 +145,9 @@ def test_every_round_tells_its_whole_story(parameters):
             assert verdicts[commit.nodes[-1]].status == ("resampled" if rejected else "bonus")
         for v in verdicts.values():
             assert v.reason and (v.status == "never reached" or v.p is not None)
+        if rejected and trace.parameters["temperature"] == 0.0:
+            word = visible(trace.vocabulary[nodes[commit.nodes[-1]][0]])
+            assert rejected[0].reason.startswith(f"Rejected: the target prefers “{word}” (")
         targets = [d.node for d in events(step, "Distribution") if d.view == "target"]
         assert targets == [nodes[n][0] for n in commit.nodes] and not ended
         assert all(x is not None and x <= 0 for x in commit.logprobs)

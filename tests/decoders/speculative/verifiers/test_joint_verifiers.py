@@ -115,7 +115,7 @@ def test_a_test_tells_the_chance_with_which_it_passes_where_that_is_not_p_over_q
 def test_a_longer_beginning_is_kept_although_a_shorter_one_failed():
     walk = block_verification.walk(inputs(["a", "ab"], P, Q, Script([0, 1, 2])))
     assert [t.accepted for t in walk.tests] == [True, True] and len(walk.path) == 2 and walk.token == 2
-    assert "did not pass, and a longer beginning did" in walk.tests[0].reason
+    assert "did not pass, and a longer prefix did" in walk.tests[0].reason
 
 
 def test_traversal_s_chances_on_the_dossier_s_tree():

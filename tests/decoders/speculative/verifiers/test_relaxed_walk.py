@@ -300,9 +300,9 @@ def test_neighbours_lend_what_fits_below_delta():
     verifier = lantern.neighbour_support(0.2, lambda tokens: near, 1.0)
     walk, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), verifier.walk)
     assert walk.tests[0].p == pytest.approx(0.17) and walk.tests[0].q == 0.5
-    assert "it passes with .34" in walk.tests[0].reason
+    assert "it is accepted with probability .34" in walk.tests[0].reason
     plain, _ = position(p.tolist(), [0], (0.5, 0.1, 0.1, 0.1, 0.2), Random(0), RECURSIVE_REJECTION.walk)
-    assert "passes with .04" in plain.tests[0].reason
+    assert "it is accepted with probability p/q = .04" in plain.tests[0].reason
 
 
 def test_neighbours_are_the_nearest_and_never_the_token_itself():

@@ -270,7 +270,8 @@ def test_printed_numbers_agree_with_each_other():
 
 def test_the_sentence_of_the_worked_example():
     assert sentence(0.0352, 0.0651, 0.79, False, 0) == (
-        "The draft gave .0651, the target .0352: passes with .541. The draw .79 is above, so it is rejected."
+        "The draft gave .0651, the target .0352: it is accepted with probability p/q = .541; "
+        "u = .79 is larger: rejected."
     )
 
 
