@@ -20,10 +20,10 @@ def reliability(rounds: list[Round]) -> list[dict]:
     tokens that have it: `{short, name, error, bins}`, see `binned` and `calibration_error`.
     """
     own = [(d.probability, d.accepted) for d in tested(rounds) if d.probability is not None]
-    told = {OWN: own, FORETOLD: foretold(rounds)}
+    diagrams = {OWN: own, FORETOLD: foretold(rounds)}
     return [
         {"short": short, "name": name, "error": calibration_error(pairs, BINS), "bins": binned(pairs, BINS)}
-        for (short, name), pairs in told.items()
+        for (short, name), pairs in diagrams.items()
         if pairs
     ]
 
@@ -47,7 +47,7 @@ def binned(pairs: Pairs, count: int) -> list[dict]:
         here = [(x, came) for x, came in pairs if min(int(count * x), count - 1) == i]
         if here:
             passed = sum(came for _, came in here)
-            least, most = wilson(passed, len(here))
+            low, high = wilson(passed, len(here))
             bins.append(
                 {
                     "low": i / count,
@@ -56,8 +56,8 @@ def binned(pairs: Pairs, count: int) -> list[dict]:
                     "tested": len(here),
                     "accepted": passed,
                     "share": passed / len(here),
-                    "least": least,
-                    "most": most,
+                    "least": low,
+                    "most": high,
                 }
             )
     return bins

@@ -46,7 +46,7 @@ def compare(
     texts = dict(zip(numbers, (f.tokens for f in facts), strict=True))
     lanes = [one_lane(*each) for each in zip(numbers, labels, facts, strict=True)]
     pairs = [pair(lanes[i], lanes[j], texts) for j in several for i in range(j) if not apart]
-    found = first_difference.overall(pairs, texts)
+    first = first_difference.overall(pairs, texts)
     if not apart:
         relate(lanes, texts)
     rows = [
@@ -54,8 +54,8 @@ def compare(
         for lane, f, held in zip(lanes, facts, slots or none, strict=True)
     ]
     return {
-        "sentence": apart or first_difference.sentence(texts, all(lane["ended"] for lane in lanes), found),
-        "divergence": found,
+        "sentence": apart or first_difference.sentence(texts, all(lane["ended"] for lane in lanes), first),
+        "divergence": first,
         "pairs": pairs,
         "lanes": lanes,
         "charges": CHARGES,
@@ -112,12 +112,12 @@ def greedy(text: list[Token]) -> dict:
     checked = sum(bool(t.top) for t in text)
     other = next((n for n, t in enumerate(text, 1) if t.top and t.rank != 1), None)
     if not checked:
-        said = "nothing is recorded that could tell"
+        sentence = "the trace does not record enough to tell"
     elif other is None:
-        said = f"all {first_difference.tokens(checked)} are the model's likeliest"
+        sentence = f"all {first_difference.tokens(checked)} are the model's likeliest"
     else:
-        said = f"token {other} is the first that is not the model's likeliest"
-    return {"checked": checked, "position": other, "said": said}
+        sentence = f"token {other} is the first that is not the model's likeliest"
+    return {"checked": checked, "position": other, "said": sentence}
 
 
 def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
@@ -137,25 +137,24 @@ def relate(lanes: list[dict], texts: dict[int, list[Token]]) -> None:
         if lane is not to:
             lengths = (len(to["tokens"]), len(lane["tokens"]))
             ended = (to["ended"] is not None, lane["ended"] is not None)
-            found = pair(to, lane, texts)
-            lane["relation"] = first_difference.relation(found, lengths, ended)
+            compared = pair(to, lane, texts)
+            lane["relation"] = first_difference.relation(compared, lengths, ended)
             own, reference = texts[lane["lane"]], texts[to["lane"]]
             lane["differs"] = others([t.token for t in own], [t.token for t in reference])
-            if found["position"] is not None:
-                lane["parting"] = parting(found, 1)
-                if to["parting"] is None or found["position"] < to["parting"]["position"]:
-                    to["parting"] = parting(found, 0)
+            if compared["position"] is not None:
+                lane["parting"] = parting(compared, 1)
+                if to["parting"] is None or compared["position"] < to["parting"]["position"]:
+                    to["parting"] = parting(compared, 0)
 
 
-def parting(found: dict, side: int) -> dict:
+def parting(compared: dict, side: int) -> dict:
     """The token of one lane of a pair at which they part, with words that name the other's."""
-    words = (
-        f"Token {found['position']}, the first difference from lane {found['lanes'][1 - side]}, which has "
-    )
+    other = compared["lanes"][1 - side]
+    words = f"Token {compared['position']}, the first difference from lane {other}, which has "
     return {
-        "node": found["nodes"][side],
-        "position": found["position"],
-        "words": words + found["tokens"][1 - side],
+        "node": compared["nodes"][side],
+        "position": compared["position"],
+        "words": words + compared["tokens"][1 - side],
     }
 
 

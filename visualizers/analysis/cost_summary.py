@@ -8,7 +8,7 @@ from decoders.trace.costs import METRICS, Costs
 
 MISSING = "—"
 DEFINITIONS = {
-    "steps": "Turns of the strategy's own loop: a token, a beam update, an iteration.",
+    "steps": "Turns of the strategy's own loop: one per token, beam update or iteration.",
     "rounds": "Draft-verify rounds: each offers drafted or guessed tokens to one target forward.",
     "target forwards": "How often the target model ran, the prompt's own pass included; a pass "
     "through a part of its layers counts as that part.",
@@ -18,7 +18,7 @@ DEFINITIONS = {
     "drafted.",
     "tokens/s": "New tokens divided by the lane's own computing time in seconds.",
     "Σ log p": "Sum of the new tokens' natural log-probabilities under the target, before any processor.",
-    "lossy": "Mean total variation between the law of a tested token and the target's: 0 none, 1 the most.",
+    "lossy": "Mean total variation distance of tested tokens' distributions from the target's, from 0 to 1.",
     "KV slots": "Slots of the key-value cache that the lane holds, one for each token it keeps scored.",
 }
 
@@ -34,7 +34,10 @@ TABLE = {
     "steps": ("measured", DEFINITIONS["steps"]),
     "target forwards": ("measured", DEFINITIONS["target forwards"]),
     "draft forwards": ("measured", DEFINITIONS["draft forwards"]),
-    "lens forwards": ("measured", "How often a model ran only for a picture; no other number counts these."),
+    "lens forwards": (
+        "measured",
+        "How often a model ran only to draw a picture; no other number includes these runs.",
+    ),
     "target tokens": (
         "measured",
         "Tokens that the target evaluated, as if the lane were alone, each counted by the share of layers.",

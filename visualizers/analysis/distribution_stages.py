@@ -77,7 +77,7 @@ def tolerated(step, parameters: dict) -> set[int]:
     """
     if parameters.get("temperature") != 0:
         return set()
-    offers, born, found = {}, {}, set()
+    offers, born, result = {}, {}, set()
     for event in step.events:
         match event:
             case Distribution() if event.level is None and event.view in ("target", "processed"):
@@ -87,5 +87,5 @@ def tolerated(step, parameters: dict) -> set[int]:
             case Verdict() if event.status == "accepted" and event.node in born:
                 node = born[event.node]
                 if node.parent in offers and not best(offers[node.parent], node.token):
-                    found.add(event.node)
-    return found
+                    result.add(event.node)
+    return result

@@ -13,7 +13,7 @@ from decoders.trace.trace import Trace
 from visualizers.analysis.lane_stats import LaneFacts
 
 DEEPEST = 16  # levels of the chains that are tried
-MOST_LEVELS, MOST_WIDE = 32, 8  # of a shape that is asked for; a trace names eight tokens of each offer
+MAX_LEVELS, MAX_WIDTH = 32, 8  # of a shape that is asked for; a trace names eight tokens of each offer
 UNUSABLE = (
     "The trace of this lane does not hold what a draft model offered at each place, so other shapes cannot "
     "be recomputed from it. Run a strategy that drafts with a draft model, for example Speculative decoding."
@@ -42,27 +42,27 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
     cost       seconds of a draft forward in units of a target forward, measured (None: none was timed)
     run        {rounds, tokens, deepest}: what the lane itself took, and how deep it drafted at most
     chains     a row each for 1, 2, ... levels; own: the same for `widths`. A row is {widths, size, rounds,
-               tokens, speedup}: size is drafted tokens a round at most; rounds, tokens (a round) and speedup
+               tokens, speedup}: size is drafted tokens per round at most; rounds, tokens and speedup
                are [low, high]
 
     Raises ValueError with one sentence for widths or a threshold that cannot be used.
     """
     check(widths, stop_below)
-    found, taken = places(trace, count)
-    known = sum(place.rank is not None for place in found)
+    path, taken = places(trace, count)
+    known = sum(place.rank is not None for place in path)
     if not known:
         return {"sentence": UNUSABLE, "known": 0}
     exact = trace.parameters.get("temperature") == 0.0 and "draft" in trace.models
     cost = forward_cost(trace, count)
 
-    tails = 0.0 if exact else agreement(found, first_tests(trace, count))
+    tails = 0.0 if exact else agreement(path, first_tests(trace, count))
 
     def row(shape: list[int]) -> dict:
         if exact:
-            low, high = rounds_exactly(found, shape, stop_below)
+            low, high = rounds_exactly(path, shape, stop_below)
         else:
-            low = high = expected_rounds(found, shape, stop_below, tails)
-        tokens = [len(found) / high, len(found) / low]
+            low = high = expected_rounds(path, shape, stop_below, tails)
+        tokens = [len(path) / high, len(path) / low]
         paid = None if cost is None else 1 + cost * len(shape)
         return {
             "widths": shape,
@@ -73,12 +73,12 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
         }
 
     return {
-        "sentence": said(exact, known, len(found)),
+        "sentence": basis(exact, known, len(path)),
         "exact": exact,
-        "places": len(found),
+        "places": len(path),
         "known": known,
         "cost": cost,
-        "run": {"rounds": taken, "tokens": len(found) / taken, "deepest": deepest_draft(trace, count)},
+        "run": {"rounds": taken, "tokens": len(path) / taken, "deepest": deepest_draft(trace, count)},
         "chains": [row([1] * depth) for depth in range(1, DEEPEST + 1)],
         "own": row(widths),
     }
@@ -86,28 +86,28 @@ def what_if(trace: Trace, count: int | None, widths: list[int], stop_below: floa
 
 def check(widths: list[int], stop_below: float) -> None:
     """ValueError with one sentence if no draft can have this shape."""
-    usable = 1 <= len(widths) <= MOST_LEVELS and all(1 <= width <= MOST_WIDE for width in widths)
+    usable = 1 <= len(widths) <= MAX_LEVELS and all(1 <= width <= MAX_WIDTH for width in widths)
     if not usable:
         raise ValueError(
-            f"Write one to {MOST_LEVELS} whole numbers from 1 to {MOST_WIDE}, the children of a node level "
+            f"Write one to {MAX_LEVELS} whole numbers from 1 to {MAX_WIDTH}, the children of a node level "
             "by level: 3 2 1 1."
         )
     if not 0.0 <= stop_below <= 1.0:
         raise ValueError(f"Stop below takes a probability from 0 to 1, not {stop_below:g}.")
 
 
-def said(exact: bool, known: int, number: int) -> str:
+def basis(exact: bool, known: int, number: int) -> str:
     """What the numbers are."""
-    asked = f"The draft was asked at {known} of {number} places of the text."
+    asked = f"The draft's distribution is known at {known} of {number} places of the text."
     if not exact:
         return (
-            "Estimates: they take this text as given, while another draft would have drawn another one. "
+            "Estimates: they take this text as given, although another draft would have led to another text. "
             f"{asked} Elsewhere the mean of those places is taken. One token passes with Σ min(p, q), "
             "several with the target's mass on the draft's likeliest. Tokens missing from the trace are "
             "scaled so that this lane's own acceptance comes out right."
         )
     return f"Exact: greedy text does not depend on the draft. {asked}" + (
-        " Where it was not asked, the worst and the best case give a range." if known < number else ""
+        " Where it is not known, the worst and the best case give a range." if known < number else ""
     )
 
 
@@ -120,21 +120,21 @@ def places(trace: Trace, count: int | None) -> tuple[list[Place], int]:
             if type(event).__name__ == "Distribution" and event.level is None:
                 offers[event.node, event.view] = event
     taken -= bool(facts.given)
-    found = []
+    path = []
     for token in facts.tokens[facts.given :]:
         above = facts.nodes.parent[token.node]
         q, p = offers.get((above, "draft")), offers.get((above, "processed")) or offers.get((above, "target"))
         if q is None:
-            found.append(Place(None, None, None))
+            path.append(Place(None, None, None))
             continue
         named = [int(one) for one, _ in q.top]
         rank = named.index(token.token) + 1 if token.token in named else 0
-        both = None if p is None else (chances(p.top), chances(q.top))
-        found.append(Place(rank, math.exp(q.top[0][1]), both))
-    return found, taken
+        both = None if p is None else (probs(p.top), probs(q.top))
+        path.append(Place(rank, math.exp(q.top[0][1]), both))
+    return path, taken
 
 
-def chances(top: list[list[float]]) -> dict[int, float]:
+def probs(top: list[list[float]]) -> dict[int, float]:
     """Token -> probability of an offer, likeliest first."""
     return {int(token): math.exp(logprob) for token, logprob in top}
 
@@ -163,30 +163,30 @@ def size(widths: list[int]) -> int:
     return sum(math.prod(widths[: depth + 1]) for depth in range(len(widths)))
 
 
-def deepest(found: list[Place], start: int, widths: list[int]) -> int:
+def deepest(path: list[Place], start: int, widths: list[int]) -> int:
     """How deep a round that begins at `start` drafts: the target's own token must still find room."""
-    return min(len(widths), len(found) - start - 1)
+    return min(len(widths), len(path) - start - 1)
 
 
-def rounds_exactly(found: list[Place], widths: list[int], stop_below: float) -> tuple[int, int]:
+def rounds_exactly(path: list[Place], widths: list[int], stop_below: float) -> tuple[int, int]:
     """The fewest and the most rounds that could have written a greedy text.
 
     From the end of the text backwards; every place lies in one round alone, so the cases of unknown places
     are independent. Equal numbers mean that nothing unknown mattered.
     """
-    fewest, most = [0] * (len(found) + 1), [0] * (len(found) + 1)
-    for start in reversed(range(len(found))):
-        ends = ends_of(found, start, widths, stop_below)
+    fewest, slowest = [0] * (len(path) + 1), [0] * (len(path) + 1)
+    for start in reversed(range(len(path))):
+        ends = ends_of(path, start, widths, stop_below)
         fewest[start] = 1 + min(fewest[end] for end in ends)
-        most[start] = 1 + max(most[end] for end in ends)
-    return fewest[0], most[0]
+        slowest[start] = 1 + max(slowest[end] for end in ends)
+    return fewest[0], slowest[0]
 
 
-def ends_of(found: list[Place], start: int, widths: list[int], stop_below: float) -> set[int]:
+def ends_of(path: list[Place], start: int, widths: list[int], stop_below: float) -> set[int]:
     """Where the round that begins at `start` may end (the next one begins there)."""
-    ends, room = set(), deepest(found, start, widths)
+    ends, room = set(), deepest(path, start, widths)
     for depth in range(room):
-        place = found[start + depth]
+        place = path[start + depth]
         if place.rank is None:
             ends.add(start + depth + 1)  # if it fails
             if stop_below > 0.0:
@@ -205,31 +205,33 @@ def first_tests(trace: Trace, count: int | None) -> list[bool]:
     return [drafted.accepted for made in rounds for drafted in made.tests if drafted.rank == 1]
 
 
-def agreement(found: list[Place], passed: list[bool]) -> float:
+def agreement(path: list[Place], passed: list[bool]) -> float:
     """How far unnamed mass of p and q agrees, from 0 to 1: the share with which the mean chance of one drawn
     token, over the known places, is the share of `passed` tests.
     """
-    offers = [place.offers for place in found if place.offers is not None]
+    offers = [place.offers for place in path if place.offers is not None]
     if not offers or not passed:
         return 0.0
-    low, high = (sum(chance(*own, 1, tails) for own in offers) / len(offers) for tails in (0.0, 1.0))
+    low, high = (
+        sum(pass_probability(*own, 1, tails) for own in offers) / len(offers) for tails in (0.0, 1.0)
+    )
     if high <= low:
         return 0.0
     return min(1.0, max(0.0, (sum(passed) / len(passed) - low) / (high - low)))
 
 
-def expected_rounds(found: list[Place], widths: list[int], stop_below: float, tails: float) -> float:
+def expected_rounds(path: list[Place], widths: list[int], stop_below: float, tails: float) -> float:
     """Rounds for the whole text if place i passes with its own chance, each independent of the others."""
-    passes = {width: passing(found, width, tails) for width in set(widths)}
-    expected = [0.0] * (len(found) + 1)
-    for start in reversed(range(len(found))):
+    passes = {width: passing(path, width, tails) for width in set(widths)}
+    expected = [0.0] * (len(path) + 1)
+    for start in reversed(range(len(path))):
         reached, expected[start] = 1.0, 1.0
-        room = deepest(found, start, widths)
+        room = deepest(path, start, widths)
         for depth in range(room):
             here = passes[widths[depth]][start + depth]
             expected[start] += reached * (1 - here) * expected[start + depth + 1]
             reached *= here
-            sure = found[start + depth].sure
+            sure = path[start + depth].sure
             if sure is not None and sure < stop_below:
                 room = depth + 1
                 break
@@ -237,15 +239,17 @@ def expected_rounds(found: list[Place], widths: list[int], stop_below: float, ta
     return expected[0]
 
 
-def passing(found: list[Place], width: int, tails: float) -> list[float]:
+def passing(path: list[Place], width: int, tails: float) -> list[float]:
     """The chance of each place that one of `width` drafted tokens passes; the mean where it is unknown."""
-    known = [None if place.offers is None else chance(*place.offers, width, tails) for place in found]
+    known = [
+        None if place.offers is None else pass_probability(*place.offers, width, tails) for place in path
+    ]
     given = [one for one in known if one is not None]
     mean = sum(given) / len(given) if given else 0.0
     return [mean if one is None else one for one in known]
 
 
-def chance(p: dict[int, float], q: dict[int, float], width: int, tails: float) -> float:
+def pass_probability(p: dict[int, float], q: dict[int, float], width: int, tails: float) -> float:
     """Of one token drawn from q: sum of min(p, q); of several: what p gives to the `width` likeliest of q.
 
     tails: the share of the mass that is not named that counts as agreeing, of what can agree at most.

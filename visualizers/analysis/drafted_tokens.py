@@ -40,7 +40,7 @@ CAUSES = {
     SPLIT: "It, or the token that stands there instead, continues a word.",
     MISSING: "Several tokens were drafted for this place, and none was accepted.",
     OVER: "The draft gives it more probability than the target does.",
-    OTHER: "None of the other causes applies.",
+    OTHER: "No other cause applies.",
 }
 COLUMNS = (
     "step",
@@ -104,7 +104,7 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     verdict, word = drafted.verdict, facts.trace.vocabulary.get
     tested = verdict is not None and drafted.fate in ("accepted", REJECTED)
     entropy = facts.entropy(drafted.parent)
-    found = {
+    fields = {
         "node": drafted.node,
         "position": facts.nodes.position[drafted.node],
         "context": facts.text_before(drafted.node)[-CONTEXT:],
@@ -126,8 +126,8 @@ def row(facts: LaneFacts, siblings: list[Drafted], drafted: Drafted, instead: in
     cause = None
     if drafted.fate == REJECTED:
         places = [one for one in siblings if one.parent == drafted.parent]
-        cause = why(found, places, facts.best(drafted.parent), facts.kind(instead))
-    return found | {"cause": cause}
+        cause = why(fields, places, facts.best(drafted.parent), facts.kind(instead))
+    return fields | {"cause": cause}
 
 
 def why(rejected: dict, siblings: list[Drafted], best: float | None, instead: str | None) -> str:
@@ -197,15 +197,15 @@ def by_entropy(rows: list[dict]) -> list[dict]:
     low, high: bits, high excluded, None without end; examples: see `examples`.
     """
     known = [one for one in rows if one["fate"] in (ACCEPTED, REJECTED) and one["entropy"] is not None]
-    found = []
+    bins = []
     for low, high in zip(ENTROPIES, ENTROPIES[1:], strict=False):
         here = [one for one in known if low <= one["entropy"] < high]
         if here:
             passed = sum(one["fate"] == ACCEPTED for one in here)
             counts = {"tested": len(here), "accepted": passed, "share": passed / len(here)}
             top = None if math.isinf(high) else high
-            found.append({"low": low, "high": top} | counts | {"examples": examples(here)})
-    return found
+            bins.append({"low": low, "high": top} | counts | {"examples": examples(here)})
+    return bins
 
 
 def examples(rows: list[dict]) -> list[str]:

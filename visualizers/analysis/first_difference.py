@@ -36,7 +36,7 @@ def pair(a: list[Token], b: list[Token], lanes: tuple[int, int]) -> dict:
         "position": same + 1,
         "nodes": [t.node for t in here],
         "tokens": [t.text for t in here],
-        "p": [chance(t) for t in here],
+        "p": [target_probability(t) for t in here],
         "ranks": [t.rank for t in here],
         "margin": margin(*here),
         "kind": kind,
@@ -80,7 +80,7 @@ def why(kind: str, here: tuple[Token, Token], lanes: tuple[int, int]) -> str:
     return KINDS[kind] + (": " + ", ".join(others) if kind == "choice" and others else "")
 
 
-def chance(token: Token) -> float | None:
+def target_probability(token: Token) -> float | None:
     """Its probability under the target."""
     return None if token.logprob is None else math.exp(min(0.0, token.logprob))
 
@@ -99,61 +99,61 @@ def overall(pairs: list[dict], texts: dict[int, list[Token]]) -> dict | None:
     for lane, text in texts.items():
         if len(text) > same:
             here = text[same]
-            made = {"token": here.text, "lanes": [], "nodes": [], "p": chance(here)}
+            made = {"token": here.text, "lanes": [], "nodes": [], "p": target_probability(here)}
             group = groups.setdefault(here.token, made)
             group["lanes"].append(lane)
             group["nodes"].append(here.node)
     return {"position": same + 1, "same": same, "groups": list(groups.values())}
 
 
-def sentence(texts: dict[int, list[Token]], ended: bool, found: dict | None) -> str:
-    """What the lanes' texts have in common, in one sentence. `ended`: all have; `found`: see `overall`."""
+def sentence(texts: dict[int, list[Token]], ended: bool, first: dict | None) -> str:
+    """What the lanes' texts have in common, in one sentence. `ended`: all have; `first`: see `overall`."""
     written = [lane for lane, text in texts.items() if text]
     if len(texts) < 2:
-        return "One lane: add another one to compare."
+        return "There is one lane; add another to compare."
     if len(written) < 2:
         return "Nothing to compare yet: fewer than two lanes have tokens that are final."
-    if found is None:
+    if first is None:
         shortest = min(len(texts[lane]) for lane in written)
         longer = [lane for lane in written if len(texts[lane]) > shortest]
         more = f"; {named(longer)} {'go' if len(longer) > 1 else 'goes'} on after them" if longer else ""
         so_far = "" if ended else " so far"
         return f"{named(written).capitalize()} write {the_same(shortest)}{so_far}{more}."
     takes = []
-    for group in found["groups"]:
+    for group in first["groups"]:
         verb = "" if takes else " take" if len(group["lanes"]) > 1 else " takes"
         p = "" if group["p"] is None else f" (p {probability(group['p'])})"
         takes.append(f"{named(group['lanes'])}{verb} {group['token']}{p}")
-    lanes = named(sorted(lane for group in found["groups"] for lane in group["lanes"])).capitalize()
-    if not found["same"]:
+    lanes = named(sorted(lane for group in first["groups"] for lane in group["lanes"])).capitalize()
+    if not first["same"]:
         return f"{lanes} differ from the first token on: {', '.join(takes)}."
-    verb = "begin with" if found["same"] == 1 else "write"
-    return f"{lanes} {verb} {the_same(found['same'])}; at position {found['position']} {', '.join(takes)}."
+    verb = "begin with" if first["same"] == 1 else "write"
+    return f"{lanes} {verb} {the_same(first['same'])}; at position {first['position']} {', '.join(takes)}."
 
 
-def relation(found: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
+def relation(pair: dict, lengths: tuple[int, int], ended: tuple[bool, bool]) -> dict:
     """How the second lane of a pair stands to the first: `{to, equal, position, said, badge}`.
 
     `equal`: True if both have ended with the same tokens, False if they differ, None while it is open.
     """
-    to, same = found["lanes"][0], tokens(found["same"])
-    made = {"to": to, "equal": None, "position": found["position"], "badge": ""}
-    if found["position"] is not None:
-        by = "" if found["margin"] is None else f", margin {margin_text(found['margin'])}"
-        kind = "" if found["kind"] == "choice" else f" ({found['kind']})"
-        at = f"at token {found['position']}{by}{kind}"
-        said = f"first difference from lane {to} {at}"
-        return {**made, "equal": False, "said": said, "badge": f"≠ lane {to} {at}"}
-    if not found["same"]:
+    to, same = pair["lanes"][0], tokens(pair["same"])
+    made = {"to": to, "equal": None, "position": pair["position"], "badge": ""}
+    if pair["position"] is not None:
+        by = "" if pair["margin"] is None else f", margin {margin_text(pair['margin'])}"
+        kind = "" if pair["kind"] == "choice" else f" ({pair['kind']})"
+        at = f"at token {pair['position']}{by}{kind}"
+        caption = f"first difference from lane {to} {at}"
+        return {**made, "equal": False, "said": caption, "badge": f"≠ lane {to} {at}"}
+    if not pair["same"]:
         return {**made, "said": f"nothing yet to compare with lane {to}"}
     if not all(ended):
-        said = f"equal to lane {to} in {same} so far"
-        return {**made, "said": said, "badge": f"= lane {to} so far"}
+        caption = f"equal to lane {to} in {same} so far"
+        return {**made, "said": caption, "badge": f"= lane {to} so far"}
     if lengths[0] != lengths[1]:
-        said = f"equal to lane {to} in {same}, then one of them ends"
-        return {**made, "equal": False, "said": said, "badge": f"= lane {to} in {same}"}
-    said = f"equal to lane {to} for all {same}"
-    return {**made, "equal": True, "said": said, "badge": f"= lane {to}, {same}"}
+        caption = f"equal to lane {to} in {same}, then one of them ends"
+        return {**made, "equal": False, "said": caption, "badge": f"= lane {to} in {same}"}
+    caption = f"equal to lane {to} for all {same}"
+    return {**made, "equal": True, "said": caption, "badge": f"= lane {to}, {same}"}
 
 
 def margin_text(nats: float) -> str:

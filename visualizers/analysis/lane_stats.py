@@ -212,15 +212,15 @@ def by_depth(rounds: list[Round]) -> tuple[list[dict], float | None]:
     accepted one. `share` = reached / rounds, measured. `theory` = alpha^k, derived: what would be if every
     acceptance had the same chance alpha = all reached / all tried.
     """
-    found: dict[int, dict] = {}
+    depths: dict[int, dict] = {}
     for made in rounds:
         for depth in {drafted.depth for drafted in made.drafted}:
-            row = found.setdefault(depth, {"depth": depth, "rounds": 0, "tried": 0, "reached": 0})
+            row = depths.setdefault(depth, {"depth": depth, "rounds": 0, "tried": 0, "reached": 0})
             here = [test.accepted for test in made.tests if test.depth == depth]
             row["rounds"] += 1
             row["tried"] += bool(here)
             row["reached"] += any(here)
-    rows = [found[depth] for depth in sorted(found)]
+    rows = [depths[depth] for depth in sorted(depths)]
     tried = sum(row["tried"] for row in rows)
     alpha = sum(row["reached"] for row in rows) / tried if tried else None
     for row in rows:

@@ -96,7 +96,7 @@ class Schedule:
     def verdict(self) -> str:
         """Whether overlapping paid here, in a sentence."""
         if not self.rounds[True]:
-            return " So far one after the other."
+            return " So far, one after the other."
         if self.pays is None:
             return ""
         claim = "pays here" if self.pays else "does not pay on this machine"
@@ -111,11 +111,11 @@ class Schedule:
         """What two devices would do, in a sentence."""
         draft, target = self.cost("draft"), self.cost("target")
         if not draft or not target:
-            return "Derived, not measured: what a device for each model would do, once the costs are known."
+            return "Derived, not measured: what one device per model would do, once the costs are known."
         costs = f"draft {milliseconds(draft)}, target {milliseconds(target)}"
         return (
             f"Derived, not measured: forwards at this run's median costs ({costs}) take "
-            f"{milliseconds(self.devices)} with a device for each model, "
+            f"{milliseconds(self.devices)} with one device per model, "
             f"{milliseconds(self.in_turn)} in turn."
         )
 

@@ -29,7 +29,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Size:
-    """A model's size: billions of parameters, bytes of each, kilobytes of cache a token."""
+    """A model's size: billions of parameters, bytes of each, kilobytes of cache per token."""
 
     parameters: float
     weight_bytes: float
@@ -49,12 +49,12 @@ TARGET, DRAFT = Size(8, 2, 131), Size(0.5, 2, 12)
 WORDS = {
     "bandwidth": ("memory", "GB/s"),
     "compute": ("arithmetic", "TFLOP/s"),
-    "launch": ("each forward besides", "µs"),
+    "launch": ("fixed cost of a forward", "µs"),
     "byte_energy": ("a byte read", "pJ"),
     "flop_energy": ("an operation", "pJ"),
     "parameters": ("parameters", "billion"),
     "weight_bytes": ("a parameter", "bytes"),
-    "cache": ("cache a token", "KB"),
+    "cache": ("cache per token", "KB"),
 }
 SMALLEST, LARGEST = 1e-9, 1e9  # beyond them no figure of a machine lies, and their products are finite
 MAY_BE_ZERO = ("launch", "byte_energy", "flop_energy", "cache")
@@ -155,11 +155,11 @@ def other_machine(trace: Trace, count: int, device: Device, target: Size, draft:
 def sentence(device: Device, target: Size) -> str:
     """What decides on this device, in words."""
     one = forward_work(device, target, 1, 0).seconds * 1e3
-    most = ridge(device, target)
+    bend = ridge(device, target)
     free = (
-        f"and no longer for up to {most:,.0f}, since memory is what it waits for: so many drafted tokens are "
-        "verified at no cost in time"
-        if most >= 2
-        else "and longer for each token more, since arithmetic is what it waits for: verifying takes time"
+        f"and no longer for up to {bend:,.0f}: it is memory-bound, so verifying that many drafted tokens "
+        "costs no extra time"
+        if bend >= 2
+        else "and longer for each further token: it is compute-bound, so verifying takes time"
     )
     return f"A forward of the target takes {one:,.3g} ms for one token {free}."

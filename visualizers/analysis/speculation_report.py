@@ -32,7 +32,7 @@ FATES = {
     REJECTED: "tested and rejected",
     BEHIND: "never reached: behind a token that was rejected",
     BESIDE: "never reached: a sibling was accepted first",
-    PRUNED: "taken out again before the target saw it",
+    PRUNED: "removed before the target saw it",
     OPEN: "no verdict recorded",
 }
 # Name -> (words, formula), with k the place in the draft, counted from 0.
@@ -44,9 +44,9 @@ NAMES = {
         "share of them that was accepted",
         "num_accepted_tokens / num_draft_tokens",
     ),
-    "mean_acceptance_length": ("tokens gained by a round", "1 + num_accepted_tokens / num_drafts"),
+    "mean_acceptance_length": ("tokens gained per round", "1 + num_accepted_tokens / num_drafts"),
     "num_accepted_tokens_per_pos": ("rounds that accepted place k", "counted, from k = 0 on"),
-    "acceptance_rate_per_pos": ("share of the rounds", "num_accepted_tokens_per_pos[k] / num_drafts"),
+    "acceptance_rate_per_pos": ("share of rounds", "num_accepted_tokens_per_pos[k] / num_drafts"),
     "acceptance_histogram": ("rounds that accepted j tokens", "counted, from j = 0 on"),
 }
 
@@ -70,11 +70,11 @@ def microscope(trace: Trace, count: int | None = None) -> dict:
     """
     facts = LaneFacts(trace, count)
     rounds = facts.rounds
-    found = {"title": trace.title, "sentence": sentence(rounds), "metrics": []}
+    report = {"title": trace.title, "sentence": sentence(rounds), "metrics": []}
     if not rounds:
-        return found
+        return report
     rows = drafted_tokens(trace, count)
-    return found | {
+    return report | {
         "metrics": metrics(rounds),
         "depths": depths(rounds),
         "ranks": ranks(rounds),
@@ -171,7 +171,7 @@ def counted_sentence(counts: dict) -> str:
     length = 1 + counts["num_accepted_tokens"] / counts["num_drafts"]
     rounds = "round" if counts["num_drafts"] == 1 else "rounds"
     return (
-        f"A server's counts{models}, over {over}: {counts['num_drafts']:,} {rounds} drafted "
+        f"Counts of a server{models}, over {over}: {counts['num_drafts']:,} {rounds} drafted "
         f"{counts['num_draft_tokens']:,} tokens and {counts['num_accepted_tokens']:,} were accepted: "
         f"{length:.2f} tokens per round, the target's own included."
     )
@@ -258,16 +258,16 @@ def expected(rounds: list[Round]) -> dict:
     realised = 1 + sum(accepted(made) for made in rounds) / len(rounds)
     alpha = by_depth(rounds)[1]
     if alpha is None:
-        says = "Nothing was tested yet."
+        says = "Nothing has been tested yet."
         return {"alpha": None, "expected": None, "realised": realised, "by_draft": None, "says": says}
     deep = [max(drafted.depth for drafted in made.drafted) for made in rounds]
     wanted = sum(expected_tokens(alpha, depth) for depth in deep) / len(rounds)
     if abs(realised - wanted) < 0.05:
-        says = "as if each acceptance had the same chance, whatever came before"
+        says = "as if every token had the same probability of acceptance, whatever came before"
     elif realised > wanted:
-        says = "more than that: a token after an accepted one passes more often than others, or rounds differ"
+        says = "more than that: a token after an accepted one is accepted more often, or rounds differ"
     else:
-        says = "less than that: deep tokens pass more seldom than those at the front"
+        says = "less than that: deep tokens are accepted less often than the first ones"
     return {
         "alpha": alpha,
         "expected": wanted,

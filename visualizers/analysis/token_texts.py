@@ -20,7 +20,7 @@ def words(trace: Trace, tokens: list[int]) -> list[str]:
 
 def others(own: list[int], reference: list[int]) -> list[bool]:
     """For each token of `own` whether it is beside what both texts have in common, in one order."""
-    found = [True] * len(own)
+    result = [True] * len(own)
     for _, at, size in SequenceMatcher(None, reference, own, autojunk=False).get_matching_blocks():
-        found[at : at + size] = [False] * size
-    return found
+        result[at : at + size] = [False] * size
+    return result

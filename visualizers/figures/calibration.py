@@ -12,12 +12,12 @@ from visualizers.figures.charts import across, chart, dotted, hover, lane_line, 
 from visualizers.figures.theme import theme
 
 
-def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
+def tokens_a_round(report: dict, look: str = "light") -> go.Figure:
     """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities predict."""
     title = "tokens per round"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    own = found["expected"]
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    own = report["expected"]
     known = {
         "realised": own["realised"],
         "expected from α": own["expected"],
@@ -26,36 +26,36 @@ def tokens_a_round(found: dict, look: str = "light") -> go.Figure:
     known = {name: value for name, value in known.items() if value is not None}
     formula = "(1 − α^(depth + 1)) / (1 − α), mean over the rounds"
     says = own["says"] if own["alpha"] is None else f"Expected by {formula}: {own['says']}."
-    said = [f"{name}: {value:.2f} tokens per round" for name, value in known.items()]
+    lines = [f"{name}: {value:.2f} tokens per round" for name, value in known.items()]
     made = chart(
         title,
         "realised: measured; the others: derived",
-        f"{'; '.join(said).capitalize()}. {says}",
+        f"{'; '.join(lines).capitalize()}. {says}",
         look,
         {"words": "tokens per round", "range": [0, 1.2 * max(known.values())]},
         upwards(),
     )
     return made.add_bar(
-        **across(list(known), list(known.values()), said),
+        **across(list(known), list(known.values()), lines),
         text=[f"{one:.2f}" for one in known.values()],
         marker={"color": [theme(look).ranks[0], *[theme(look).ranks[2]] * 2][: len(known)]},
         width=0.5,
     )
 
 
-def reliability(found: dict, look: str = "light") -> go.Figure:
+def reliability(report: dict, look: str = "light") -> go.Figure:
     """Reliability diagram: share accepted against what was predicted, with 95 % intervals."""
     title = "Is the draft calibrated?"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    diagrams, colours = found["reliability"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    diagrams, colours = report["reliability"], theme(look)
     if not diagrams:
         return nothing(title, "Nothing predicted how likely the drafted tokens were to be accepted.", look)
     far = "; ".join(f"{one['name']} is off by {share(one['error'])}" for one in diagrams)
-    bins = [[f"{bin_said(one['name'], each)}" for each in one["bins"]] for one in diagrams]
+    bins = [[f"{bin_text(one['name'], each)}" for each in one["bins"]] for one in diagrams]
     made = chart(
         title,
-        "share accepted of the tested, with 95 % intervals; dotted: perfectly",
+        "share of tested tokens that were accepted, with 95 % intervals; dotted: perfectly",
         f"Weighted by tokens tested, {far}. {' '.join(text for own in bins for text in own)}",
         look,
         {"words": "predicted", "range": [0, 1]},
@@ -63,7 +63,7 @@ def reliability(found: dict, look: str = "light") -> go.Figure:
         1 + len(diagrams),
     )
     made.add_trace(dotted("perfectly calibrated", [0, 1], [0, 1], colours))
-    for index, (one, said) in enumerate(zip(diagrams, bins, strict=True)):
+    for index, (one, hovers) in enumerate(zip(diagrams, bins, strict=True)):
         line = lane_line(
             "",
             f"{one['short']}: {one['name']}",
@@ -83,7 +83,7 @@ def reliability(found: dict, look: str = "light") -> go.Figure:
                     "array": [each["most"] - each["share"] for each in one["bins"]],
                     "arrayminus": [each["share"] - each["least"] for each in one["bins"]],
                 },
-                hovertext=[hover(text) for text in said],
+                hovertext=[hover(text) for text in hovers],
                 hoverinfo="text",
                 meta={"short": one["short"]},
             )
@@ -91,7 +91,7 @@ def reliability(found: dict, look: str = "light") -> go.Figure:
     return made
 
 
-def bin_said(name: str, one: dict) -> str:
+def bin_text(name: str, one: dict) -> str:
     """What is known of one bin, in a sentence."""
     low = f"{one['low']:.1f}".removeprefix("0")
     interval = f"95 % interval {share(one['least'])} to {share(one['most'])}"

@@ -102,8 +102,8 @@ def nothing(title: str, sentence: str, look: str) -> go.Figure:
     """A chart without data, which says so."""
     away = {"visible": False}
     made = chart(title, "", sentence, look, away, away)
-    said = {"text": hover(sentence), "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
-    return made.add_annotation(showarrow=False, font={"color": theme(look).surface["soft"]}, **said)
+    note = {"text": hover(sentence), "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+    return made.add_annotation(showarrow=False, font={"color": theme(look).surface["soft"]}, **note)
 
 
 def caption(figure: go.Figure) -> str:
@@ -111,9 +111,9 @@ def caption(figure: go.Figure) -> str:
     return figure.layout.meta["caption"]
 
 
-def whole(words: str, most: float) -> dict:
-    """An axis of whole numbers up to `most`."""
-    return {"words": words, "tickformat": ",d", "dtick": 1 if most <= 12 else None}
+def whole(words: str, largest: float) -> dict:
+    """An axis of whole numbers up to `largest`."""
+    return {"words": words, "tickformat": ",d", "dtick": 1 if largest <= 12 else None}
 
 
 # ---- words -------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def number(value: float | None, digits: int) -> str:
     return "—" if value is None else f"{value:.{digits}f}".replace("-", MINUS)
 
 
-def said(value: float | str | None) -> str:
+def value_text(value: float | str | None) -> str:
     """A value of a table as people read it: at most three places; words as they are."""
     if isinstance(value, str):
         return value
@@ -292,7 +292,7 @@ def greys(amounts: list[str]) -> list[list]:
 
 
 def bar_look(state: str, colours: Theme) -> dict:
-    """A bar of a state: accepted and the target's own full, rejected open, never looked at dotted."""
+    """A bar of a state: accepted and the target's own full, rejected open, never tested dotted."""
     colour, ground = colours.state[state]["color"], colours.surface["bg"]
     if state in ("unreached", "pruned"):
         pattern = {
@@ -313,13 +313,13 @@ def upwards() -> dict:
     return {"autorange": "reversed", "type": "category"}
 
 
-def across(names: list[str], values: list[float], said: list[str]) -> dict:
+def across(names: list[str], values: list[float], hovers: list[str]) -> dict:
     """Bars from the left with their names in lines, their sentences, and room for words behind them."""
     return {
         "orientation": "h",
         "x": values,
         "y": [_wrapped(one, BAR) for one in names],
-        "hovertext": [hover(one[0].upper() + one[1:] + ".") for one in said],
+        "hovertext": [hover(one[0].upper() + one[1:] + ".") for one in hovers],
         "hoverinfo": "text",
         "textposition": "outside",
         "cliponaxis": False,

@@ -34,43 +34,43 @@ NO_TOKENS = "No lane has a token yet."
 NOT_COUNTED = "A comparison counts cost in {}, not in {!r}."
 
 
-def tokens_reached(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+def tokens_reached(comparison: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
     """Tokens of each lane by what was paid for them. charge: a key of `found["charges"]`.
 
     Raises ValueError with one sentence for another charge or an unknown look; so do the next two.
     """
-    words = charged(found, charge)
+    words = charged(comparison, charge)
 
     def had(lane: dict, at: int, first: bool) -> str:
         reached = lane["race"]["reached"][at]
         return f"has {counted(reached, 'token')}" if first else str(reached)
 
     title = ("tokens reached", f"by {words}, measured; steeper is cheaper")
-    return _paid(found, charge, "reached", title, had, "tokens", look)
+    return _paid(comparison, charge, "reached", title, had, "tokens", look)
 
 
-def total_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+def total_log_probability(comparison: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
     """The sum of the final tokens' log-probabilities by what was paid for them."""
-    words = charged(found, charge)
+    words = charged(comparison, charge)
 
     def had(lane: dict, at: int, first: bool) -> str:
         race = lane["race"]
         return f"{number(race['logprob'][at], 1)} with {counted(race['committed'][at], 'token')}"
 
     title = ("Σ log p", f"of final tokens by {words}, derived; every token lowers it")
-    return _paid(found, charge, "logprob", title, had, "Σ log p, nats", look)
+    return _paid(comparison, charge, "logprob", title, had, "Σ log p, nats", look)
 
 
-def mean_log_probability(found: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
+def mean_log_probability(comparison: dict, charge: str = "forwards", look: str = "light") -> go.Figure:
     """Likelihood against cost, both per token and at equal length: the fair comparison. A point a lane."""
-    words, likelihood = charged(found, charge), found["likelihood"]
+    words, likelihood = charged(comparison, charge), comparison["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
     title = "mean log p per token"
     if not known:
         return nothing(title, "No token is final in every lane yet.", look)
-    colours, places = theme(look), [lane["lane"] for lane in found["lanes"]]
-    labels = {lane["lane"]: lane["label"] for lane in found["lanes"]}
-    said = [
+    colours, places = theme(look), [lane["lane"] for lane in comparison["lanes"]]
+    labels = {lane["lane"]: lane["label"] for lane in comparison["lanes"]}
+    lines = [
         f"lane {one['lane']}: {number(one['logprob'], 3)} for {significant(one[charge])} {words} per token"
         for one in known
     ]
@@ -78,7 +78,7 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
         title,
         f"at {counted(likelihood['tokens'], 'token')}, derived; up and left: likelier and cheaper",
         f"Mean log-probability of a token against {words} per token, over the first "
-        f"{counted(likelihood['tokens'], 'token')}: {'; '.join(said)}.",
+        f"{counted(likelihood['tokens'], 'token')}: {'; '.join(lines)}.",
         look,
         {"words": words + " per token", "rangemode": "tozero"},
         {"words": "nats per token"},
@@ -95,7 +95,7 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
         )
         for one in known
     ]
-    for point, sentence in zip(points, said, strict=True):
+    for point, sentence in zip(points, lines, strict=True):
         point.update(
             mode="markers",
             marker={"size": 13, "line": {"width": 2, "color": colours.surface["bg"]}},
@@ -110,18 +110,18 @@ def mean_log_probability(found: dict, charge: str = "forwards", look: str = "lig
     )
 
 
-def charged(found: dict, charge: str) -> str:
+def charged(comparison: dict, charge: str) -> str:
     """The words of a charge. ValueError with one sentence if a comparison does not count it."""
-    if charge not in found["charges"]:
-        raise ValueError(NOT_COUNTED.format(", ".join(found["charges"]), charge))
-    return found["charges"][charge]
+    if charge not in comparison["charges"]:
+        raise ValueError(NOT_COUNTED.format(", ".join(comparison["charges"]), charge))
+    return comparison["charges"][charge]
 
 
 def _paid(
-    found: dict, charge: str, field: str, title: tuple[str, str], had: Callable, y: str, look: str
+    comparison: dict, charge: str, field: str, title: tuple[str, str], had: Callable, y: str, look: str
 ) -> go.Figure:
     """Stairs of a running total over a cost, one a lane; at each cost what every lane had for it."""
-    lanes, words = found["lanes"], found["charges"][charge]
+    lanes, words = comparison["lanes"], comparison["charges"][charge]
     joint = alike(lanes, lambda lane: (lane["race"][charge], lane["race"][field]))
     if not any(lane["race"]["reached"][-1] for lane in lanes):
         return nothing(title[0], NO_TOKENS, look)
@@ -172,7 +172,7 @@ def _had(lane: dict, charge: str, cost: float, had: Callable, first: bool) -> st
 # ---- token by token ----------------------------------------------------------------------------------
 
 
-def entropies(found: dict, look: str = "light") -> go.Figure:
+def entropies(comparison: dict, look: str = "light") -> go.Figure:
     """The target's entropy where each token was chosen, in bits, the lanes over each other.
 
     Raises ValueError with one sentence for an unknown look, as all that follow.
@@ -182,32 +182,34 @@ def entropies(found: dict, look: str = "light") -> go.Figure:
         return f"{number(lane['entropy'][at], 2)} bits"
 
     rest = "of the target where each token was chosen, in bits, measured"
-    return _overlay(found, "entropy", ("entropy", rest), bits, look)
+    return _overlay(comparison, "entropy", ("entropy", rest), bits, look)
 
 
-def log_probabilities(found: dict, look: str = "light") -> go.Figure:
+def log_probabilities(comparison: dict, look: str = "light") -> go.Figure:
     """Each token's natural log-probability under the target, unprocessed, the lanes over each other."""
 
     def logprob(lane: dict, at: int) -> str:
         value = lane["logprob"][at]
-        return f"log p {number(value, 2)}" + ("" if value is None else f", p {chance(math.exp(value))}")
+        return f"log p {number(value, 2)}" + (
+            "" if value is None else f", p {probability_text(math.exp(value))}"
+        )
 
     rest = "of each token under the target, unprocessed, measured"
-    return _overlay(found, "logprob", ("log p", rest), logprob, look)
+    return _overlay(comparison, "logprob", ("log p", rest), logprob, look)
 
 
-def chance(p: float) -> str:
+def probability_text(p: float) -> str:
     """A probability in few characters: `.25`, `.0031`, `< .0001`."""
     if p < 0.0001:
         return "< .0001"
     return f"{p:.4f}".removeprefix("0") if p < 0.01 else share(p)
 
 
-def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, look: str) -> go.Figure:
+def _overlay(comparison: dict, field: str, title: tuple[str, str], say: Callable, look: str) -> go.Figure:
     """A number of each token of each lane, the lanes over each other; what all have at a position."""
-    lanes, colours, parting = found["lanes"], theme(look), found["divergence"]
-    most = max((len(lane["tokens"]) for lane in lanes), default=0)
-    if not most:
+    lanes, colours, parting = comparison["lanes"], theme(look), comparison["divergence"]
+    longest = max((len(lane["tokens"]) for lane in lanes), default=0)
+    if not longest:
         return nothing(title[0], NO_TOKENS, look)
 
     def at(position: int) -> str:
@@ -219,17 +221,17 @@ def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, loo
         ]
         return f"Position {position}: {' · '.join(parts)}"
 
-    said = [f"{title[0].capitalize()} {title[1]}.", means(lanes, field)]
+    sentences = [f"{title[0].capitalize()} {title[1]}.", means(lanes, field)]
     if parting:
-        said.append(f"The lanes first differ at token {parting['position']}.")
-    window = rolling_window(most)
+        sentences.append(f"The lanes first differ at token {parting['position']}.")
+    window = rolling_window(longest)
     rest = [title[1], f"rolling mean of {window} tokens" if window > 1 else ""]
     made = chart(
         title[0],
         "; ".join(filter(None, [*rest, "dotted: first difference" if parting else ""])),
-        " ".join(filter(None, [*said, f"Drawn: {rest[1]}, derived." if window > 1 else ""])),
+        " ".join(filter(None, [*sentences, f"Drawn: {rest[1]}, derived." if window > 1 else ""])),
         look,
-        whole("token position", most),
+        whole("token position", longest),
         {},
     )
     joint = alike(lanes, lambda lane: (lane["tokens"], lane[field]))
@@ -254,7 +256,7 @@ def _overlay(found: dict, field: str, title: tuple[str, str], say: Callable, loo
         x = parting["position"]
         for axis in axes:
             made.add_shape(x0=x, x1=x, y0=0, y1=1, xref="x", yref=f"{axis} domain", line=line)
-    places = list(range(1, most + 1))
+    places = list(range(1, longest + 1))
     return reader(made, places, [at(position) for position in places], axes)
 
 
@@ -302,31 +304,31 @@ def mean_of(values: list[float | None]) -> str:
 
 def means(lanes: list[dict], field: str) -> str:
     """The mean of each lane of which all values are known, in words; empty if there is none."""
-    said = [f"lane {lane['lane']} {mean}" for lane in lanes if (mean := mean_of(lane[field]))]
-    return f"Mean, derived: {' · '.join(said)}." if said else ""
+    parts = [f"lane {lane['lane']} {mean}" for lane in lanes if (mean := mean_of(lane[field]))]
+    return f"Mean, derived: {' · '.join(parts)}." if parts else ""
 
 
 # ---- acceptance --------------------------------------------------------------------------------------
 
 
-def drafting(found: dict) -> list[tuple[int, dict]]:
+def drafting(comparison: dict) -> list[tuple[int, dict]]:
     """The lanes that drafted, each with its place among all."""
-    return [(index, lane) for index, lane in enumerate(found["lanes"]) if lane["alpha"] is not None]
+    return [(index, lane) for index, lane in enumerate(comparison["lanes"]) if lane["alpha"] is not None]
 
 
-def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_depth(comparison: dict, look: str = "light") -> go.Figure:
     """Share of each lane's rounds whose k-th token was accepted, beside α to the k."""
-    lanes, colours, title = drafting(found), theme(look), "acceptance by depth"
+    lanes, colours, title = drafting(comparison), theme(look), "acceptance by depth"
     if not lanes:
         return nothing(title, "No lane has drafted anything.", look)
-    most = max(row["depth"] for _, lane in lanes for row in lane["depth"])
+    deepest = max(row["depth"] for _, lane in lanes for row in lane["depth"])
 
     def at(lane: dict, depth: int) -> str:
         row = next((one for one in lane["depth"] if one["depth"] == depth), None)
         if row is None:
             return f"lane {lane['lane']} —"
         theory = f"α^{depth} {share(row['theory'])}"
-        return f"lane {lane['lane']} {row['reached']} of {row['rounds']} rounds, {theory}"
+        return f"lane {lane['lane']} {row['reached']} of {counted(row['rounds'], 'round')}, {theory}"
 
     alphas = " · ".join(f"lane {lane['lane']}: α {share(lane['alpha'])}" for _, lane in lanes)
     rest = "share of rounds whose k-th token was accepted, measured; dotted: α^k, derived"
@@ -335,7 +337,7 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         rest,
         f"Acceptance by depth: {rest}. {alphas}.",
         look,
-        whole("draft depth", most),
+        whole("draft depth", deepest),
         {"range": [0, 1.04]},
         len(lanes),
     )
@@ -345,19 +347,19 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
         made.add_trace(dotted("", depths, theory, colours, legendgroup=str(lane["lane"])))
         lines.append(lane_line(lane["lane"], lane["label"], index, depths, shares, colours))
     ends(made, lines, colours, gap="\u2002")
-    places = list(range(1, most + 1))
+    places = list(range(1, deepest + 1))
     return reader(
         made, places, [f"Depth {n}: {' · '.join(at(lane, n) for _, lane in lanes)}" for n in places]
     )
 
 
-def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_class(comparison: dict, look: str = "light") -> go.Figure:
     """Of the drafted tokens of each kind that were tested, the share that was accepted, a marker a lane."""
-    lanes, colours, title = drafting(found), theme(look), "accepted by kind of token"
+    lanes, colours, title = drafting(comparison), theme(look), "accepted by kind of token"
     names = list(dict.fromkeys(row["name"] for _, lane in lanes for row in lane["classes"]))
     if not names:
         return nothing(title, "No lane has drafted anything.", look)
-    said = {
+    hovers = {
         (lane["lane"], row["name"]): f"lane {lane['lane']}, {row['name']}: {row['accepted']} of "
         f"{row['tested']} tested ({share(row['share'])})"
         for _, lane in lanes
@@ -366,7 +368,7 @@ def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
     made = chart(
         title,
         "of those tested, measured",
-        f"Share accepted of the tested: {'; '.join(said.values())}.",
+        f"Share accepted of the tested: {'; '.join(hovers.values())}.",
         look,
         {"range": [-0.03, 1.06], "tickformat": ".1f"},
         {"autorange": "reversed", "categoryorder": "array", "categoryarray": names},
@@ -382,7 +384,7 @@ def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
             [row["name"] for row in rows],
             colours,
         )
-        texts = [said[lane["lane"], row["name"]] for row in rows]
+        texts = [hovers[lane["lane"], row["name"]] for row in rows]
         made.add_trace(
             line.update(
                 mode="markers",

@@ -11,12 +11,12 @@ from visualizers.figures.theme import theme
 from visualizers.figures.traces import plain
 
 
-def cost(found: dict, name: str = "target forwards", look: str = "light") -> go.Figure:
+def cost(comparison: dict, name: str = "target forwards", look: str = "light") -> go.Figure:
     """One column of the cost table, a bar a lane.
 
     Raises ValueError with one sentence for a column that is not there or that holds lists.
     """
-    table, colours = found["table"], theme(look)
+    table, colours = comparison["table"], theme(look)
     names = [column["name"] for column in table["columns"]]
     if name not in names:
         raise ValueError(f"There is no cost named {name!r}; choose one of {', '.join(names)}.")
@@ -28,11 +28,11 @@ def cost(found: dict, name: str = "target forwards", look: str = "light") -> go.
     if all(cell["value"] is None for cell in cells):
         return nothing(name, f"No lane has a number of {name}.", look)
     lanes = [f"{row['lane']} {row['label']}" for row in table["rows"]]
-    said = [f"{lane}: {cell['label']}" for lane, cell in zip(lanes, cells, strict=True)]
+    lines = [f"{lane}: {cell['label']}" for lane, cell in zip(lanes, cells, strict=True)]
     made = chart(
         name,
         f"{column['how']}; {column['title'][0].lower()}{column['title'][1:]}",
-        f"{column['title']} {'; '.join(f'lane {one}' for one in said)}.",
+        f"{column['title']} {'; '.join(f'lane {one}' for one in lines)}.",
         look,
         {"words": "lane", "type": "category"},
         {"rangemode": "tozero"},
@@ -43,7 +43,7 @@ def cost(found: dict, name: str = "target forwards", look: str = "light") -> go.
         text=[plain(cell["label"]) for cell in cells],
         textposition="outside",
         cliponaxis=False,
-        hovertext=[hover(one) for one in said],
+        hovertext=[hover(one) for one in lines],
         hoverinfo="text",
         marker={"color": colours.ranks[0]},
         width=0.5,

@@ -25,18 +25,18 @@ from visualizers.figures.theme import theme
 WRITTEN = 6  # ranks up to which the cells of a heat map have room for numbers
 
 
-def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_depth(report: dict, look: str = "light") -> go.Figure:
     """Share accepted at each depth of the draft: of all rounds, of the tested, and α to the depth."""
     title = "acceptance by depth"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    depths, colours, alpha = found["depths"], theme(look), found["expected"]["alpha"]
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    depths, colours, alpha = report["depths"], theme(look), report["expected"]["alpha"]
     places = [one["depth"] for one in depths]
-    said = "" if alpha is None else f" α {share(alpha)} = levels accepted / levels tested, measured."
+    alpha_text = "" if alpha is None else f" α {share(alpha)} = levels accepted / levels tested, measured."
     made = chart(
         title,
         "bars: of all rounds; line: of the tested; dotted: α^depth",
-        f"Acceptance by depth, share of all rounds; {'; '.join(depth_short(one) for one in depths)}.{said}",
+        f"Acceptance by depth, share of all rounds; {'; '.join(map(depth_short, depths))}.{alpha_text}",
         look,
         whole("draft depth", max(places)),
         {"range": [0, 1.04]},
@@ -54,7 +54,7 @@ def acceptance_by_depth(found: dict, look: str = "light") -> go.Figure:
     tested = [one["of_tested"] for one in depths]
     made.add_trace(lane_line("", "of the tested", 0, places, tested, colours))
     everywhere = list(range(1, max(places) + 1))
-    return reader(made, everywhere, [depth_said(found, place) for place in everywhere])
+    return reader(made, everywhere, [depth_text(report, place) for place in everywhere])
 
 
 def depth_short(one: dict) -> str:
@@ -62,12 +62,12 @@ def depth_short(one: dict) -> str:
     return f"depth {one['depth']}: {share(one['of_rounds'])}"
 
 
-def depth_said(found: dict, place: int) -> str:
+def depth_text(report: dict, place: int) -> str:
     """What is known of a depth, in a sentence."""
-    one = next((row for row in found["depths"] if row["depth"] == place), None)
+    one = next((row for row in report["depths"] if row["depth"] == place), None)
     if one is None:
         return f"Depth {place}: nothing was drafted."
-    alpha = found["expected"]["alpha"]
+    alpha = report["expected"]["alpha"]
     tested = (
         f"{one['accepted']} of {one['tested']} tested ({share(one['of_tested'])})"
         if one["tested"]
@@ -80,16 +80,16 @@ def depth_said(found: dict, place: int) -> str:
     )
 
 
-def counted_depths(found: dict, look: str = "light") -> go.Figure:
+def counted_depths(report: dict, look: str = "light") -> go.Figure:
     """Share of the rounds that accepted each place of the draft, from a server's counts.
 
-    found: see `speculation_report.counted`.
+    report: see `speculation_report.counted`.
     """
     title = "acceptance by depth"
-    rows = found["depths"]
+    rows = report["depths"]
     if not rows:
         return nothing(title, "The server did not count by place in the draft.", look)
-    said = [
+    lines = [
         f"Depth {one['depth']} (vLLM: place {one['depth'] - 1}): accepted in {one['accepted']:,} rounds, "
         f"{share(one['of_rounds'])} of all."
         for one in rows
@@ -97,7 +97,7 @@ def counted_depths(found: dict, look: str = "light") -> go.Figure:
     made = chart(
         title,
         "share of rounds whose k-th token was accepted; imported counts",
-        f"Acceptance by depth, imported counts. {' '.join(said)}",
+        f"Acceptance by depth, imported counts. {' '.join(lines)}",
         look,
         whole("draft depth", len(rows)),
         {"range": [0, 1.12]},
@@ -112,32 +112,32 @@ def counted_depths(found: dict, look: str = "light") -> go.Figure:
         marker={"color": theme(look).ranks[0]},
         hoverinfo="skip",
     )
-    return reader(made, places, said)
+    return reader(made, places, lines)
 
 
-def draft_shape(found: dict, look: str = "light") -> go.Figure:
+def draft_shape(report: dict, look: str = "light") -> go.Figure:
     """How many tokens were drafted at each depth, and how many of them accepted, rejected, never reached."""
     title = "shape of the drafts"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    depths, colours = found["depths"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    depths, colours = report["depths"], theme(look)
     parts = {
         "accepted": ("accepted", [one["accepted"] for one in depths]),
         "rejected": ("rejected", [one["tested"] - one["accepted"] for one in depths]),
-        "unreached": ("never looked at", [one["drafted"] - one["tested"] for one in depths]),
+        "unreached": ("never tested", [one["drafted"] - one["tested"] for one in depths]),
     }
-    said = [
+    lines = [
         f"Depth {one['depth']}: {counted(one['drafted'], 'token')} drafted in "
         f"{counted(one['rounds'], 'round')}; {one['accepted']} accepted, "
         f"{one['tested'] - one['accepted']} rejected, "
-        f"{one['drafted'] - one['tested']} never looked at."
+        f"{one['drafted'] - one['tested']} never tested."
         for one in depths
     ]
     places = [one["depth"] for one in depths]
     made = chart(
         title,
         "drafted tokens by depth and by what became of them, measured",
-        " ".join(said),
+        " ".join(lines),
         look,
         whole("draft depth", max(places)),
         {"words": "tokens"},
@@ -152,24 +152,26 @@ def draft_shape(found: dict, look: str = "light") -> go.Figure:
             hoverinfo="skip",
             meta={"state": state},
         )
-    return reader(made, places, said)
+    return reader(made, places, lines)
 
 
-def acceptance_by_rank(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_rank(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by depth and by rank among siblings, as a heat map in grey."""
     title = "by depth and rank"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    rows, colours = found["ranks"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    rows, colours = report["ranks"], theme(look)
     widest = max(len(row["cells"]) for row in rows)
 
-    def said(depth: int, rank: int, cell: dict | None) -> str:
+    def cell_text(depth: int, rank: int, cell: dict | None) -> str:
         if cell is None:
             return f"Depth {depth}, rank {rank}: none tested."
         of = f"{cell['accepted']} of {cell['tested']} tested ({share(cell['share'])})"
         return f"Depth {depth}, rank {rank}: {of}."
 
-    words = [[said(row["depth"], rank, cell) for rank, cell in enumerate(row["cells"], 1)] for row in rows]
+    words = [
+        [cell_text(row["depth"], rank, cell) for rank, cell in enumerate(row["cells"], 1)] for row in rows
+    ]
     tested = [
         text
         for row, line in zip(rows, words, strict=True)
@@ -178,7 +180,7 @@ def acceptance_by_rank(found: dict, look: str = "light") -> go.Figure:
     ]
     made = chart(
         title,
-        "share accepted of those tested, measured; rank 1 is tried first",
+        "share of tested tokens that were accepted, measured; rank 1 is tried first",
         " ".join(tested) or "No drafted token was tested.",
         look,
         {**whole("rank among siblings", widest), "showgrid": False},
@@ -210,21 +212,21 @@ def acceptance_by_rank(found: dict, look: str = "light") -> go.Figure:
     )
 
 
-def accepted_lengths(found: dict, look: str = "light") -> go.Figure:
+def accepted_lengths(report: dict, look: str = "light") -> go.Figure:
     """vLLM's acceptance_histogram: rounds by the number of drafted tokens that they accepted."""
     title = "acceptance_histogram"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    counts, colours = found["histogram"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    counts, colours = report["histogram"], theme(look)
     rounds, places = sum(counts), list(range(len(counts)))
-    said = [
+    lines = [
         f"{value} of {counted(rounds, 'round')} accepted {counted(place, 'token')}."
         for place, value in enumerate(counts)
     ]
     made = chart(
         title,
         "rounds by number of accepted tokens, measured",
-        " ".join(said),
+        " ".join(lines),
         look,
         whole("accepted tokens", len(counts)),
         {"words": "rounds", "rangemode": "tozero"},
@@ -238,4 +240,4 @@ def accepted_lengths(found: dict, look: str = "light") -> go.Figure:
         marker={"color": colours.ranks[0]},
         hoverinfo="skip",
     )
-    return reader(made, places, said)
+    return reader(made, places, lines)

@@ -7,7 +7,7 @@ import textwrap
 
 import plotly.graph_objects as go
 
-from visualizers.figures.charts import framed, greys, said
+from visualizers.figures.charts import framed, greys, value_text
 from visualizers.figures.theme import Theme
 from visualizers.figures.traces import plain
 
@@ -15,7 +15,7 @@ CELL, TEXT_WIDE = 46, 130  # pixels of a token's column, of the names of rows be
 FEW = 8  # cells of a row that have room for a gap between them
 
 
-def heat(picture: dict, found: dict, colours: Theme) -> go.Figure:
+def heat(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     """A strip of cells for each row and column; words stand in them where there are few."""
     rows, columns = picture["rows"], picture["columns"]
     known = [
@@ -25,10 +25,10 @@ def heat(picture: dict, found: dict, colours: Theme) -> go.Figure:
         for each, value in zip(row["each"], values, strict=True)
         if value is not None
     ]
-    least, most = min(known), max(known)
+    low, high = min(known), max(known)
     caption = (
-        f"{picture['title']}: {picture['says']}. Least {said(least[0])} ({least[1]}), "
-        f"most {said(most[0])} ({most[1]})."
+        f"{picture['title']}: {picture['says']}. Least {value_text(low[0])} ({low[1]}), "
+        f"most {value_text(high[0])} ({high[1]})."
     )
     figure = framed(
         colours,
@@ -78,8 +78,12 @@ def strip(row: dict, at: int, columns: list[str]) -> go.Heatmap:
         wide = (1 - 2 * gap) / len(each)
         edges += [column + gap + wide * n for n in range(len(each) + 1)] + [column + 1.0]
         cells += [None, *values, None]
-        told = [", ".join(filter(None, [row["label"], one, columns[column]])) for one in each]
-        words += ["", *(f"{name}: {said(value)}" for name, value in zip(told, values, strict=True)), ""]
+        hovers = [", ".join(filter(None, [row["label"], one, columns[column]])) for one in each]
+        words += [
+            "",
+            *(f"{name}: {value_text(value)}" for name, value in zip(hovers, values, strict=True)),
+            "",
+        ]
     return go.Heatmap(
         x=edges,
         y=[at - 0.42, at + 0.42],
@@ -95,19 +99,19 @@ def strip(row: dict, at: int, columns: list[str]) -> go.Heatmap:
     )
 
 
-def tokens(picture: dict, found: dict, colours: Theme) -> go.Figure:
+def tokens(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     """A grey cell for each row and token of a text, in columns wide enough for words, which are cut."""
     words, values = picture["tokens"], picture["values"]
     names = [next(name for name in picture["rows"][at::-1] if name or not at) for at in range(len(values))]
     low = 18 if len(values) < 17 else 8
-    most = max(
+    largest = max(
         (value, words[at], names[row]) for row, own in enumerate(values) for at, value in enumerate(own)
     )
     figure = framed(
         colours,
         picture["title"],
         f"{picture['title']}: {picture['says']}, for {len(words)} tokens in {len(values)} rows. "
-        f"Most: {said(most[0])} at {most[1]}, {most[2]}.",
+        f"Most: {value_text(largest[0])} at {largest[1]}, {largest[2]}.",
         96 + low * len(values),
         width=TEXT_WIDE + CELL * len(words) + 60,
         xaxis={
@@ -138,7 +142,7 @@ def tokens(picture: dict, found: dict, colours: Theme) -> go.Figure:
         ygap=1,
         hoverinfo="text",
         hovertext=[
-            [f"{plain(words[at])}, {plain(name)}: {said(value)}" for at, value in enumerate(own)]
+            [f"{plain(words[at])}, {plain(name)}: {value_text(value)}" for at, value in enumerate(own)]
             for name, own in zip(names, values, strict=True)
         ],
     )

@@ -10,20 +10,20 @@ LANE = 230  # pixels between two parts of a run
 WORDS = 40  # characters of a message above an arrow from one part to the next
 
 
-def messages(found: dict, colours: Theme) -> go.Figure:
+def messages(answer: dict, colours: Theme) -> go.Figure:
     """Who told whom what in one run: a vertical for each part, in the order in which they speak, and an
     arrow a message, downwards; what goes back to the left is dashed.
     """
-    told = found["messages"]
-    parts = list(dict.fromkeys(name for one in told for name in (one["sender"], one["receiver"])))
-    caption = f"One run of “{found['title']}”, message by message: " + " ".join(
-        f"{one['sender']} to {one['receiver']} after {one['seconds']:.2f} s." for one in told
+    sent = answer["messages"]
+    parts = list(dict.fromkeys(name for one in sent for name in (one["sender"], one["receiver"])))
+    caption = f"One run of “{answer['title']}”, message by message: " + " ".join(
+        f"{one['sender']} to {one['receiver']} after {one['seconds']:.2f} s." for one in sent
     )
     figure = framed(
         colours,
         "One run, message by message",
         caption,
-        100 + 38 * len(told),
+        100 + 38 * len(sent),
         width=LANE * len(parts),
         showlegend=False,
         hovermode="closest",
@@ -37,10 +37,10 @@ def messages(found: dict, colours: Theme) -> go.Figure:
             "fixedrange": True,
             "gridcolor": colours.surface["line"],
         },
-        yaxis={"visible": False, "range": [len(told) - 0.3, -0.7], "fixedrange": True},
+        yaxis={"visible": False, "range": [len(sent) - 0.3, -0.7], "fixedrange": True},
     )
     figure.update_layout(margin={"l": 10, "r": 10, "t": 78, "b": 10})
-    return figure.add_traces([arrow(one, at, parts, colours) for at, one in enumerate(told)])
+    return figure.add_traces([arrow(one, at, parts, colours) for at, one in enumerate(sent)])
 
 
 def arrow(one: dict, at: int, parts: list[str], colours: Theme) -> go.Scatter:

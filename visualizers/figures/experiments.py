@@ -11,7 +11,7 @@ from collections.abc import Callable
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from visualizers.figures.charts import ROW, framed, hover, lane_line, said
+from visualizers.figures.charts import ROW, framed, hover, lane_line, value_text
 from visualizers.figures.experiment_maps import heat, tokens
 from visualizers.figures.experiment_messages import messages
 from visualizers.figures.theme import Theme, theme
@@ -26,19 +26,19 @@ LABEL, BESIDE = (
 TIMES = 40  # enough for ten numbers to make room for each other
 
 
-def figures(found: dict, look: str = "light") -> list[go.Figure]:
+def figures(answer: dict, look: str = "light") -> list[go.Figure]:
     """All figures of an answer, in their order: its curves, its pictures, its messages.
 
     Passages of text are no figures and left out. Raises ValueError with one sentence for an unknown look.
     """
     colours = theme(look)
-    made = [curves(found["chart"], colours)] if found.get("chart") else []
+    made = [curves(answer["chart"], colours)] if answer.get("chart") else []
     made += [
-        PICTURES[one["kind"]](one, found, colours)
-        for one in found.get("pictures", [])
+        PICTURES[one["kind"]](one, answer, colours)
+        for one in answer.get("pictures", [])
         if one["kind"] in PICTURES
     ]
-    return made + ([messages(found, colours)] if found.get("messages") else [])
+    return made + ([messages(answer, colours)] if answer.get("messages") else [])
 
 
 # ---- curves --------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def curves(chart: dict, colours: Theme) -> go.Figure:
     figure = framed(
         colours,
         chart["title"],
-        curves_said(chart),
+        curves_text(chart),
         290 + below,
         xaxis=x,
         yaxis={"title": {"text": plain(chart["y"])}, "range": [bottom, high + 0.05 * abs(high)]},
@@ -90,7 +90,9 @@ def curve(line: dict, index: int, colours: Theme) -> go.Scatter:
         marker={"size": 7 if len(points) < 40 else 5, "maxdisplayed": 24},
         cliponaxis=False,
         error_y=whiskers(points, colours) if any(between) else None,
-        customdata=["" if one is None else f" ({said(one[0])} to {said(one[1])})" for one in between],
+        customdata=[
+            "" if one is None else f" ({value_text(one[0])} to {value_text(one[1])})" for one in between
+        ],
         hoverinfo=None,
         hovertemplate=f"{plain(label)}: %{{y:.3f}}%{{customdata}}<extra></extra>",
     ).update(name=plain(f"{number} {label}"))  # its whole name: each has a line of the legend
@@ -155,32 +157,32 @@ def whiskers(points: list[list], colours: Theme) -> dict:
     }
 
 
-def curves_said(chart: dict) -> str:
+def curves_text(chart: dict) -> str:
     """Where each curve begins and ends, in words."""
-    told = []
+    lines = []
     for line in chart["lines"]:
         known = [point for point in line["points"] if point[1] is not None]
         if not known:
             continue
-        ends = [f"{said(one[1])} at {said(one[0])}" for one in (known[0], known[-1])]
-        told.append(f"{line['label']}: " + (f"from {ends[0]} to {ends[1]}" if len(known) > 1 else ends[0]))
-    return f"{chart['title']}: {chart['y']} over {chart['x']}. {'; '.join(told)}."
+        ends = [f"{value_text(one[1])} at {value_text(one[0])}" for one in (known[0], known[-1])]
+        lines.append(f"{line['label']}: " + (f"from {ends[0]} to {ends[1]}" if len(known) > 1 else ends[0]))
+    return f"{chart['title']}: {chart['y']} over {chart['x']}. {'; '.join(lines)}."
 
 
 # ---- spreads, boards, clouds ---------------------------------------------------------------------------
 
 
-def spread(picture: dict, found: dict, colours: Theme) -> go.Figure:
+def spread(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     """A track for each row: a mark for each name, and a line from the lowest to the highest."""
     rows, names, ink = picture["rows"], picture["names"], colours.surface["text"]
     labels = [plain(row["label"]) for row in rows]
-    told = [
+    lines = [
         row["label"]
         + ": "
-        + ", ".join(f"{name} {said(v)}" for name, v in zip(names, row["values"], strict=True))
+        + ", ".join(f"{name} {value_text(v)}" for name, v in zip(names, row["values"], strict=True))
         for row in rows
     ]
-    caption = f"{picture['title']}: {picture['x']}, of {len(rows)} rows. First {told[0]}; last {told[-1]}."
+    caption = f"{picture['title']}: {picture['x']}, of {len(rows)} rows. First {lines[0]}; last {lines[-1]}."
     figure = framed(
         colours,
         picture["title"],
@@ -209,26 +211,26 @@ def spread(picture: dict, found: dict, colours: Theme) -> go.Figure:
             mode="markers",
             name=plain(name),
             marker={"symbol": symbol, "size": 9, "color": fill, "line": {"color": ink, "width": 1.5}},
-            hovertext=list(map(hover, told)),
+            hovertext=list(map(hover, lines)),
             hoverinfo="text",
         )
     return figure
 
 
-def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
+def board(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     """Parallel coordinates: an axis for each column of the table, a line for each row, the first strong."""
     axes = picture["axes"]
-    columns = [found["columns"].index(name) for name in axes]
-    scales = [scale([row[column] for row in found["rows"]]) for column in columns]
-    told = [
-        ", ".join(f"{name} {said(row[c])}" for name, c in zip(axes, columns, strict=True))
-        for row in found["rows"]
+    columns = [answer["columns"].index(name) for name in axes]
+    scales = [scale([row[column] for row in answer["rows"]]) for column in columns]
+    lines = [
+        ", ".join(f"{name} {value_text(row[c])}" for name, c in zip(axes, columns, strict=True))
+        for row in answer["rows"]
     ]
     figure = framed(
         colours,
         picture["title"],
-        f"{picture['title']}: a line for each of the {len(told)} rows of the table; the strong one is the "
-        f"first: {told[0]}.",
+        f"{picture['title']}: a line for each of the {len(lines)} rows of the table; the strong one is the "
+        f"first: {lines[0]}.",
         330,
         width=40 + AXIS * len(axes),
         showlegend=False,
@@ -245,7 +247,7 @@ def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
         yaxis={"visible": False, "fixedrange": True, "range": [-0.06, 1.06]},
     )
     figure.update_layout(margin={"l": 20, "r": 20, "t": 84, "b": 20})
-    for at, row in sorted(enumerate(found["rows"]), reverse=True):  # the first above the others
+    for at, row in sorted(enumerate(answer["rows"]), reverse=True):  # the first above the others
         known = [(i, scales[i][0](row[c])) for i, c in enumerate(columns) if row[c] is not None]
         look = {"color": colours.surface["text" if at == 0 else "soft"], "width": 2.8 if at == 0 else 1.1}
         figure.add_scatter(
@@ -254,7 +256,7 @@ def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
             mode="lines+markers",
             line=look,
             marker={"size": 7, "opacity": 0},
-            hovertext=hover(told[at]),
+            hovertext=hover(lines[at]),
             hoverinfo="text",
             meta={"row": at},
         )
@@ -263,7 +265,7 @@ def board(picture: dict, found: dict, colours: Theme) -> go.Figure:
             figure.add_annotation(
                 x=at,
                 y=place(value),
-                text=plain(textwrap.shorten(said(value), 18, placeholder="…")),
+                text=plain(textwrap.shorten(value_text(value), 18, placeholder="…")),
                 showarrow=False,
                 xanchor="left",
                 xshift=4,
@@ -285,17 +287,20 @@ def scale(values: list) -> tuple[Callable[[float | str], float], list]:
     ]
 
 
-def clouds(picture: dict, found: dict, colours: Theme) -> go.Figure:
+def clouds(picture: dict, answer: dict, colours: Theme) -> go.Figure:
     """A tile for each question: its points and a thin line for each problem, the regression within it."""
     parts, ink = picture["parts"], colours.surface["text"]
     titles = [
-        f"{one['label'].replace('_', ' ')}: rank correlation {said(one['correlation'])}" for one in parts
+        f"{one['label'].replace('_', ' ')}: rank correlation {value_text(one['correlation'])}"
+        for one in parts
     ]
     rows = (len(parts) + 1) // 2
     tiles = make_subplots(
         rows,
         2,
-        subplot_titles=[f"{one['label'].replace('_', ' ')}: ρ {said(one['correlation'])}" for one in parts],
+        subplot_titles=[
+            f"{one['label'].replace('_', ' ')}: ρ {value_text(one['correlation'])}" for one in parts
+        ],
         vertical_spacing=0.3 / rows,
         horizontal_spacing=0.12,
     )
@@ -334,7 +339,7 @@ def clouds(picture: dict, found: dict, colours: Theme) -> go.Figure:
                 "color": ink,
                 "symbol": ["circle-open" if out else "circle" for out in far],
             },
-            hovertext=[f"{picture['x']} {said(x)}, {picture['y']} {said(y)}" for x, y in points],
+            hovertext=[f"{picture['x']} {value_text(x)}, {picture['y']} {value_text(y)}" for x, y in points],
             hoverinfo="text",
         )
         wide = max(x for x, _ in points) - left

@@ -39,10 +39,10 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
 
     def walk(name: str, depth: int, family: str) -> list[tuple[str, int, str | None]]:
         own = [n for n in graph.successors(name) if graph.nodes[n]["family"] == family]
-        found = [(name, depth, None)]
+        below = [(name, depth, None)]
         for child in sorted(own, key=lambda n: (graph.nodes[n]["year"], graph.nodes[n]["title"])):
-            found += [(child, depth + 1, name), *walk(child, depth + 1, family)[1:]]
-        return found
+            below += [(child, depth + 1, name), *walk(child, depth + 1, family)[1:]]
+        return below
 
     branches = []  # [(name, depth, parent)], a heading has depth -1
     for family, title in families.items():
@@ -52,7 +52,7 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
         for number, top in enumerate(tops):
             branches.append([*([] if number else [(title, -1, None)]), *walk(top, 0, family)])
     limit = (sum(map(len, branches)) + len(families)) / columns
-    found, column, at = [], 0, 0
+    placed, column, at = [], 0, 0
     for branch in branches:
         known: dict[str, Row] = {}
         for name, depth, parent in branch:
@@ -60,9 +60,9 @@ def rows(graph: nx.DiGraph, families: dict[str, str], columns: int) -> list[Row]
                 column, at = column + 1, 0
             at += bool(at) and depth < 0  # a free row above a heading
             known[name] = Row(column, at, max(depth, 0), name, known.get(parent), depth < 0)
-            found.append(known[name])
+            placed.append(known[name])
             at += 1
-    return found
+    return placed
 
 
 def caption_of(graph: nx.DiGraph) -> str:
@@ -83,17 +83,17 @@ def text_of(node: dict) -> str:
 
 def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> go.Figure:
     """The map as one column of rows; hovering over a circle reads its sentence."""
-    colours, found = theme(look), rows(graph, families, 1)
+    colours, placed = theme(look), rows(graph, families, 1)
     made = go.Figure(layout={"template": template(look), "meta": {"caption": caption_of(graph)}})
     x, y = [], []
-    for row in found:
+    for row in placed:
         if row.parent:
             x += [row.parent.depth * INDENT, row.parent.depth * INDENT, row.depth * INDENT, None]
             y += [row.parent.at, row.at, row.at, None]
     made.add_scatter(
         x=x, y=y, mode="lines", line={"color": colours.colour("line"), "width": 1.2}, hoverinfo="skip"
     )
-    methods = [row for row in found if not row.heading]
+    methods = [row for row in placed if not row.heading]
     nodes = [graph.nodes[row.name] for row in methods]
     made.add_scatter(
         x=[row.depth * INDENT for row in methods],
@@ -108,7 +108,7 @@ def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> 
         hovertext=[f"{node['title']}: {text_of(node)}" for node in nodes],
         hoverinfo="text",
     )
-    for row in found:
+    for row in placed:
         node = graph.nodes.get(row.name, {"title": row.name})
         words = f"<b>{escape(node['title'])}</b>"
         if not row.heading:
@@ -123,7 +123,7 @@ def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> 
             showarrow=False,
             font={"size": 14 if row.heading else 12},
         )
-    height = (max(row.at for row in found) + 2) * ROW
+    height = (max(row.at for row in placed) + 2) * ROW
     made.update_xaxes(visible=False, range=[-10, WIDTH - 10], fixedrange=True)
     made.update_yaxes(visible=False, range=[height / ROW - 1, -1], fixedrange=True)
     return made.update_layout(
@@ -133,10 +133,10 @@ def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> 
 
 def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
     """The map as an SVG of A2, three columns of rows on white."""
-    colours, found = theme("light"), rows(graph, families, 3)
+    colours, placed = theme("light"), rows(graph, families, 3)
     wide, high = POSTER
     margin, top = 16.0, 44.0
-    row_height = (high - top - 14) / (max(row.at for row in found) + 1)
+    row_height = (high - top - 14) / (max(row.at for row in placed) + 1)
     column, indent, size = (wide - 2 * margin) / 3, 6.0, min(row_height * 0.48, 4.6)
     ink, soft, line = (colours.colour(role) for role in ("ink", "soft", "line"))
 
@@ -147,7 +147,7 @@ def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
         f'<text x="{margin}" y="24" font-size="14" font-weight="700">{TITLE}</text>',
         f'<text x="{margin}" y="34" font-size="4.8" fill="{soft}">{escape(caption_of(graph))}</text>',
     ]
-    for row in found:
+    for row in placed:
         x, y = place(row)
         if row.heading:
             heading = f'<text x="{x - 2:.1f}" y="{y + 2:.1f}" font-size="7" font-weight="700">'
@@ -164,8 +164,8 @@ def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
         drawn.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.5" fill="{fill}" stroke="{ink}" stroke-width="0.5"/>'
         )
-        said = f'<tspan font-weight="700">{escape(node["title"])}</tspan> {escape(node["year"])}'
-        drawn.append(f'<text x="{x + 3.5:.1f}" y="{y:.1f}" font-size="{size:.2f}">{said}</text>')
+        label = f'<tspan font-weight="700">{escape(node["title"])}</tspan> {escape(node["year"])}'
+        drawn.append(f'<text x="{x + 3.5:.1f}" y="{y:.1f}" font-size="{size:.2f}">{label}</text>')
         drawn.append(
             f'<text x="{x + 3.5:.1f}" y="{y + size * 0.95:.1f}" font-size="{size * 0.82:.2f}" fill="{soft}">'
             f"{escape(node['differs'])}</text>"

@@ -6,22 +6,26 @@ Takes what `visualizers.analysis.comparison.compare` gives; knows nothing of tra
 import plotly.graph_objects as go
 
 from visualizers.figures.charts import chart, counted, greys, hover, nothing, number
-from visualizers.figures.comparison import chance
+from visualizers.figures.comparison import probability_text
 from visualizers.figures.theme import theme
 
 
-def shared_beginnings(found: dict, look: str = "light") -> go.Figure:
+def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
     """For any two lanes how many tokens their texts have in common before they differ."""
-    pairs, lanes, title = found["pairs"], [lane["lane"] for lane in found["lanes"]], "shared beginnings"
+    pairs, lanes, title = (
+        comparison["pairs"],
+        [lane["lane"] for lane in comparison["lanes"]],
+        "shared beginnings",
+    )
     if not pairs:
-        return nothing(title, found["sentence"], look)
+        return nothing(title, comparison["sentence"], look)
     same = {frozenset(one["lanes"]): one for one in pairs}
     grid = [[same.get(frozenset((a, b))) for b in lanes] for a in lanes]
     names = [f"lane {lane}" for lane in lanes]
     made = chart(
         title,
         "tokens that two lanes' texts have in common before they differ, measured",
-        " ".join([found["sentence"], *(parted(one) for one in pairs)]),
+        " ".join([comparison["sentence"], *(parted(one) for one in pairs)]),
         look,
         {"showgrid": False},
         {"autorange": "reversed", "showgrid": False},
@@ -57,7 +61,7 @@ def parted(pair: dict) -> str:
     if pair["position"] is None:
         return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and differ nowhere so far."
     tokens = " and ".join(
-        token + ("" if p is None else f" (p {chance(p)})")
+        token + ("" if p is None else f" (p {probability_text(p)})")
         for token, p in zip(pair["tokens"], pair["p"], strict=True)
     )
     margin = "" if pair["margin"] is None else f", {number(pair['margin'], 2)} nats apart"

@@ -17,7 +17,7 @@ def losses(name: str, columns: dict[str, list[float]], look: str = "light") -> g
     columns: `million_tokens`, and `training_loss` and `held_out_loss`, each perhaps with the name of a
     part in front (`medusa_training_loss`). Raises ValueError with one sentence for an unknown look.
     """
-    tokens, title = columns.get(TOKENS, []), f"{name}: nats a token"
+    tokens, title = columns.get(TOKENS, []), f"{name}: nats per token"
     parts = [column.removesuffix(HELD_OUT) for column in columns if column.endswith(HELD_OUT)]
     if not tokens or not parts:
         return nothing(title, f"No losses of {name} are known.", look)
@@ -34,16 +34,16 @@ def losses(name: str, columns: dict[str, list[float]], look: str = "light") -> g
         f"After {tokens[-1]:g} million tokens: {last}.",
         look,
         {"words": "million tokens read", "rangemode": "tozero"},
-        {"words": "nats a token"},
+        {"words": "nats per token"},
         len(shown),
     )
     for kind, (place, dash, values) in shown.items():
         line = lane_line("", kind, place, tokens, values, theme(look), line={"dash": dash, "width": 1.6})
         made.add_trace(line if len(parts) > 1 else line.update(mode="lines"))
-    said = [
+    lines = [
         f"After {read:g} million tokens: "
         + ", ".join(f"{kind} {number(values[at], 2)}" for kind, (_, _, values) in shown.items())
         + "."
         for at, read in enumerate(tokens)
     ]
-    return reader(made, tokens, said)
+    return reader(made, tokens, lines)

@@ -23,13 +23,13 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
     colours = theme(look)
     band = [row for row in state["band"] if row[0] >= state["samples"] / LATE]
     first = band[0][0]
-    edge = "99 of 100 exact samplers stay below, simulated"
-    done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, {state['cells']} cells."
-    said = [way_said(way, lane if index == 0 else "") for index, way in enumerate(ways)]
+    edge = "99 of 100 exact samplers stay below (simulated)"
+    done = f"{state['done']:,} of {counted(state['samples'], 'seed')}, {counted(state['cells'], 'cell')}."
+    labels = [way_text(way, lane if index == 0 else "") for index, way in enumerate(ways)]
     made = chart(
         title,
         f"total variation, measured; dotted: {edge}",
-        " ".join([done, *filter(None, said)]),
+        " ".join([done, *filter(None, labels)]),
         look,
         {"words": "seeds", "range": [0, 1.02 * state["samples"]], "tickformat": ",d"},
         {"words": "total variation", "rangemode": "tozero"},
@@ -44,33 +44,29 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
         line = lane_line(number, name, index, [p[0] for p in late], [p[1] for p in late], colours)
         lines.append(line.update(name=line.name if index == 0 else way["name"]))
     ends(made, lines, colours)
-    return reader(made, [row[0] for row in band], [row_said(row, ways) for row in band])
+    return reader(made, [row[0] for row in band], [row_text(row, ways) for row in band])
 
 
-def row_said(row: list[float], ways: list[dict]) -> str:
+def row_text(row: list[float], ways: list[dict]) -> str:
     """What is known after so many seeds, in a sentence."""
     count, median, edge = row
-    told = []
+    parts = []
     for way in ways:
         there = next((value for seeds, value in way["curve"] if seeds == count), None)
-        told.append(f"{way['name']} {digits(there)}")
-    chance = f"chance: median {digits(median)}, edge {digits(edge)}"
-    return f"After {count:,} seeds: {' · '.join([*told, chance])}."
+        parts.append(f"{way['name']} {digits(there)}")
+    noise = f"chance: median {digits(median)}, edge {digits(edge)}"
+    return f"After {counted(count, 'seed')}: {' · '.join([*parts, noise])}."
 
 
-def way_said(way: dict, lane: int | str = "") -> str:
+def way_text(way: dict, lane: int | str = "") -> str:
     """What is known of a way of decoding so far, in a sentence; empty before the first checkpoint."""
     if way["distance"] is None:
         return ""
     beyond = max(1, round(100 * way["beyond"])) if way["beyond"] > 0 else 0
     rare = (
-        f"{beyond} of 100 exact samplers are as far off"
-        if beyond
-        else "none of the exact samplers was so far off"
+        f"{beyond} of 100 exact samplers are this far off" if beyond else "no exact sampler was this far off"
     )
-    verdict = (
-        "inside what chance allows" if way["inside"] else "outside: this is not the target's distribution"
-    )
+    verdict = "within sampling noise" if way["inside"] else "outside: this is not the target's distribution"
     name = f"{'✓' if way['inside'] else '✕'} {lane} {way['name']}".replace("  ", " ")
     return f"{name}: {verdict} (distance {digits(way['distance'])}, edge {digits(way['edge'])}; {rare})."
 

@@ -14,6 +14,7 @@ from visualizers.figures.charts import (
     across,
     bar_look,
     chart,
+    counted,
     lane_line,
     nothing,
     number,
@@ -38,25 +39,25 @@ STATES = {
 # ---- over time ---------------------------------------------------------------------------------------
 
 
-def round_by_round(found: dict, look: str = "light") -> go.Figure:
+def round_by_round(report: dict, look: str = "light") -> go.Figure:
     """Up: tokens gained by each round, down: drafted in vain; the line is the mean of the latest rounds."""
     title = "round by round"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    rounds, colours = found["rounds"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    rounds, colours = report["rounds"], theme(look)
     lost = [made["drafted"] - made["accepted"] for made in rounds]
     up, down = max(2, *(made["accepted"] + 1 for made in rounds)), max(1, *lost)
     floor = min(down, 2 * up)  # large trees waste much: what is gained stays readable
-    mean = metric(found, "mean_acceptance_length")
+    mean = metric(report, "mean_acceptance_length")
     rest = (
-        "up: tokens gained, down: drafted in vain, measured; line: mean acceptance length of the last "
+        "up: tokens gained; down: tokens wasted, measured; line: mean acceptance length of the last "
         f"{RECENT} rounds, derived"
     )
-    cut = f" Down to {floor} of up to {down} are in the picture." if down > floor else ""
+    cut = f" Down to {floor} of up to {down} are shown." if down > floor else ""
     made = chart(
         title,
         rest,
-        f"{found['sentence']} mean_acceptance_length {mean:.2f} = 1 + accepted / rounds.{cut}",
+        f"{report['sentence']} mean_acceptance_length {mean:.2f} = 1 + accepted / rounds.{cut}",
         look,
         whole("round", len(rounds)),
         {"words": "tokens", "range": [-floor - 0.3, up + 0.3]},
@@ -75,7 +76,7 @@ def round_by_round(found: dict, look: str = "light") -> go.Figure:
         "resampled": "own, after a rejection",
         "bonus": "own, after none",
         "rejected": "rejected",
-        "unreached": "never looked at",
+        "unreached": "never tested",
     }
     for state, numbers in values.items():
         if any(numbers):
@@ -96,10 +97,10 @@ def round_by_round(found: dict, look: str = "light") -> go.Figure:
     line = lane_line("", f"mean of the last {RECENT}", 0, places, [one["recent"] for one in rounds], colours)
     made.add_trace(line.update(mode="lines"))
     made.add_hline(0, line={"color": colours.surface["text"], "width": 1.4})
-    return reader(made, places, [round_said(place, rounds[place - 1]) for place in places])
+    return reader(made, places, [round_text(place, rounds[place - 1]) for place in places])
 
 
-def round_said(place: int, made: dict) -> str:
+def round_text(place: int, made: dict) -> str:
     """What came of one round, in a sentence."""
     lost = made["drafted"] - made["accepted"]
     return (
@@ -109,54 +110,54 @@ def round_said(place: int, made: dict) -> str:
     )
 
 
-def metric(found: dict, name: str) -> float:
+def metric(report: dict, name: str) -> float:
     """One of vLLM's metrics by its name."""
-    return next(one["value"] for one in found["metrics"] if one["name"] == name)
+    return next(one["value"] for one in report["metrics"] if one["name"] == name)
 
 
 # ---- by kind, and where the drafts went --------------------------------------------------------------
 
 
-def acceptance_by_class(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by kind of the drafted token."""
     title = "by kind of token"
-    if not found["metrics"] or not found["classes"]:
-        return nothing(title, NO_SHARES if found["metrics"] else found["sentence"], look)
-    rows = found["classes"]
+    if not report["metrics"] or not report["classes"]:
+        return nothing(title, NO_SHARES if report["metrics"] else report["sentence"], look)
+    rows = report["classes"]
     return _shares(title, [one["name"] for one in rows], rows, "Accepted of the tested", look)
 
 
-def acceptance_by_entropy(found: dict, look: str = "light") -> go.Figure:
+def acceptance_by_entropy(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by the target's entropy at their places."""
     title = "by the target's entropy"
-    if not found["metrics"] or not found["entropies"]:
+    if not report["metrics"] or not report["entropies"]:
         unknown = "The target's entropy was not recorded where drafted tokens were tested."
-        return nothing(title, unknown if found["metrics"] else found["sentence"], look)
-    rows = found["entropies"]
+        return nothing(title, unknown if report["metrics"] else report["sentence"], look)
+    rows = report["entropies"]
     names = [
         f"{one['low']:g} " + ("bits or more" if one["high"] is None else f"to {one['high']:g} bits")
         for one in rows
     ]
-    return _shares(title, names, rows, "Accepted of the tested, by how unsure the target was", look)
+    return _shares(title, names, rows, "Accepted of the tested, by the target's entropy", look)
 
 
 def _shares(title: str, names: list[str], rows: list[dict], words: str, look: str) -> go.Figure:
     """Shares accepted of those tested, a bar a name; pointed at, a bar shows tokens that were rejected."""
-    said = [
+    lines = [
         f"{name}: {one['accepted']} of {one['tested']} tested ({share(one['share'])})"
         for name, one in zip(names, rows, strict=True)
     ]
     made = chart(
         title,
-        "share accepted of those tested, measured",
-        f"{words}: {'; '.join(said)}.",
+        "share of tested tokens that were accepted, measured",
+        f"{words}: {'; '.join(lines)}.",
         look,
         {"range": [0, 1.35], "tickvals": [0, 0.25, 0.5, 0.75, 1]},
         upwards(),
     )
     shown = [
         f"{sentence}. Rejected: {'; '.join(one['examples'])}" if one["examples"] else sentence
-        for sentence, one in zip(said, rows, strict=True)
+        for sentence, one in zip(lines, rows, strict=True)
     ]
     return made.add_bar(
         **across(names, [one["share"] for one in rows], shown),
@@ -165,24 +166,24 @@ def _shares(title: str, names: list[str], rows: list[dict], words: str, look: st
     )
 
 
-def drafts_went(found: dict, look: str = "light") -> go.Figure:
+def drafts_went(report: dict, look: str = "light") -> go.Figure:
     """What became of all drafted tokens."""
     title = "where the drafts went"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    rows, colours = found["fates"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    rows, colours = report["fates"], theme(look)
     total = sum(one["count"] for one in rows)
-    said = [f"{one['says']}: {one['count']} of {total} ({share(one['share'])})" for one in rows]
-    most = max(one["share"] for one in rows)
+    lines = [f"{one['says']}: {one['count']} of {total} ({share(one['share'])})" for one in rows]
+    largest = max(one["share"] for one in rows)
     made = chart(
         title,
         "share of all drafted tokens, measured",
-        f"Of {total} drafted tokens, {'; '.join(said)}.",
+        f"Of {counted(total, 'drafted token')}, {'; '.join(lines)}.",
         look,
-        {"range": [0, 1.3 * most]},
+        {"range": [0, 1.3 * largest]},
         upwards(),
     )
-    for one, sentence in zip(rows, said, strict=True):
+    for one, sentence in zip(rows, lines, strict=True):
         made.add_bar(
             **across([FATES[one["fate"]]], [one["share"]], [sentence]),
             text=[str(one["count"])],
@@ -192,30 +193,30 @@ def drafts_went(found: dict, look: str = "light") -> go.Figure:
     return made
 
 
-def drafting_time(found: dict, look: str = "light") -> go.Figure:
+def drafting_time(report: dict, look: str = "light") -> go.Figure:
     """Seconds that the forwards of the draft and of the target took."""
     title = "the models' time"
-    if not found["metrics"]:
-        return nothing(title, found["sentence"], look)
-    seconds, colours = found["drafting"], theme(look)
+    if not report["metrics"]:
+        return nothing(title, report["sentence"], look)
+    seconds, colours = report["drafting"], theme(look)
     took = seconds["draft"] + seconds["target"]
     if not took:
         return nothing(title, "No forward of this lane was timed.", look)
     names = {"draft": "drafting", "target": "the target"}
-    said = [
+    lines = [
         f"{names[key]}: {number(seconds[key], 3)} s, {seconds[key] / took:.0%} of the models' time"
         for key in names
     ]
     made = chart(
         title,
         "seconds of their forwards, measured",
-        f"Of the models' time drafting took {seconds['draft'] / took:.0%}, measured: {'; '.join(said)}.",
+        f"Drafting took {seconds['draft'] / took:.0%} of the models' time, measured: {'; '.join(lines)}.",
         look,
         {"words": "seconds", "range": [0, 1.3 * max(seconds.values())]},
         upwards(),
     )
     return made.add_bar(
-        **across(list(names.values()), [seconds[key] for key in names], said),
+        **across(list(names.values()), [seconds[key] for key in names], lines),
         text=[f"{seconds[key] / took:.0%}" for key in names],
         marker={"color": colours.ranks[0]},
         width=0.5,

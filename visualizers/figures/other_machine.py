@@ -22,7 +22,7 @@ from visualizers.figures.charts import (
 from visualizers.figures.theme import theme
 
 NONE = "There is no lane yet."
-MOST = 4096  # tokens in a forward that the roofline shows at least
+MIN_RANGE = 4096  # tokens in a forward that the roofline shows at least
 
 
 def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str = "light") -> go.Figure:
@@ -34,17 +34,18 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
     lanes, colours, title = answer["lanes"], theme(look), "tokens there"
     if not any(lane["tokens"] for lane in lanes):
         return nothing(title, NONE, look)
-    unit, scale = ("milliseconds", 1e3) if max(lane["seconds"] for lane in lanes) < 1 else ("seconds", 1.0)
+    brief = max(lane["seconds"] for lane in lanes) < 1
+    unit, short, scale = ("milliseconds", "ms", 1e3) if brief else ("seconds", "s", 1.0)
 
     def at(place: float) -> str:
-        had = [f"lane {lane['lane']} {tokens_at(lane['race'], place)}" for lane in lanes]
-        return f"At {significant(place * scale)} {unit}: {', '.join(had)} tokens."
+        had = [f"lane {lane['lane']} {counted(tokens_at(lane['race'], place), 'token')}" for lane in lanes]
+        return f"At {significant(place * scale)} {short}: {', '.join(had)}."
 
     places = sorted({seconds for lane in lanes for seconds, _ in lane["race"]})
     made = chart(
         title,
         f"by {unit}, derived; steeper is faster",
-        " ".join([answer["sentence"], *(lane_said(lane) for lane in lanes)]),
+        " ".join([answer["sentence"], *(lane_text(lane) for lane in lanes)]),
         look,
         {"words": unit, "rangemode": "tozero"},
         {"words": "tokens", "rangemode": "tozero"},
@@ -72,15 +73,15 @@ def tokens_at(race: list[list[float]], seconds: float) -> int:
 
 
 def against_plain(answer: dict, look: str = "light") -> go.Figure:
-    """Each lane beside plain decoding, one target forward per token: times as fast, and times the energy."""
+    """Each lane compared with plain decoding, one target forward per token: its speed and its energy."""
     lanes, colours = [one for one in answer["lanes"] if one["tokens"]], theme(look)
-    title = "beside plain decoding"
+    title = "compared with plain decoding"
     if not lanes:
         return nothing(title, NONE, look)
     made = chart(
         title,
         "right of 1: faster, or more energy; plain: one target forward per token, derived",
-        " ".join(lane_said(lane) for lane in lanes),
+        " ".join(lane_text(lane) for lane in lanes),
         look,
         {"words": "times plain", "rangemode": "tozero"},
         {"words": "lane", "autorange": "reversed", "type": "category"},
@@ -99,7 +100,7 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
             name=name,
             marker={"color": colour},
             hoverinfo="text",
-            hovertext=[hover(lane_said(lane)) for lane in lanes],
+            hovertext=[hover(lane_text(lane)) for lane in lanes],
             textposition="outside",
             cliponaxis=False,
             text=["" if value is None else f"{significant(value)} ×" for value in values],
@@ -109,7 +110,7 @@ def against_plain(answer: dict, look: str = "light") -> go.Figure:
     return made.update_layout(barmode="group").update_xaxes(range=[0, 1.25 * max(1, high)])
 
 
-def lane_said(lane: dict) -> str:
+def lane_text(lane: dict) -> str:
     """What a lane would take there, in a sentence."""
     if not lane["tokens"]:
         return f"Lane {lane['lane']} has no token yet."
@@ -117,7 +118,7 @@ def lane_said(lane: dict) -> str:
     than = "" if energy is None else f", {significant(energy)} × the energy"
     return (
         f"Lane {lane['lane']}: {significant(1e3 * lane['seconds'] / lane['tokens'])} ms and "
-        f"{significant(1e3 * lane['joules'] / lane['tokens'])} mJ a token; "
+        f"{significant(1e3 * lane['joules'] / lane['tokens'])} mJ per token; "
         f"{significant(lane['plain']['seconds'] / lane['seconds'])} × as fast as plain decoding{than}; it "
         f"waits for memory in {lane['waited']:.0%} of the time."
     )
@@ -139,9 +140,9 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
         raise ValueError("Name at least one model.")
     checked(device)
     bends = {name: ridge(device, checked(size)) for name, size in sizes.items()}
-    most = max(MOST, 8 * max(bends.values()))
+    widest = max(MIN_RANGE, 8 * max(bends.values()))
     places = sorted(
-        {2**power for power in range(math.ceil(math.log2(most)) + 1)}
+        {2**power for power in range(math.ceil(math.log2(widest)) + 1)}
         | {bend for bend in bends.values() if bend >= 1}
     )
 
@@ -152,12 +153,12 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
         took = [f"{name} {significant(milliseconds(name, tokens))} ms" for name in sizes]
         return f"A forward of {counted(round(tokens), 'token')}: {', '.join(took)}."
 
-    said = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
+    lines = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
     log = {"type": "log", "dtick": 1}
     made = chart(
-        "one forward there",
-        "by tokens in it, derived; flat: memory is waited for, rising: arithmetic",
-        " ".join([sentence(device, next(iter(sizes.values()))), *said]),
+        "one forward on that machine",
+        "by tokens in it, derived; flat: memory-bound, rising: compute-bound",
+        " ".join([sentence(device, next(iter(sizes.values()))), *lines]),
         look,
         {"words": "tokens in one forward", **log},
         {"words": "ms", **log},

@@ -156,13 +156,13 @@ def panels(
     head: dict, marks: list[Op], column: float, x: tuple[float, float]
 ) -> tuple[dict[str, tuple[Room, Op]], dict[str, float]]:
     """Name -> its room and its mark, from top to bottom, and name -> its height in pixels."""
-    found = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
-    if found[0]["id"] == "" and head.get("rows"):
-        found = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
+    listed = [m for m in marks if m["kind"] == "panel"] or [{"id": "", "y0": -0.5, "y1": 1, "grow": True}]
+    if listed[0]["id"] == "" and head.get("rows"):
+        listed = [{"id": "", "y0": 0, "y1": head["rows"], "rows": head["rows"]}]
     under = head.get("notes") == "under"
-    shares = sum(p.get("share") or 1 for p in found if not p.get("px")) or 1
+    shares = sum(p.get("share") or 1 for p in listed if not p.get("px")) or 1
     rooms, heights = {}, {}
-    for index, panel in enumerate(found):
+    for index, panel in enumerate(listed):
         name, (y0, y1) = panel["id"], (panel["y0"], panel["y1"])
         inside = [m for m in marks if (m.get("panel") or "") == name and m["kind"] not in ("panel", "band")]
         if panel.get("grow"):
@@ -235,19 +235,19 @@ def heading(panel: Op, room: Room) -> str:
     """The sentence at the top of a panel, its first words bold, in lines that fit; its short form if those
     are too many.
     """
-    lead, most = panel.get("lead") or "", max(1, int(room.row * abs(room.y1 - room.y0) / LETTERS))
+    lead, max_lines = panel.get("lead") or "", max(1, int(room.row * abs(room.y1 - room.y0) / LETTERS))
     broken: list[str] = []
-    for said in (panel["heading"], panel.get("short")):
-        if said and (not broken or len(broken) > most):
-            broken = wrapped(lead + said, room.column * (room.x[1] - room.x[0]))
+    for sentence in (panel["heading"], panel.get("short")):
+        if sentence and (not broken or len(broken) > max_lines):
+            broken = wrapped(lead + sentence, room.column * (room.x[1] - room.x[0]))
     text, bold = "<br>".join(map(plain, broken)), plain(lead)
     return f"<b>{bold}</b>{text.removeprefix(bold)}" if lead and text.startswith(bold) else text
 
 
 def wrapped(text: str, width: float) -> list[str]:
     """The lines of a text that fit into `width` pixels; line feeds stay."""
-    most = int(width / CHARACTER)
-    return [line for part in text.split("\n") for line in textwrap.wrap(part, most) or [""]]
+    max_characters = int(width / CHARACTER)
+    return [line for part in text.split("\n") for line in textwrap.wrap(part, max_characters) or [""]]
 
 
 def beside(marks: list[Op], room: Room, colours: Theme) -> list[dict]:
@@ -257,12 +257,12 @@ def beside(marks: list[Op], room: Room, colours: Theme) -> list[dict]:
         if mark["kind"] == "row":
             y = mark.get("label_y", (mark["y0"] + mark["y1"]) / 2)
             for side, text, bold in (("left", "text", "bold"), ("right", "right", "right_bold")):
-                said = bolder(mark.get(text), mark.get(bold))
-                notes += [aside(said, side, y, room.axis, colours.surface["soft"])] if said else []
+                label = bolder(mark.get(text), mark.get(bold))
+                notes += [aside(label, side, y, room.axis, colours.surface["soft"])] if label else []
         elif mark["kind"] == "label" and mark.get("side") and mark.get("text"):
-            said = bolder("", mark["text"]) if mark.get("bold") else plain(mark["text"])
+            label = bolder("", mark["text"]) if mark.get("bold") else plain(mark["text"])
             y = mark["y"] if "line" not in mark else room.y0 + LISTED * (mark["line"] + 0.7) / room.row
-            notes.append(aside(said, mark["side"], y, room.axis, colours.colour(mark.get("role"))))
+            notes.append(aside(label, mark["side"], y, room.axis, colours.colour(mark.get("role"))))
     return notes
 
 
@@ -292,12 +292,12 @@ def aside(text: str, side: str, y: float, axis: str, colour: str) -> dict:
 
 def name_states(made: go.Figure, head: dict) -> None:
     """The legend: the view's own words for the states and shapes that are drawn."""
-    said = {key: text for key, _, _, text in head.get("legend", [])}
+    titles = {key: text for key, _, _, text in head.get("legend", [])}
     named: set[str] = set()
     for one in made.data:
         known = one.meta or {}
         keys = [f"{known.get('kind')}:{known.get(name)}" for name in ("state", "fill")]
-        text = next((said[key] for key in (*keys, known.get("kind")) if key in said), None)
+        text = next((titles[key] for key in (*keys, known.get("kind")) if key in titles), None)
         if text and text not in named and one.marker.opacity != 0:
             named.add(text)
             one.update(name=plain(text), showlegend=True)

@@ -120,12 +120,12 @@ def shapes(trace: go.Scatter, at: Frame) -> Iterator[str]:
     if "text" in trace.mode:
         down, side = trace.textposition.split()
         size, font = trace.textfont.size, trace.textfont
-        for said, (x, y) in zip(trace.text, points, strict=True):
+        for label, (x, y) in zip(trace.text, points, strict=True):
             lift = {"top": -0.3, "middle": 0.35, "bottom": 1}[down] * size
             anchor = {"left": "right", "right": "left"}.get(
                 side, side
             )  # a text at the left ends at its point
-            yield text(said, x, y + lift, size, font.color, anchor, font.family)
+            yield text(label, x, y + lift, size, font.color, anchor, font.family)
 
 
 def path(trace: go.Scatter, points: list[tuple[float, float] | None]) -> str:
@@ -253,12 +253,12 @@ def scale(axis: str, at: Frame) -> Iterator[str]:
     shared, own = layout.template.layout.yaxis, layout[axis.replace("y", "yaxis")]
     soft = shared.tickfont.color
     if own.visible is not False:
-        for value, said in zip(own.tickvals or [], own.ticktext or [], strict=True):
+        for value, label in zip(own.tickvals or [], own.ticktext or [], strict=True):
             y = at.y(value, axis)
             line = f'M{at.left:g} {y:.1f}H{at.right:g}" stroke="{shared.gridcolor}"'
             yield f'<path d="{line}/>'
-            yield text(said, at.left - 6, y + 4, 11, soft, "right")
+            yield text(label, at.left - 6, y + 4, 11, soft, "right")
     if axis == "y" and layout.xaxis.visible:
-        for value, said in zip(layout.xaxis.tickvals or [], layout.xaxis.ticktext or [], strict=True):
-            yield text(said, at.x(value), at.bottom + 16, 11, soft, "center")
+        for value, label in zip(layout.xaxis.tickvals or [], layout.xaxis.ticktext or [], strict=True):
+            yield text(label, at.x(value), at.bottom + 16, 11, soft, "center")
         yield text(layout.xaxis.title.text, (at.left + at.right) / 2, at.bottom + 34, 12, soft, "center")

@@ -31,10 +31,10 @@ class Room:
 
 def alike(marks: list[Op], look: Callable[[Op], tuple]) -> list[tuple[tuple, list[Op]]]:
     """Marks by how they look, in the order in which the looks occur."""
-    found: dict[tuple, list[Op]] = {}
+    groups: dict[tuple, list[Op]] = {}
     for mark in marks:
-        found.setdefault(look(mark), []).append(mark)
-    return list(found.items())
+        groups.setdefault(look(mark), []).append(mark)
+    return list(groups.items())
 
 
 def kind_of(mark: Op) -> dict:
@@ -47,14 +47,14 @@ def points(
 ) -> go.Scatter:
     """One point a mark, with what is said of it when it is pointed at."""
     x, y = zip(*(at(mark) for mark in marks), strict=True)
-    said = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
+    hovers = ["<br>".join(map(plain, mark.get("hover") or [mark.get("text") or ""])) for mark in marks]
     return go.Scatter(
         x=x,
         y=y,
         yaxis=room.axis,
         customdata=[mark["id"] for mark in marks],
-        hovertext=said,
-        hoverinfo="text" if any(said) else "skip",
+        hovertext=hovers,
+        hoverinfo="text" if any(hovers) else "skip",
         showlegend=False,
         meta=kind_of(marks[0]),
         **look,
@@ -92,11 +92,11 @@ def words(
     face: str = MONO,
 ) -> go.Scatter:
     """Words at places; nothing happens when they are pointed at."""
-    x, y, said = zip(*texts, strict=True)
+    x, y, shown = zip(*texts, strict=True)
     return go.Scatter(
         x=x,
         y=y,
-        text=[plain(one) for one in said],
+        text=[plain(one) for one in shown],
         yaxis=room.axis,
         mode="text",
         textposition=position,

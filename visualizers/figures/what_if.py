@@ -10,65 +10,65 @@ from visualizers.figures.charts import chart, dotted, lane_line, nothing, number
 from visualizers.figures.theme import Theme, theme
 
 
-def tokens_a_round(found: dict, lane: int | str = "", look: str = "light") -> go.Figure:
+def tokens_a_round(report: dict, lane: int | str = "", look: str = "light") -> go.Figure:
     """Tokens per round by the length of a chain, beside the lane's own and the shape that was asked for.
 
     lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.
     """
     title = "tokens per round, by length of a chain"
-    if not found["known"]:
-        return nothing(title, found["sentence"], look)
-    rest = "derived; dotted: best case of unknown places" if found["exact"] else "estimated"
+    if not report["known"]:
+        return nothing(title, report["sentence"], look)
+    rest = "derived; dotted: best case of unknown places" if report["exact"] else "estimated"
     name = f"lane {lane}".strip()
-    words = f"{name.capitalize()}: {found['run']['tokens']:.2f} tokens per round, measured."
-    made = _by_length(found, "tokens", title, rest, words, "tokens per round", look)
-    depth = len(found["own"]["widths"])
-    if depth <= len(found["chains"]):
-        made.add_trace(_asked(found, depth, "tokens", theme(look)))
+    words = f"{name.capitalize()}: {report['run']['tokens']:.2f} tokens per round, measured."
+    made = _by_length(report, "tokens", title, rest, words, "tokens per round", look)
+    depth = len(report["own"]["widths"])
+    if depth <= len(report["chains"]):
+        made.add_trace(_asked(report, depth, "tokens", theme(look)))
     made.add_hline(
-        found["run"]["tokens"],
+        report["run"]["tokens"],
         line={"color": theme(look).surface["soft"], "width": 1},
         annotation={"text": f"{name}, measured", "font": {"size": 11}, "yshift": 2},
         annotation_position="top right",
     )
-    return _read(made, found)
+    return _read(made, report)
 
 
-def speed(found: dict, look: str = "light") -> go.Figure:
+def speed(report: dict, look: str = "light") -> go.Figure:
     """How many times as fast as one token per forward, by the length of a chain, at the measured cost of a
     draft forward.
     """
     title = "speed, by length of a chain"
-    if not found["known"] or found["cost"] is None:
-        sentence = found["sentence"] if not found["known"] else "No forward of draft and target was timed."
+    if not report["known"] or report["cost"] is None:
+        sentence = report["sentence"] if not report["known"] else "No forward of draft and target was timed."
         return nothing(title, sentence, look)
-    best = max(found["chains"], key=lambda row: row["speedup"][0])
-    cost = f"A draft forward costs {found['cost']:.2f} of a target's, measured."
+    best = max(report["chains"], key=lambda row: row["speedup"][0])
+    cost = f"A draft forward costs {report['cost']:.2f} of a target's, measured."
     reached = f"{span(best['speedup'], 2)} × plain decoding"
     words = f"{cost} A chain of {len(best['widths'])} would be fastest: {reached}."
     rest = "tokens per round / (1 + levels × cost of a draft forward), derived"
-    made = _by_length(found, "speedup", title, rest, words, "× plain decoding", look)
+    made = _by_length(report, "speedup", title, rest, words, "× plain decoding", look)
     made.add_hline(
         1,
         line={"color": theme(look).surface["soft"], "width": 1},
         annotation={"text": "plain decoding", "font": {"size": 11}, "yshift": 2},
         annotation_position="top right",
     )
-    depth = len(found["own"]["widths"])
-    if depth <= len(found["chains"]):
-        made.add_trace(_asked(found, depth, "speedup", theme(look)))
-    return _read(made, found)
+    depth = len(report["own"]["widths"])
+    if depth <= len(report["chains"]):
+        made.add_trace(_asked(report, depth, "speedup", theme(look)))
+    return _read(made, report)
 
 
-def _by_length(found: dict, field: str, title: str, rest: str, words: str, y: str, look: str) -> go.Figure:
+def _by_length(report: dict, field: str, title: str, rest: str, words: str, y: str, look: str) -> go.Figure:
     """A line over the lengths of chains, dotted where the best case is better."""
-    chains, colours = found["chains"], theme(look)
+    chains, colours = report["chains"], theme(look)
     lengths = [len(row["widths"]) for row in chains]
-    said = " ".join([words, *(row_said(row, found["exact"]) for row in (*chains[:4], found["own"]))])
+    summary = " ".join([words, *(row_text(row, report["exact"]) for row in (*chains[:4], report["own"]))])
     made = chart(
         title,
         rest,
-        f"{found['sentence']} {said}",
+        f"{report['sentence']} {summary}",
         look,
         whole("drafted tokens in a chain", max(lengths)),
         {"words": y, "rangemode": "tozero"},
@@ -79,10 +79,10 @@ def _by_length(found: dict, field: str, title: str, rest: str, words: str, y: st
     return made.add_trace(lane_line("", "chains", 0, lengths, [row[field][0] for row in chains], colours))
 
 
-def _asked(found: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
+def _asked(report: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
     """The shape that was asked for, at its depth: a whisker from the worst case to the best."""
-    low, high = found["own"][field]
-    mark = lane_line("", shape(found["own"]["widths"]), 2, [depth], [low], colours)
+    low, high = report["own"][field]
+    mark = lane_line("", shape(report["own"]["widths"]), 2, [depth], [low], colours)
     reach = {
         "type": "data",
         "symmetric": False,
@@ -95,13 +95,13 @@ def _asked(found: dict, depth: int, field: str, colours: Theme) -> go.Scatter:
     return mark.update(mode="markers", marker={"size": 11}, error_y=reach, meta={"asked": True})
 
 
-def _read(made: go.Figure, found: dict) -> go.Figure:
-    places = [len(row["widths"]) for row in found["chains"]]
-    said = [row_said(row, found["exact"]) for row in found["chains"]]
-    own = len(found["own"]["widths"])
+def _read(made: go.Figure, report: dict) -> go.Figure:
+    places = [len(row["widths"]) for row in report["chains"]]
+    lines = [row_text(row, report["exact"]) for row in report["chains"]]
+    own = len(report["own"]["widths"])
     if own in places:
-        said[own - 1] += " " + row_said(found["own"], found["exact"])
-    return reader(made, places, said)
+        lines[own - 1] += " " + row_text(report["own"], report["exact"])
+    return reader(made, places, lines)
 
 
 def shape(widths: list[int]) -> str:
@@ -109,7 +109,7 @@ def shape(widths: list[int]) -> str:
     return f"chain of {len(widths)}" if set(widths) == {1} else f"tree {' '.join(map(str, widths))}"
 
 
-def row_said(row: dict, exact: bool) -> str:
+def row_text(row: dict, exact: bool) -> str:
     """What is known of one shape, in a sentence."""
     speedup = f", speed: {span(row['speedup'], 2)} × plain decoding" if row["speedup"] else ""
     forwards = span(row["rounds"], 0 if exact else 1)

@@ -37,7 +37,7 @@ def graph(trace: Trace, kind: str = "tokens", steps: int | None = None) -> nx.Di
     """
     if kind not in KINDS:
         raise ValueError(f"There is no graph of kind {kind!r}; choose one of {', '.join(KINDS)}.")
-    found = KINDS[kind](trace, steps)
-    if not found:
-        raise ValueError(f"This trace has nothing for a graph of kind {kind!r}; try 'tokens'.")
-    return found
+    result = KINDS[kind](trace, steps)
+    if not result:
+        raise ValueError(f"This trace holds nothing for a graph of kind {kind!r}; try 'tokens'.")
+    return result

@@ -24,8 +24,8 @@ def dot(graph: nx.DiGraph) -> str:
         named = {"label": known.get("text", str(node)), **known}
         lines.append(f"  {quoted(node)} [{', '.join(f'{k}={quoted(v)}' for k, v in named.items())}];")
     for a, b, known in plain(graph).edges(data=True):
-        said = ", ".join(f"{k}={quoted(v)}" for k, v in known.items())
-        lines.append(f"  {quoted(a)} -> {quoted(b)}{f' [{said}]' if said else ''};")
+        attributes = ", ".join(f"{k}={quoted(v)}" for k, v in known.items())
+        lines.append(f"  {quoted(a)} -> {quoted(b)}{f' [{attributes}]' if attributes else ''};")
     return "\n".join([*lines, "}"])
 
 

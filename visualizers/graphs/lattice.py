@@ -34,26 +34,26 @@ def merged(graph: nx.DiGraph, root: int) -> nx.DiGraph:
     }
     merges = nx.DiGraph(became.items())
     title = graph.graph.get("title", "this lane")
-    circles = ValueError(f"What {title} has merged runs in circles, so it is no lattice; try 'search'.")
+    circles = ValueError(f"What {title} has merged contains cycles, so it is not a lattice; try 'search'.")
     if not nx.is_directed_acyclic_graph(merges):
         raise circles
     stands = {node: node for node in graph}
     for node in reversed(list(nx.topological_sort(merges))):
         stands[node] = stands[became[node]] if node in became else node
-    found = nx.DiGraph(**graph.graph | {"kind": "lattice", "root": root})
+    result = nx.DiGraph(**graph.graph | {"kind": "lattice", "root": root})
     for node, known in graph.nodes(data=True):
         if stands[node] == node:
-            found.add_node(node, **known, stands_for=[])
+            result.add_node(node, **known, stands_for=[])
     for node in graph:
-        found.nodes[stands[node]]["stands_for"].append(node)
+        result.nodes[stands[node]]["stands_for"].append(node)
     tree = ((a, b) for a, b, known in graph.edges(data=True) if not known.get("merge"))
-    found.add_edges_from((stands[a], stands[b]) for a, b in tree if stands[a] != stands[b])
-    if not nx.is_directed_acyclic_graph(found):
+    result.add_edges_from((stands[a], stands[b]) for a, b in tree if stands[a] != stands[b])
+    if not nx.is_directed_acyclic_graph(result):
         raise circles
-    ends = [n for n in found if any(graph.nodes[m]["status"] == END for m in found.nodes[n]["stands_for"])]
-    found.graph["ends"] = ends
-    _count(found, root, ends)
-    return found
+    ends = [n for n in result if any(graph.nodes[m]["status"] == END for m in result.nodes[n]["stands_for"])]
+    result.graph["ends"] = ends
+    _count(result, root, ends)
+    return result
 
 
 def _count(graph: nx.DiGraph, root: int, ends: list[int]) -> None:

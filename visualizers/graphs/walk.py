@@ -11,7 +11,7 @@ from decoders.trace.trace import Trace
 from visualizers.graphs.token_tree import token_tree
 
 LONGEST_LOOP = 12  # tokens in a loop that is looked for
-MOST_LOOPS = 10_000  # loops that are looked at
+MAX_LOOPS = 10_000  # loops that are looked at
 
 
 def walk(trace: Trace, steps: int | None = None) -> nx.DiGraph:
@@ -41,17 +41,17 @@ def go(
 
 
 def loops(
-    graph: nx.DiGraph, longest: int = LONGEST_LOOP, most: int = MOST_LOOPS
+    graph: nx.DiGraph, longest: int = LONGEST_LOOP, max_loops: int = MAX_LOOPS
 ) -> list[tuple[list[int], int]]:
     """The simple cycles of a walk of up to `longest` tokens, and how often each may have been gone round: the
     least `times` of its edges. Most often first, then the longer ones. A text that goes everywhere has more
-    cycles than can be listed: no more than the first `most` that are found are looked at.
+    cycles than can be listed: only the first `max_loops` are looked at.
     """
-    found = [
+    cycles = [
         (cycle, _rounds(graph, cycle))
-        for cycle in islice(nx.simple_cycles(graph, length_bound=longest), most)
+        for cycle in islice(nx.simple_cycles(graph, length_bound=longest), max_loops)
     ]
-    return sorted(found, key=lambda one: (-one[1], -len(one[0]), one[0]))
+    return sorted(cycles, key=lambda one: (-one[1], -len(one[0]), one[0]))
 
 
 def loop_of(graph: nx.DiGraph, before: int, token: int) -> tuple[list[int], int] | None:

@@ -10,11 +10,11 @@ TICKS = 5  # at most
 
 @dataclass
 class Scale:
-    """From where to where the numbers of a panel run. `least`: how much it shows at least; `floor`, `top`:
+    """From where to where the numbers of a panel run. `min_span`: how much it shows at least; `floor`, `top`:
     numbers lie between these.
     """
 
-    least: float
+    min_span: float
     floor: float = -math.inf
     top: float = math.inf
     low: float = 0.0
@@ -25,7 +25,7 @@ class Scale:
         few, many = min(numbers), max(numbers)
         if self.low == self.high:
             room = ROOM * (many - few)
-            room += max(0.0, self.least - (many - few) - 2 * room) / 2
+            room += max(0.0, self.min_span - (many - few) - 2 * room) / 2
             few, many = few - room, many + room
         elif self.low <= few and many <= self.high:
             return False

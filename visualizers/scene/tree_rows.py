@@ -25,7 +25,7 @@ class Slots:
         `taken`: rows of limbs that live on without a child.
         """
         allowed = self.groups[min(group, len(self.groups) - 1)]
-        found: dict[int, float] = {}
+        slots: dict[int, float] = {}
         used = taken & self.own
         used -= {self.row.get(parent) for _, parent in children}
         heirs: set[int] = set()
@@ -33,13 +33,13 @@ class Slots:
             home = self.row.get(parent, 0)
             if parent not in heirs and home not in used and home in allowed:
                 heirs.add(parent)
-                found[node] = home
+                slots[node] = home
                 used.add(home)
         for node, parent in children:
-            if node not in found:
-                found[node] = self._nearest(self.row.get(parent, 0), used, allowed)
-                used.add(found[node])
-        return found
+            if node not in slots:
+                slots[node] = self._nearest(self.row.get(parent, 0), used, allowed)
+                used.add(slots[node])
+        return slots
 
     def _nearest(self, home: float, used: set[float], allowed: list[float]) -> float:
         free = [y for y in allowed if y not in used]

@@ -130,7 +130,7 @@ def test_three_lanes_are_grouped_by_the_token_they_take():
 
 
 def test_empty_lanes_one_lane_and_other_prompts_say_so():
-    assert "One lane" in compare([lane([THE])])["sentence"]
+    assert "one lane" in compare([lane([THE])])["sentence"]
     found = compare([lane([THE]), lane([], ended=None)])
     assert "Nothing to compare yet" in found["sentence"] and found["likelihood"] == {
         "tokens": 0,

@@ -10,8 +10,8 @@ from decoders.models.table_model import TableModel
 from visualizers.analysis.draft_what_if import (
     Place,
     agreement,
-    chance,
     expected_rounds,
+    pass_probability,
     places,
     rounds_exactly,
     what_if,
@@ -90,11 +90,11 @@ def test_greedy_trees_are_those_of_lanes_that_really_ran():
 
 def test_the_chance_of_a_place_by_hand():
     p, q = {0: 0.5, 1: 0.3}, {1: 0.6, 0: 0.2}  # .2 of each is not named
-    assert chance(p, q, 1, tails=0.0) == pytest.approx(0.3 + 0.2)
-    assert chance(p, q, 1, tails=1.0) == pytest.approx(0.5 + 0.4)
-    assert chance(p, q, 2, tails=0.0) == chance(p, q, 2, tails=1.0) == pytest.approx(0.8)
-    assert chance(p, q, 1, tails=0.5) == pytest.approx(0.5 + 0.2)
-    assert chance(p, {2: 0.6, 0: 0.2}, 2, tails=1.0) == pytest.approx(0.5 + 0.2)
+    assert pass_probability(p, q, 1, tails=0.0) == pytest.approx(0.3 + 0.2)
+    assert pass_probability(p, q, 1, tails=1.0) == pytest.approx(0.5 + 0.4)
+    assert pass_probability(p, q, 2, tails=0.0) == pass_probability(p, q, 2, tails=1.0) == pytest.approx(0.8)
+    assert pass_probability(p, q, 1, tails=0.5) == pytest.approx(0.5 + 0.2)
+    assert pass_probability(p, {2: 0.6, 0: 0.2}, 2, tails=1.0) == pytest.approx(0.5 + 0.2)
 
 
 def test_unnamed_mass_agrees_as_far_as_the_tests_of_the_lane_say():

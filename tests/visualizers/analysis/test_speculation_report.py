@@ -117,7 +117,7 @@ def test_expected_tokens_by_hand():
     """Five levels were tested and three accepted: alpha = .6, so 1 + .6 + .36 = 1.96 tokens per round."""
     found = microscope(chain())["expected"]
     assert found["alpha"] == pytest.approx(0.6) and found["realised"] == 2.0
-    assert found["expected"] == pytest.approx(1.96) and found["says"].startswith("as if each acceptance")
+    assert found["expected"] == pytest.approx(1.96) and found["says"].startswith("as if every token")
 
 
 @pytest.mark.parametrize(("budget", "worth"), [(1, 0.6), (4, 1.7712), (8, 2.66357)])

@@ -33,10 +33,10 @@ def test_tokens_a_round_by_length_of_a_chain():
 
 def test_a_shape_in_words():
     row = {"widths": [1, 1], "tokens": [2.5, 2.504], "rounds": [4, 5], "speedup": None}
-    assert what_if.row_said(row, True) == "A chain of 2: 2.50 tokens per round, 4 to 5 target forwards."
+    assert what_if.row_text(row, True) == "A chain of 2: 2.50 tokens per round, 4 to 5 target forwards."
     row |= {"widths": [3, 1], "speedup": [1.5, 2.0]}
-    assert what_if.row_said(row, False) == (
-        "A tree 3 1: 2.50 tokens per round, 4.0 to 5.0 target forwards, 1.50 to 2.00 ×."
+    assert what_if.row_text(row, False) == (
+        "A tree 3 1: 2.50 tokens per round, 4.0 to 5.0 target forwards, speed: 1.50 to 2.00 × plain decoding."
     )
 
 
@@ -64,19 +64,19 @@ def test_distance_to_the_target():
         f"After {last[0]} seeds: {own['name']} {own['distance']:.3f} · broken verifier "
         f"{broken['distance']:.3f} · chance: median {last[1]:.3f}, edge {last[2]:.3f}."
     ).replace(" 0.", " .")
-    assert "50 of 50 seeds" in caption(figure) and losslessness.way_said(own, 2) in caption(figure)
+    assert "50 of 50 seeds" in caption(figure) and losslessness.way_text(own, 2) in caption(figure)
 
 
 def test_what_is_known_of_a_way():
     way = {"name": "Any", "distance": 0.05, "edge": 0.1, "inside": True, "beyond": 0.4}
-    assert losslessness.way_said(way, 1) == (
-        "✓ 1 Any: inside what chance allows (distance .050, edge .100; 40 of 100 exact samplers are as far "
-        "off)."
+    assert losslessness.way_text(way, 1) == (
+        "✓ 1 Any: within sampling noise (distance .050, edge .100; "
+        "40 of 100 exact samplers are this far off)."
     )
     way |= {"inside": False, "beyond": 0.0}
-    assert losslessness.way_said(way) == (
-        "✕ Any: outside: this is not the target's distribution (distance .050, edge .100; none of the exact "
-        "samplers was so far off)."
+    assert losslessness.way_text(way) == (
+        "✕ Any: outside: this is not the target's distribution (distance .050, edge .100; no exact "
+        "sampler was this far off)."
     )
 
 
@@ -105,12 +105,12 @@ def test_tokens_there_by_time():
     }
     figure = other_machine.tokens_by_time(short)
     assert read(figure) == {
-        0.0: "At 0 milliseconds: lane 1 0 tokens.",
-        1.0: "At 1 milliseconds: lane 1 1 tokens.",
-        2.0: "At 2 milliseconds: lane 1 2 tokens.",
+        0.0: "At 0 ms: lane 1 0 tokens.",
+        1.0: "At 1 ms: lane 1 1 token.",
+        2.0: "At 2 ms: lane 1 2 tokens.",
     }
     assert caption(figure) == (
-        "So. Lane 1: 1 ms and 5 mJ a token; 2 × as fast as plain decoding, 2 × the energy; it waits for "
+        "So. Lane 1: 1 ms and 5 mJ per token; 2 × as fast as plain decoding, 2 × the energy; it waits for "
         "memory in 50% of the time."
     )
     speed, energy = other_machine.against_plain(short).data

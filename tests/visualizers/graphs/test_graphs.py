@@ -128,7 +128,7 @@ def test_a_walk_has_the_text_and_its_loops():
 def test_a_text_that_goes_everywhere_has_more_loops_than_are_listed():
     graph = nx.complete_graph(14, nx.DiGraph)
     nx.set_edge_attributes(graph, 2, "times")
-    assert len(loops(graph, most=500)) == 500
+    assert len(loops(graph, max_loops=500)) == 500
     assert loop_of(graph, 3, 4) == ([4, 3], 2)
     graph.edges[4, 3]["times"] = 1
     cycle, times = loop_of(graph, 3, 4)
@@ -148,7 +148,7 @@ def test_what_was_merged_in_circles_is_no_lattice():
             ],
         )
     )
-    with pytest.raises(ValueError, match="runs in circles"):
+    with pytest.raises(ValueError, match="contains cycles"):
         trace.graph("lattice")
 
 

@@ -44,7 +44,7 @@ class Dependencies:
                 ["cell:chosen", "■", "soft", "generated"],
                 ["cell:outline", "□", "ink", "source"],
                 ["cell:filled", "■", "ink", "in focus"],
-                ["arc", "⌒", "soft", "attention: where it looked, not why"],
+                ["arc", "⌒", "soft", "attention: where the model looked, not why"],
             ],
         }
 
@@ -108,8 +108,8 @@ class Dependencies:
         ops.append({"front": [self.columns[node], 0]})
         if looks:
             weight, source = looks[0]
-            said = f"{self._shown(node)} looked most at {self._shown(source)}, "
-            ops.append({"say": f"{said}{percent(weight)} of its attention."})
+            caption = f"{self._shown(node)} looked most at {self._shown(source)}, "
+            ops.append({"say": f"{caption}{percent(weight)} of its attention."})
         return ops
 
     def _leave(self) -> list[Op]:
@@ -138,7 +138,7 @@ class Dependencies:
             look = {
                 "weight": round(weight, 4),
                 "strong": strong,
-                "hover": [words, "mean over layers and heads: where it looked, not why"],
+                "hover": [words, "mean over layers and heads: where the model looked, not why"],
                 "to": {"node": node},
             }
             ops.append({"id": f"a{node}-{source}", "kind": "arc", **place, **look})
@@ -171,7 +171,7 @@ def heading(drawn: list[tuple[float, int]]) -> dict:
     return {
         "heading": f" was predicted from: mean attention over layers and heads, {strongest} "
         f"({share} of the attention)\ngrey: the two strongest of every other generated token. "
-        "Attention is where it looked, not proof of why.",
+        "Attention shows where the model looked, not why.",
         "short": f" was predicted from: mean attention, {strongest} ({share} of it)",
     }
 

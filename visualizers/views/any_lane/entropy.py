@@ -20,7 +20,7 @@ TOP = 5  # tokens stacked in the lower panel
 FORCED = {"state": "forced", "fill": "outline", "glyph": "⚑"}
 NO_BREAK = "\u00a0"
 QUESTION = (
-    "Where was the model unsure, where did it choose something unlikely, where could the text have forked?"
+    "Where was the model unsure? Where did it choose an unlikely token? Where could the text have forked?"
 )
 
 
@@ -75,8 +75,8 @@ class Entropy:
                 case "Commit":
                     for node, logprob in zip(event.nodes, event.logprobs, strict=True):
                         ops += self._column(node, logprob)
-        said = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
-        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
+        captions = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
+        return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int, logprob: float | None) -> list[Op]:
         """Everything that stands in the column of one committed token."""
@@ -85,14 +85,14 @@ class Entropy:
         top, bits = self.offers.get(parent, ([], None))
         x, key, likeliest = self.column, f"c{self.column}", not top or top[0][0] == token
         surprisal = None if logprob is None else max(0.0, -logprob / math.log(2))
-        said = {"hover": self._hover(token, surprisal, top, bits), "node": node}
+        shared = {"hover": self._hover(token, surprisal, top, bits), "node": node}
         ops = self._grow(max(bits or 0.0, surprisal or 0.0))
         if bits is not None:
             ops.append(mark(f"{key}-step", "step", panel="bits", x=x, y=round(bits, 4), node=node))
             ops += self._bars(key, x, top, node)
             if bits > self.fork_bits and len(top) > 1 and math.exp(top[1][1]) > self.fork_second:
                 ops += self._fork(key, x, top, bits, token)
-        look = {"glyph": "dot" if likeliest else "diamond", "role": "ink", **said}
+        look = {"glyph": "dot" if likeliest else "diamond", "role": "ink", **shared}
         if surprisal is not None:
             y, end = round(surprisal, 4), round(bits or 0.0, 4)
             ops.append(mark(f"{key}-stem", "stem", panel="bits", x=x, y0=y, y1=end))
@@ -104,10 +104,10 @@ class Entropy:
         if node in self.given:
             copied = self.given[node] == "copied"
             look = {"state": "prompt", "fill": "tint"} if copied else FORCED
-            said["hover"] = [
-                said["hover"][0] + (": copied from another lane" if copied else ": put there by a person")
+            shared["hover"] = [
+                shared["hover"][0] + (": copied from another lane" if copied else ": inserted by hand")
             ]
-        look |= {"text": self._shown(token), **said}
+        look |= {"text": self._shown(token), **shared}
         return [*ops, mark(f"{key}-token", "cell", panel="tokens", x=x, y=0, w=0.96, h=1, **look)]
 
     def _bars(self, key: str, x: int, top: list, node: int) -> list[Op]:
@@ -116,8 +116,8 @@ class Entropy:
         for rank, (token, logprob) in enumerate(top):
             high = low + math.exp(logprob)
             place = {"panel": "mass", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            said = f"{self._shown(token)}: p {probability(high - low)}, number {rank + 1} of the likeliest"
-            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[said]))
+            line = f"{self._shown(token)}: p {probability(high - low)}, number {rank + 1} of the likeliest"
+            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[line]))
             low = high
         return ops
 

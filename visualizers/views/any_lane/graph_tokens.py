@@ -53,7 +53,7 @@ class Tokens:
         self.rounds = self.merges = self.accepted = 0
         self.shared: set[int] = set()  # what every text has that was found
         self.dotted: set[int] = set()  # what it was at any time
-        self.found: dict | None = None  # what the lattice's graph says, once a text has ended
+        self.lattice: dict | None = None  # what the lattice's graph says, once a text has ended
         self.front = 0
 
     def head(self) -> dict:
@@ -62,7 +62,7 @@ class Tokens:
         place = {"panel": "graph", "node": self.root, "x": 0, "y": 0, "w": WIDE, "h": TALL, "text": text}
         seen = {"state": "prompt", "fill": "tint", "hover": [f"{text}  the end of the prompt"]}
         return {
-            "question": "What was opened or drafted, where do ways meet, what do all texts share?",
+            "question": "What was opened or drafted? Where do paths meet? What do all texts share?",
             "first": 0,
             "left": 8,
             "axis": "token position",
@@ -75,16 +75,16 @@ class Tokens:
                 ["cell:accepted", "■", "accepted", "accepted"],
                 ["cell:tolerated", "≈", "tolerated", "accepted, though not the target's best"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
-                ["cell:resampled", "◆", "resampled", "resampled, or two ways meet"],
+                ["cell:resampled", "◆", "resampled", "resampled, or two paths meet"],
                 ["cell:bonus", "★", "bonus", "bonus"],
                 ["cell:finished", "■", "finished", "finished text"],
                 ["cell:prompt", "□", "soft", "opened"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
                 ["cell:pruned", "✕", "pruned", "given up"],
                 ["cell:live", "○", "live", "not verified"],
-                ["cell:forced", "⚑", "forced", "put there by a person"],
-                ["path", "→", "link", "became the same node"],
-                ["symbol", "•", "ink", "in every text that was found"],
+                ["cell:forced", "⚑", "forced", "inserted by hand"],
+                ["path", "→", "link", "merged into the same node"],
+                ["symbol", "•", "ink", "in every finished text"],
             ],
         }
 
@@ -110,8 +110,8 @@ class Tokens:
         else:
             self.front = here if self.drafted else max(self.front, here)
         low = self.row[path[-1]] if path else len(self.taken) - 1
-        said = f"Step {step.index + 1}: {words[0]}{words[1]}"
-        return [*ops, {"front": [self.front, low + 0.5]}, {"say": said}]
+        caption = f"Step {step.index + 1}: {words[0]}{words[1]}"
+        return [*ops, {"front": [self.front, low + 0.5]}, {"say": caption}]
 
     # ---- what the step says ------------------------------------------------------------------
     def _take_in(self, step) -> list[int]:
@@ -286,10 +286,10 @@ class Tokens:
     def _share(self) -> list[Op]:
         """Counts the texts that were found, and dots the tokens that all of them have."""
         try:
-            self.found = merged(self.graph.subgraph(self.row), self.root).graph
+            self.lattice = merged(self.graph.subgraph(self.row), self.root).graph
         except ValueError:  # what was merged runs in circles: there are no texts to count
             return []
-        shared, before = {n for n in self.found["shared"] if n in self.row}, self.shared
+        shared, before = {n for n in self.lattice["shared"] if n in self.row}, self.shared
         self.shared = shared
         ops = [{"id": f"s{n}", "set": {"gone": True}} for n in sorted(before - shared)]
         for node in sorted(shared - before):
@@ -306,23 +306,23 @@ class Tokens:
         """Heading: its bold words, the rest, and a short form of the rest."""
         if self.drafted:
             ways = len(self.drafted) - len(self.drafted & self.drafted_on)
-            lead = f"{len(self.drafted):,} tokens drafted in {many(self.rounds, 'round')}"
-            said = f": {many(ways, 'different continuation')}, {many(self.accepted, 'token')} accepted."
-            return lead, said, f": {self.accepted:,} accepted."
+            lead = f"{many(len(self.drafted), 'token')} drafted in {many(self.rounds, 'round')}"
+            rest = f": {many(ways, 'different continuation')}, {many(self.accepted, 'token')} accepted."
+            return lead, rest, f": {self.accepted:,} accepted."
         opened = f"{many(len(self.row) - 1, 'token')} in the graph"
         aside = self.graph.number_of_nodes() - self.root - len(self.row)
-        never = f"{aside:,} more offered and never opened"
-        if not self.found or not self.found["ends"]:
+        never = f"{aside:,} more offered but never opened"
+        if not self.lattice or not self.lattice["ends"]:
             return opened, f", {never}: no text has ended yet.", ": none has ended."
-        ends = many(len(self.found["ends"]), "finished text")
+        ends = many(len(self.lattice["ends"]), "finished text")
         if not self.merges:
             over = opened.removesuffix(" in the graph")
-            said = f" over {over}, {never}; {len(self.shared)} in all of them (•)."
-            return ends, said, f": {many(len(self.shared), 'token')} in all of them (•)."
-        lead = many(self.found["texts"], "way")
-        said = f" to {many(len(self.found['ends']), 'end')}, {many(self.merges, 'token')} merged, {never}; "
+            rest = f" over {over}, {never}; {len(self.shared)} in all of them (•)."
+            return ends, rest, f": {many(len(self.shared), 'token')} in all of them (•)."
+        lead = many(self.lattice["texts"], "way")
+        rest = f" to {many(len(self.lattice['ends']), 'end')}, {many(self.merges, 'token')} merged, {never}; "
         shared = f"{len(self.shared)} in all of them (•)."
-        return lead, said + shared, f" to {many(len(self.found['ends']), 'end')}; {shared}"
+        return lead, rest + shared, f" to {many(len(self.lattice['ends']), 'end')}; {shared}"
 
     def _word(self, node: int) -> str:
         return visible(self.header.vocabulary.get(self.graph.nodes[node]["token"], b"?"))
@@ -338,7 +338,7 @@ class Tokens:
         left = sum(child not in self.row for child in self.graph.successors(node))
         if "logprob" in known and not numbers:
             numbers = f"p {probability(math.exp(min(0.0, known['logprob'])))}"
-        said = [verdict.reason] if verdict and verdict.reason else whence(self.source.get(node))
+        lines = [verdict.reason] if verdict and verdict.reason else whence(self.source.get(node))
         more = [f"{many(left, 'candidate')} after it never opened"] if left else []
-        second = [", ".join([*said, *more])] if said or more else []
+        second = [", ".join([*lines, *more])] if lines or more else []
         return [f"{self._word(node)}  {became}" + (f": {numbers}" if numbers else ""), *second]

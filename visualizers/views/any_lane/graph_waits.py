@@ -28,7 +28,7 @@ class Waiting:
     def head(self) -> dict:
         """Question and layout."""
         return {
-            "question": "Which positions waited for which, and how many iterations were unavoidable?",
+            "question": "Which positions waited for which others? How many iterations were unavoidable?",
             "first": 1,
             "row": 26,
             "left": 92,
@@ -38,7 +38,7 @@ class Waiting:
                 ["cell:accepted", "■", "accepted", "final; filled: on the longest chain of waits"],
                 ["hook", "└", "link", "waited for"],
                 ["cell:prompt", "□", "soft", "given"],
-                ["cell:forced", "⚑", "forced", "put there by a person"],
+                ["cell:forced", "⚑", "forced", "inserted by hand"],
             ],
         }
 
@@ -54,10 +54,10 @@ class Waiting:
         self.used |= {nodes[place]["iteration"] for place in final}
         if max(nodes[place]["least"] for place in final) > len(self.chain):
             ops += self._lead(critical_path(self.waits.graph).positions)
-        lead, said, short = self._words()
-        ops.append({"id": "heading", "set": {"lead": lead, "heading": said, "short": short}})
+        lead, rest, short = self._words()
+        ops.append({"id": "heading", "set": {"lead": lead, "heading": rest, "short": short}})
         ops.append({"front": [final[-1], nodes[final[-1]]["least"] + 0.75]})
-        return [*ops, {"say": f"{len(nodes)} final. {lead}{said}"}]
+        return [*ops, {"say": f"{len(nodes)} final. {lead}{rest}"}]
 
     def _given(self, event) -> list[Op]:
         """The box of a token that the lane begins with: final before anything ran."""
@@ -66,7 +66,7 @@ class Waiting:
         state = {"state": "prompt", "fill": "tint"}
         if forced:
             state = {"state": "forced", "fill": "outline", "glyph": "⚑"}
-        hover = [f"{text}: " + ("put there by a person" if forced else "copied from another lane")]
+        hover = [f"{text}: " + ("inserted by hand" if forced else "copied from another lane")]
         place = {"panel": "graph", "x": self.given, "y": 0, "w": WIDE, "h": TALL, "node": event.node}
         cell = {"id": f"g{self.given}", "kind": "cell", **place, **state, "text": text, "hover": hover}
         return [cell] if self.given > 1 else [{"id": "graph", "set": {"y0": -0.6}}, row(0, "given"), cell]
@@ -110,14 +110,14 @@ class Waiting:
 
     def _hover(self, place: int) -> list[str]:
         known = self.waits.graph.nodes[place]
-        needed = f"final in iteration {known['iteration']}, needed {known['least']} at least"
+        needed = f"final in iteration {known['iteration']}, at least {known['least']} needed"
         since = known["right_from"]
-        early = "it had not stood there before"
+        early = "it was not guessed earlier"
         if since < known["iteration"]:
-            early = f"it stood there already in iteration {since}"
+            early = f"already guessed in iteration {since}"
         waited = [self._named(source) for source in sorted(self.waits.graph.predecessors(place))]
-        found = f"waited for {', '.join(waited[:3])}" if waited else "no wait was found"
-        return [f"{self._named(place)}: {needed}", f"{early}; {found}"]
+        waits = f"waited for {', '.join(waited[:3])}" if waited else "no wait was detected"
+        return [f"{self._named(place)}: {needed}", f"{early}; {waits}"]
 
     def _named(self, place: int) -> str:
         return f"{self._word(place)} (token {place})"
@@ -126,9 +126,9 @@ class Waiting:
         return visible(self.header.vocabulary.get(self.waits.graph.nodes[place]["token"], b"?"))
 
 
-def unavoidable(least: int, used: int) -> str:
+def unavoidable(needed: int, used: int) -> str:
     """How many of the iterations that were run the longest chain of waits takes by itself."""
-    return f"At least {least} of {many(used, 'iteration')} {'was' if least == 1 else 'were'} unavoidable"
+    return f"At least {needed} of {many(used, 'iteration')} {'was' if needed == 1 else 'were'} unavoidable"
 
 
 def row(y: int, name: str) -> Op:

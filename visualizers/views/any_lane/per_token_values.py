@@ -16,7 +16,7 @@ LOOKS = (
 )  # of the gauges that have room
 BAR, WIDE = 0.5, 0.84  # height in rows, width in columns of a full bar
 EMPTY, FULL = 0.12, 0.75  # greys of a bar's scale and of the bar
-QUESTION = "What was set for each token, and where did it rise and fall?"
+QUESTION = "What value was set for each token? Where did it rise and fall?"
 
 
 @view("gauges", "Gauges")
@@ -51,8 +51,8 @@ class Gauges:
             "legend": [
                 ["symbol:ink", "●", "ink", "the first number, as a share of its scale"],
                 ["symbol:live", "◇", "live", "the second"],
-                ["cell:amount", "▬", "soft", "how far up its scale"],
-                ["cell:dashed", "▭", "soft", "nothing was set for it"],
+                ["cell:amount", "▬", "soft", "position on its scale"],
+                ["cell:dashed", "▭", "soft", "not set for this token"],
             ],
         }
 
@@ -63,7 +63,7 @@ class Gauges:
             if type(event).__name__ == "Score" and event.level == GAUGE and event.parts.get("high", 0) > 0:
                 gauges.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
-        ops, said = [], []
+        ops, captions = [], []
         for node in commits:
             self.column += 1
             mine = gauges.get(node, [])
@@ -75,10 +75,10 @@ class Gauges:
             ops.append(mark(f"t{self.column}", "cell", **place, **look, **text))
             for event in mine:
                 ops += self._gauge(event, node, words)
-            said.append(words[0])
-        if not said:
+            captions.append(words[0])
+        if not captions:
             return []
-        return [*ops, *self._heading(), {"say": ". ".join(said) + "."}]
+        return [*ops, *self._heading(), {"say": ". ".join(captions) + "."}]
 
     def _gauge(self, score, node: int, words: list[str]) -> list[Op]:
         """One number of one token: a piece of its trace, and its bar. Nothing if all room is taken."""
@@ -93,10 +93,10 @@ class Gauges:
             line = {"role": look["role"], "width": 1.8} | ({"dash": look["dash"]} if look["dash"] else {})
             ops.append(mark(f"p{at}-{x}", "path", panel="traces", points=[before, [x, share]], **line))
         self.before[score.name] = [x, share]
-        said = {"hover": words, "node": node}
+        shared = {"hover": words, "node": node}
         look = {"glyph": look["glyph"], "role": look["role"]}
-        ops.append(mark(f"d{at}-{x}", "symbol", panel="traces", x=x, y=share, **look, **said))
-        scale = {"panel": "bars", "y": at + 0.5, "h": BAR, "state": "prompt", "fill": "amount", **said}
+        ops.append(mark(f"d{at}-{x}", "symbol", panel="traces", x=x, y=share, **look, **shared))
+        scale = {"panel": "bars", "y": at + 0.5, "h": BAR, "state": "prompt", "fill": "amount", **shared}
         ops.append(mark(f"f{at}-{x}", "cell", x=x, w=WIDE, weight=EMPTY, **scale))
         if share:
             place = {"x": round(x - WIDE / 2 + WIDE * share / 2, 4), "w": round(WIDE * share, 4)}
@@ -135,7 +135,7 @@ def number(score) -> str:
 def extra(score) -> str:
     """What else was said of it: `entropy 1.20, kept 4`."""
     parts = ((name, value) for name, value in score.parts.items() if name != "high")
-    said = (
+    text = (
         f"{shown(name)} {int(value) if value == int(value) else round(value, 2)}" for name, value in parts
     )
-    return ", ".join(said)
+    return ", ".join(text)

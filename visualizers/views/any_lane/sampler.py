@@ -35,7 +35,7 @@ class Sampler:
         """Title, question, layout and legend; every step brings its own panels."""
         return {
             "title": self.title,
-            "question": "What did each processor remove, and on what did the random number fall?",
+            "question": "What did each processor remove? Where did the random number fall?",
             "first": 1,
             "columns": ACROSS,
             "column": 4,
@@ -142,9 +142,11 @@ class Picture:
         chosen = self.order.index(self.token)
         band = {"x0": LEFT, "x1": LEFT + ACROSS, "y0": chosen - 0.5, "y1": chosen + 0.5, "role": "amber"}
         marks = [self._mark("rows", "band", **band), *self._names(rows)]
-        wide, most = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
-        most = HALF if most <= HALF else 1.0  # one scale for all places and lanes with flat distributions
-        scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / most
+        wide, largest = ACROSS / max(2, len(self.columns)), max(max(table.values()) for table in self.tables)
+        largest = (
+            HALF if largest <= HALF else 1.0
+        )  # one scale for all places and lanes with flat distributions
+        scale = wide * (BAR if len(self.columns) <= FEW else SHORT) / largest
         for place, i in enumerate(self.columns):
             x = LEFT + wide * place
             marks += self._title(x, wide, i)
@@ -163,19 +165,19 @@ class Picture:
     def _names(self, rows: int) -> list[Op]:
         """Beside the rows: the tokens, faint if they are removed in the end."""
         lost = set().union(*self.gone)
-        found = []
+        names = []
         for y, token in enumerate(self.order):
             look = {"role": "soft" if token in lost else "ink", "bold": token == self.token, "face": "mono"}
             text = fit(self._text(token), GUTTER - 12, 11)
-            found.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, **look))
+            names.append(self._mark("rows", "label", side="left", x=1, y=y, text=text, **look))
         others = self._mark("rows", "label", side="left", x=1, y=rows, text="all others", role="soft")
-        return [*found, others]
+        return [*names, others]
 
     def _title(self, x: float, wide: float, i: int) -> list[Op]:
         bits = self.recorded[i].entropy / math.log(2)
         mass = f", removed {percent(self.removed[i])}" if self.removed[i] != 0.0 else ""
-        said = [self.titles[i], f"entropy {bits:.2f} bits{mass}"]
-        look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": said}
+        lines = [self.titles[i], f"entropy {bits:.2f} bits{mass}"]
+        look = {"bold": True, "role": "ink", "w": wide, "priority": 1, "hover": lines}
         marks = [self._label("titles", x, 9, self.titles[i], **look)]
         if self.removed[i] != 0.0:
             # two spaces part lines on a phone, where the first is the title's; elsewhere it stands beside it
@@ -189,23 +191,23 @@ class Picture:
         p, here = self.tables[i].get(token), token == self.token
         if p is not None:
             look = {"state": "chosen", "fill": "filled"} if here else {"fill": "amount", "weight": 0.9}
-            said = f"{self._text(token)}: p {probability(p)}, {self.titles[i]}"
+            lines = f"{self._text(token)}: p {probability(p)}, {self.titles[i]}"
             number = {
                 "role": "ink" if here else "soft",
                 "bold": here,
                 "priority": 1 if here else 3,
                 "size": 10,
             }
-            bar = self._bar(x, y, p * scale, hover=[said], node=self.node, **look)
+            bar = self._bar(x, y, p * scale, hover=[lines], node=self.node, **look)
             return [bar, self._label("rows", x + p * scale + 0.4, y, percent(p), weight=p, **number)]
         if any(token in gone for gone in self.gone[:i]):
             return []
         if token not in self.gone[i]:
             return [self._label("rows", x + 0.4, y, "·", role="soft")]
         before = self.tables[i - 1].get(token, 0.0)
-        said = [f"{self._text(token)}: removed by {self.titles[i]}", f"p {probability(before)} before"]
+        lines = [f"{self._text(token)}: removed by {self.titles[i]}", f"p {probability(before)} before"]
         width = max(before * scale, 0.5)
-        bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=said, node=self.node)
+        bar = self._bar(x, y, width, state="rejected", fill="dotted", hover=lines, node=self.node)
         return [bar, self._label("rows", x + width + 0.4, y, "✕", role="rejected", size=10)]
 
     def _bar(self, x: float, y: int, width: float, **fields) -> Op:
@@ -232,7 +234,7 @@ class Picture:
         """The random number on the running sum of the last stage, tokens in the vocabulary's order."""
         text = self._text(self.token)
         if self.draw is None:
-            words = "nothing was drawn: " + text + " was taken for its score" + self._undrawn()
+            words = "nothing was drawn: " + text + " was chosen by its score" + self._undrawn()
             return [self._label("draw", LEFT, 9, words, role="soft", priority=1)]
         u, low, high = (self.draw.total, *(self.draw.parts.get(name) for name in ("low", "high")))
         between = "" if low is None else f", {digits(low)} to {digits(high)}"
@@ -254,11 +256,11 @@ class Picture:
         """(token, from, to) of all tokens if all are recorded, else of the one that was taken."""
         last, table = self.recorded[-1], self.tables[-1]
         if last.among is not None and last.among <= len(last.top):
-            found, start = [], 0.0
+            pieces, start = [], 0.0
             for token in sorted(table):
-                found.append((token, start, start + table[token]))
+                pieces.append((token, start, start + table[token]))
                 start += table[token]
-            return found
+            return pieces
         return [] if low is None else [(self.token, low, high)]
 
     def _piece(self, start: float, end: float, token: int | None) -> Op:
@@ -267,8 +269,8 @@ class Picture:
         look = {"w": round(wide, 3), "h": DRAW_BOTTOM - DRAW_TOP, "state": "chosen"}
         if token is None:
             return self._mark("draw", "cell", **place, **look | {"state": "unreached"}, fill="tint")
-        said = {"text": self._text(token), "hover": [f"{self._text(token)}: {percent(end - start)}"]}
-        return self._mark("draw", "cell", **place, **look, fill="filled" if here else "tint", **said)
+        shared = {"text": self._text(token), "hover": [f"{self._text(token)}: {percent(end - start)}"]}
+        return self._mark("draw", "cell", **place, **look, fill="filled" if here else "tint", **shared)
 
     # ---- words -------------------------------------------------------------------------------
     def _text(self, token: int) -> str:
@@ -277,15 +279,15 @@ class Picture:
     def sentence(self) -> str:
         """The place in words, for those who hear the page."""
         first, last = (table.get(self.token) for table in (self.tables[0], self.tables[-1]))
-        said = [f"{self._text(self.token)}: {percent(first)} in the model"]
+        parts = [f"{self._text(self.token)}: {percent(first)} in the model"]
         if len(self.tables) > 1:
-            said.append(f"{percent(last)} after the processors")
+            parts.append(f"{percent(last)} after the processors")
         for title, mass in zip(self.titles, self.removed, strict=True):
             if mass != 0.0:
-                said.append(f"{title} removed {percent(mass)}")
+                parts.append(f"{title} removed {percent(mass)}")
         if self.draw is not None:
-            said.append(f"u {digits(self.draw.total)}")
-        return ", ".join(said) + "."
+            parts.append(f"u {digits(self.draw.total)}")
+        return ", ".join(parts) + "."
 
 
 def percent(p: float | None) -> str:

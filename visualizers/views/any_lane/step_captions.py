@@ -23,24 +23,24 @@ class Sentences:
 
     def feed(self, step) -> str:
         """One sentence, or two where the strategy left a note of its own."""
-        found: dict[str, list] = {}
+        by_type: dict[str, list] = {}
         for event in step.events:
             if type(event).__name__ != "Cell" or event.level is None:  # of the lane's own text alone
-                found.setdefault(type(event).__name__, []).append(event)
-        for event in found.get("Distribution", []):
+                by_type.setdefault(type(event).__name__, []).append(event)
+        for event in by_type.get("Distribution", []):
             if event.view == "target" and event.level is None:
                 self.offers[event.node] = (event.top, event.entropy)
-        drafted = [e for e in found.get("Propose", []) if e.source not in NOT_DRAFTED]
-        if found.get("Cell") and all(event.source == "guess" for event in drafted):
-            said = iteration(step.index, found["Cell"], self.token)
-        elif drafted and found.get("Verdict"):
-            committed = [node for event in found.get("Commit", []) for node in event.nodes]
-            said = drafting(step.index + 1, drafted, found["Verdict"], committed, self.nodes.text)
-        elif any(event.rank == 1 for event in found.get("Score", [])):
-            said = self.beams(step.index + 1, found)
+        drafted = [e for e in by_type.get("Propose", []) if e.source not in NOT_DRAFTED]
+        if by_type.get("Cell") and all(event.source == "guess" for event in drafted):
+            caption = iteration(step.index, by_type["Cell"], self.token)
+        elif drafted and by_type.get("Verdict"):
+            committed = [node for event in by_type.get("Commit", []) for node in event.nodes]
+            caption = drafting(step.index + 1, drafted, by_type["Verdict"], committed, self.nodes.text)
+        elif any(event.rank == 1 for event in by_type.get("Score", [])):
+            caption = self.beams(step.index + 1, by_type)
         else:
-            said = self.tokens(step.index + 1, found.get("Commit", []))
-        return " ".join([said, *(event.text for event in found.get("Note", []))])
+            caption = self.tokens(step.index + 1, by_type.get("Commit", []))
+        return " ".join([caption, *(event.text for event in by_type.get("Note", []))])
 
     def token(self, token: int) -> str:
         """A token id as it is shown."""
@@ -48,18 +48,18 @@ class Sentences:
 
     def tokens(self, number: int, commits: list) -> str:
         """A step that commits tokens one by one: each with p, what was likelier or next, and the entropy."""
-        said = [
+        parts = [
             self.choice(n, p) for event in commits for n, p in zip(event.nodes, event.logprobs, strict=True)
         ]
-        if not said:
+        if not parts:
             return f"Step {number}: nothing is final yet."
-        return f"Step {number}: {listed(said, '; ')}."
+        return f"Step {number}: {listed(parts, '; ')}."
 
     def choice(self, node: int, logprob: float | None) -> str:
         """`“␣dog” (p .12, likelier was “␣big” .63, entropy 1.50 bits)`."""
-        said = quoted(self.nodes.text(node))
+        caption = quoted(self.nodes.text(node))
         if logprob is None:
-            return said
+            return caption
         numbers = [f"p {probability(math.exp(min(0.0, logprob)))}"]
         top, entropy = self.offers.get(self.nodes.parent.get(node, -1), ([], None))
         others = [(t, p) for t, p in top if t != self.nodes.token.get(node)]
@@ -69,16 +69,16 @@ class Sentences:
             numbers.append(f"{how} {quoted(self.token(token))} {probability(math.exp(min(0.0, best)))}")
         if entropy is not None:
             numbers.append(f"entropy {entropy / math.log(2):.2f} bits")
-        return f"{said} ({', '.join(numbers)})"
+        return f"{caption} ({', '.join(numbers)})"
 
-    def beams(self, number: int, found: dict[str, list]) -> str:
+    def beams(self, number: int, by_type: dict[str, list]) -> str:
         """A step of ranked hypotheses: who leads with what, and how many fell out."""
-        best = next(event for event in found["Score"] if event.rank == 1)
+        best = next(event for event in by_type["Score"] if event.rank == 1)
         name = SCORES.get(best.name, best.name.replace("_", " "))
         score = f"{name} {best.total:.2f}".replace("-", "−")
         leads = f"Step {number}: “…{self.ending(best.node)}” leads with {score}"
-        ranked = len({event.node for event in found["Score"] if event.rank is not None})
-        statuses = [event.status for event in found.get("Verdict", [])]
+        ranked = len({event.node for event in by_type["Score"] if event.rank is not None})
+        statuses = [event.status for event in by_type.get("Verdict", [])]
         counts = [
             (ranked, "live"),
             (statuses.count("pruned"), "pruned"),
@@ -96,27 +96,27 @@ def drafting(number: int, drafted: list, verdicts: list, commits: list[int], tex
     """A round of drafting and checking: how many were accepted, what was rejected, what came instead."""
     judged = {event.node: event for event in verdicts}
     accepted = sum(1 for e in drafted if e.node in judged and judged[e.node].status == "accepted")
-    said = f"Round {number}: {accepted} of {len(drafted)} drafted tokens accepted"
+    caption = f"Round {number}: {accepted} of {many(len(drafted), 'drafted token')} accepted"
     lost = next((v for v in judged.values() if v.status == "rejected"), None)
     last = judged.get(commits[-1]) if commits else None
     if lost is not None:
         numbers = [("p", lost.p), ("q", lost.q), ("u", lost.u)]
         known = [f"{name} {probability(value)}" for name, value in numbers if value is not None]
-        said += f"; {quoted(text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
+        caption += f"; {quoted(text(lost.node))} rejected" + (f" ({', '.join(known)})" if known else "")
     if last is not None and last.status == "resampled":
-        said += f"{',' if lost else ';'} {quoted(text(last.node))} written instead"
+        caption += f"{',' if lost else ';'} {quoted(text(last.node))} written instead"
     if last is not None and last.status == "bonus":
-        said += f"; bonus token {quoted(text(last.node))}"
-    return said + "."
+        caption += f"; bonus token {quoted(text(last.node))}"
+    return caption + "."
 
 
 def iteration(number: int, cells: list, token) -> str:
     """An iteration over positions: which settled, and how many others changed or stayed."""
     settled = [quoted(token(cell.token)) for cell in cells if cell.state == "settled"]
     counts = [(sum(c.state == state for c in cells), state) for state in ("changed", "kept", "guess")]
-    said = f"{many(len(settled), 'position')} settled" + (f" ({listed(settled, ', ')})" if settled else "")
+    caption = f"{many(len(settled), 'position')} settled" + (f" ({listed(settled, ', ')})" if settled else "")
     others = "".join(f", {n} {'guessed' if state == 'guess' else state}" for n, state in counts if n)
-    return (f"Iteration {number}: " if number else "First guess: ") + said + others + "."
+    return (f"Iteration {number}: " if number else "First guess: ") + caption + others + "."
 
 
 def quoted(token: str) -> str:

@@ -8,11 +8,11 @@ another one wrote, the columns that it reads in that forward are hatched in its 
 import math
 from collections import Counter
 
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark, ticks
 
 ROWS = 2  # rows for what was done
-QUESTION = "When was the number above its limit, and what was done then?"
+QUESTION = "When was the number above its limit? What happened then?"
 
 
 @view("threshold", "Threshold")
@@ -50,7 +50,7 @@ class Threshold:
                 ["path:ink", "━", "ink", "the number that decides"],
                 ["path:live", "╌", "live", "its limit"],
                 ["band:amber", "▒", "live", "above the limit"],
-                ["cell:hatched", "▨", "soft", "reads what the other wrote"],
+                ["cell:hatched", "▨", "soft", "reads what the other model wrote"],
             ],
         }
 
@@ -63,22 +63,22 @@ class Threshold:
             if type(event).__name__ == "Forward" and event.kind == "prefill" and self.column:
                 ops += self._catch_up(event.model, event.tokens)
         _, _, commits = self.nodes.read(step)
-        said = []
+        captions = []
         for node in commits:
             self.column += 1
             if node in scores:
                 ops += self._watched(node, scores[node])
-                said.append(f"{self.nodes.text(node)}: {words(scores[node])}")
+                captions.append(f"{self.nodes.text(node)}: {words(scores[node])}")
             else:
                 look = {"state": "prompt" if node in given else "chosen", "fill": "tint"}
                 ops.append(self._cell(node, 0, look, []))
-        if not said:
+        if not captions:
             return ops
         lead, rest, short = self._heading()
         return [
             *ops,
             {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}},
-            {"say": ". ".join(said) + "."},
+            {"say": ". ".join(captions) + "."},
         ]
 
     def _watched(self, node: int, score) -> list[Op]:
@@ -111,9 +111,9 @@ class Threshold:
         return [*ops, self._cell(node, min(self.rows[level], ROWS - 1), look, hover)]
 
     def _cell(self, node: int, row: int, look: dict, hover: list[str]) -> Op:
-        said = {"text": self.nodes.text(node), "hover": hover, "node": node}
+        shared = {"text": self.nodes.text(node), "hover": hover, "node": node}
         place = {"panel": "rows", "x": self.column, "y": row + 0.5, "w": 0.96, "h": 0.86}
-        return mark(f"t{self.column}", "cell", **place, **look, **said)
+        return mark(f"t{self.column}", "cell", **place, **look, **shared)
 
     def _row(self, level: str) -> Op:
         """A row of its own for what is done for the first time."""
@@ -131,7 +131,7 @@ class Threshold:
         self.reached[level] = self.column
         place = {"panel": "rows", "x": first + (wide - 1) / 2, "y": self.rows[level] + 0.5, "w": wide - 0.04}
         look = {"h": 0.5, "state": "unreached", "fill": "hatched"}
-        hover = [f"{level} reads {tokens} tokens in one forward"]
+        hover = [f"{level} reads {many(tokens, 'token')} in one forward"]
         return [*ops, mark(f"c{self.column}-{level}", "cell", **place, **look, hover=hover)]
 
     def _grow(self, number: float) -> list[Op]:
@@ -146,13 +146,13 @@ class Threshold:
         shares = [f"{level} {100 * n / self.written.total():.0f} %" for level, n in self.written.items()]
         lead = ", ".join(shares)
         changes = f"{self.changes} change" + ("" if self.changes == 1 else "s")
-        read = f", {self.caught_up} tokens read to catch up" if self.caught_up else ""
-        return lead, f" of {self.written.total()} tokens; {changes}{read}.", f"; {changes}{read}."
+        read = f", {many(self.caught_up, 'token')} read to catch up" if self.caught_up else ""
+        return lead, f" of {many(self.written.total(), 'token')}; {changes}{read}.", f"; {changes}{read}."
 
 
 def words(score) -> str:
     """`target; rolling entropy 1.20, limit 1.50`."""
     limit, name = score.parts["limit"], score.name
-    said = f"{score.level}; {name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")
+    text = f"{score.level}; {name} {score.total:.2f}, limit {limit:.2f}".replace("-", "−")
     own = [f"{part} {value:.2f}" for part, value in score.parts.items() if part != "limit"]
-    return ", ".join([said, *own])
+    return ", ".join([text, *own])

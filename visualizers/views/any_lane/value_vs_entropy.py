@@ -17,9 +17,9 @@ from visualizers.views.any_lane.per_token_values import number, shown
 
 PANELS = 2
 BITS = 8  # columns, a bit each: where entropies above 7.5 occur the window moves
-LEAST = 0.2  # of the whole scale, that a panel shows at least
+MIN_SPAN = 0.2  # of the whole scale, that a panel shows at least
 FEW = 8  # points from which on a correlation is told
-QUESTION = "Is a token drawn more boldly where the model is unsure?"
+QUESTION = "Does the method sample more freely where the model is unsure?"
 
 
 @dataclass
@@ -34,10 +34,10 @@ class Cloud:
     def together(self) -> str:
         """How far both go together: Pearson's correlation; a dash where there is none to speak of."""
         try:
-            found = correlation(self.bits, self.numbers) if len(self.bits) >= FEW else None
+            r = correlation(self.bits, self.numbers) if len(self.bits) >= FEW else None
         except StatisticsError:  # one of them never changes
-            found = None
-        return "—" if found is None else f"{found:+.2f}".replace("-", "−")
+            r = None
+        return "—" if r is None else f"{r:+.2f}".replace("-", "−")
 
 
 @view("against_entropy", "Against entropy")
@@ -92,14 +92,14 @@ class AgainstEntropy:
                     gauges.setdefault(event.node, []).append(event)
         _, _, commits = self.nodes.read(step)
         ops: list[Op] = []
-        said = []
+        captions = []
         for node in commits:
             bits = self.bits.get(self.nodes.parent[node])
             mine = [score for score in gauges.get(node, []) if self._has_room(score.name)]
             if bits is None or not mine:
                 continue
             words = f"{self.nodes.text(node)}: {', '.join(map(number, mine))}"
-            said.append(f"{words} at {bits:.2f} bits")
+            captions.append(f"{words} at {bits:.2f} bits")
             self.widest = max(self.widest, math.floor(bits + 0.5))
             for score in mine:
                 ops += self._point(score, node, bits, words)
@@ -112,7 +112,7 @@ class AgainstEntropy:
             f": correlation, {count} tokens.",
         )
         heading = {"id": "said", "set": {"lead": lead, "heading": rest, "short": short}}
-        return [*ops, heading, {"front": [self.widest, 0]}, {"say": ". ".join(said) + "."}]
+        return [*ops, heading, {"front": [self.widest, 0]}, {"say": ". ".join(captions) + "."}]
 
     def _has_room(self, name: str) -> bool:
         return name in self.clouds or len(self.clouds) < PANELS
@@ -132,17 +132,17 @@ class AgainstEntropy:
             ops.append({"id": f"l{cloud.newest}", "set": {"gone": True}})
         cloud.newest = f"{at}-{node}"
         place = {"panel": f"n{at}", "x": round(bits, 4), "y": round(score.total, 4)}
-        said = {"hover": [words, f"the target's entropy there: {bits:.2f} bits"], "node": node}
+        shared = {"hover": [words, f"the target's entropy there: {bits:.2f} bits"], "node": node}
         beside = 13 if 2 * score.total > cloud.scale.low + cloud.scale.high else -13
         text = {"text": self.nodes.text(node), "face": "mono", "role": "ink", "dy": beside}
         return [
             *ops,
-            mark(f"d{cloud.newest}", "symbol", **place, glyph="star", role="live", **said),
+            mark(f"d{cloud.newest}", "symbol", **place, glyph="star", role="live", **shared),
             mark(f"l{cloud.newest}", "label", **place, **text, priority=1),
         ]
 
     def _named(self, score) -> Op:
         """The name of a number that comes for the first time, above its panel."""
         high, panel = score.parts["high"], f"h{len(self.clouds)}"
-        self.clouds[score.name] = Cloud(scale=Scale(LEAST * high, 0.0, high))
+        self.clouds[score.name] = Cloud(scale=Scale(MIN_SPAN * high, 0.0, high))
         return {"id": panel, "set": {"lead": shown(score.name), "heading": f", between 0 and {high:g}"}}

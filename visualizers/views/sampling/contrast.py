@@ -14,7 +14,7 @@ LOW = 260  # pixels of a picture below which the gains are left to the hover
 TOP = 5  # tokens stacked in each of the panels
 VIEWS = {"target": "wanted", "unwanted": "unwanted", "combined": "combined"}  # view of an event -> panel
 SCORE = "contrast"  # the score whose parts are the views' log-probabilities of the token that was taken
-QUESTION = "What did the second view offer, what came of weighing the two, and which tokens gained by it?"
+QUESTION = "What did the second distribution offer? What came of contrasting the two? Which tokens gained?"
 
 
 @view("contrast", "Contrast")
@@ -43,9 +43,9 @@ class ContrastView:
             "overview": "piled",
             "ops": panels(),
             "legend": [
-                ["bar", "■", "soft", "top 5 of a view; above: bits gained"],
-                ["symbol:dot", "●", "ink", "chosen = top of this view"],
-                ["symbol:diamond", "◇", "ink", "chosen, not top of this view"],
+                ["bar", "■", "soft", "top 5 of each distribution; above: bits gained"],
+                ["symbol:dot", "●", "ink", "chosen = top of this distribution"],
+                ["symbol:diamond", "◇", "ink", "chosen, not top of this distribution"],
                 ["symbol:triangle", "▼", "live", "the model alone takes another token"],
             ],
         }
@@ -72,8 +72,8 @@ class ContrastView:
                     committed += event.nodes
         for node in committed:
             ops += self._column(node)
-        said = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
-        return [*ops, {"say": ". ".join(said) + "."}] if said else ops
+        captions = [op["hover"][0] for op in ops if op.get("id", "").endswith("-token")]
+        return [*ops, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
         """Everything that stands in the column of one committed token."""
@@ -106,13 +106,13 @@ class ContrastView:
         for rank, (candidate, logprob) in enumerate(top):
             high = low + math.exp(logprob)
             place = {"panel": panel, "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            said = f"{self._shown(candidate)}: p {probability(high - low)}, number {rank + 1} {name}"
-            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[said]))
+            lines = f"{self._shown(candidate)}: p {probability(high - low)}, number {rank + 1} {name}"
+            ops.append(mark(f"{key}-bar{rank}", "bar", **place, rank=rank, node=node, hover=[lines]))
             low = high
         glyph = "dot" if top and top[0][0] == token else "diamond"
         y = round(share_height(token, top), 4)
-        said = [f"{name}: entropy {bits:.2f} bits"]
-        look = {"glyph": glyph, "role": "ink", "hover": said, "node": node}
+        lines = [f"{name}: entropy {bits:.2f} bits"]
+        look = {"glyph": glyph, "role": "ink", "hover": lines, "node": node}
         return [*ops, mark(f"{key}-share", "symbol", panel=panel, x=x, y=y, **look)]
 
     def _gain(self, key: str, x: int, node: int) -> list[Op]:
@@ -126,9 +126,9 @@ class ContrastView:
             ops.append({"id": "gain", "set": {"y0": self.ceiling, "ticks": scale(self.ceiling)}})
         low, high = sorted((0.0, round(max(gain, FLOOR), 4)))  # what is lost beyond the panel is said only
         less = "more" if gain >= 0 else "less"
-        said = [f"the wanted view gives it {abs(gain):.2f} bits {less} than the other"]
+        lines = [f"the amplified view gives it {abs(gain):.2f} bits {less} than the other"]
         place = {"panel": "gain", "x": x, "w": 0.5, "y0": low, "y1": high}
-        return [*ops, mark(f"{key}-gain", "bar", **place, rank=1, node=node, hover=said)]
+        return [*ops, mark(f"{key}-gain", "bar", **place, rank=1, node=node, hover=lines)]
 
     def _changed(self, key: str, x: int, model: int, p: float) -> list[Op]:
         """The amber column with ▼, and above it the token that the model alone finds likeliest."""

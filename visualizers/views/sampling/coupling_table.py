@@ -10,7 +10,7 @@ from visualizers.scene.marks import Header, Nodes, Op, probability, scroll_row, 
 HEADER, GAP, CELL = 0.9, 0.4, 0.9  # heights in rows
 # Columns of a table: where it begins, how many it takes.
 SIGN, BEFORE, TOKENS, WIDE, AFTER = (0.5, 1.4), (1.9, 1.6), 3.6, 1.8, 1.6
-MOST = 7  # columns of tokens
+MAX_COLUMNS = 7  # columns of tokens
 DARKEST = 0.6  # so that numbers on a grey stay readable
 
 
@@ -27,7 +27,7 @@ class Coupling:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "How much of each token's probability stands for each sign?",
+            "question": "How much of each token's probability encodes each symbol?",
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
             "first": 1,
             "row": 24,
@@ -41,7 +41,7 @@ class Coupling:
             "right": 8,
             "axis": None,
             "legend": [
-                ["cell:chosen", "■", "chosen", "the token that was drawn, and the sign that is meant"],
+                ["cell:chosen", "■", "chosen", "the token drawn, and the symbol to be sent"],
                 [
                     "cell:prompt",
                     "▪",
@@ -67,15 +67,15 @@ class Coupling:
         if after is None or drawn not in columns:
             return []
         self.tables += 1
-        shown = list(columns)[:MOST]
+        shown = list(columns)[:MAX_COLUMNS]
         ops = self._heading(shown, drawn)
         for row, sign in enumerate(after.parts):
             ops += self._row(row, sign, [columns[n] for n in shown], after, drawn)
         ops += self._margin(len(after.parts), [columns[n] for n in shown], drawn)
         self.belief = dict(after.parts)
         self.y += HEADER + len(after.parts) + 1 + GAP
-        said = f"Token {self.tables}: {self.nodes.text(drawn)} is drawn from the row of {after.level}"
-        return [*ops, {"front": [1, self.y]}, {"say": f"{said}, belief {after.total:.2f}."}]
+        caption = f"Token {self.tables}: {self.nodes.text(drawn)} is drawn from the row of {after.level}"
+        return [*ops, {"front": [1, self.y]}, {"say": f"{caption}, belief {after.total:.2f}."}]
 
     def _heading(self, shown: list[int], drawn: int) -> list[Op]:
         """The names of the columns, and where a window that scrolls may begin."""
@@ -99,8 +99,8 @@ class Coupling:
         ops.append(self._cell(key + "b", BEFORE, y, short(before), before, False, hover))
         for at, column in enumerate(columns):
             mass, here = column.parts.get(sign, 0.0), column.node == drawn
-            said = f"{self.nodes.text(column.node)} for {sign}: {probability(mass)}"
-            words = [f"{said} of {probability(column.total)}", *hover]
+            hover_text = f"{self.nodes.text(column.node)} for {sign}: {probability(mass)}"
+            words = [f"{hover_text} of {probability(column.total)}", *hover]
             place = (TOKENS + at * WIDE, WIDE)
             text = short(mass) if mass else ""
             mark = self._cell(f"{key}.{at}", place, y, text, mass, meant and here, words)
@@ -111,7 +111,7 @@ class Coupling:
     def _margin(self, row: int, columns: list, drawn: int) -> list[Op]:
         """The model's own row: what the columns add up to."""
         y, key = self.y + HEADER + row + 0.5, f"{self.tables}.q"
-        hover = ["q: the model's own row, which the cells of a column add up to"]
+        hover = ["q: the model's own distribution; the cells of a column add up to it"]
         ops = [self._cell(key, SIGN, y, "q", 0.0, False, hover)]
         for at, column in enumerate(columns):
             place = (TOKENS + at * WIDE, WIDE)

@@ -34,7 +34,7 @@ class Experts:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "To which experts did each layer send the tokens, and how much did it matter?",
+            "question": "Which experts did each layer send the tokens to? How much did it matter?",
             "ops": [
                 mark("apart", "panel", y0=CEILING, y1=0, px=44, ticks=ticks(CEILING)),
                 mark("tokens", "panel", y0=-0.55, y1=0.55, px=24),
@@ -51,7 +51,7 @@ class Experts:
             "overview": "piled",
             "clip": True,
             "legend": [
-                ["cell:chosen", "■", "chosen", "read by this expert"],
+                ["cell:chosen", "■", "chosen", "processed by this expert"],
                 ["cell:live", "▣", "live", "by this one in the weak view"],
                 ["cell:amount", "▪", "soft", "share of all tokens so far"],
                 ["bar", "▂", "soft", "KL of strong and weak (bits)"],
@@ -69,8 +69,8 @@ class Experts:
         ops: list[Op] = []
         for node in committed:
             ops += self._column(node)
-        said = [op["hover"][0] for op in ops if op.get("id", "").startswith("t")]
-        return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(said) + "."}] if said else ops
+        captions = [op["hover"][0] for op in ops if op.get("id", "").startswith("t")]
+        return [*ops, {"front": [self.column, 1]}, {"say": ". ".join(captions) + "."}] if captions else ops
 
     def _column(self, node: int) -> list[Op]:
         """Everything that stands above one another for one committed token."""
@@ -80,7 +80,7 @@ class Experts:
         ops = [] if self.experts or not scores else self._layers(scores)
         hover = [self.nodes.text(node) + ("" if bits is None else f": the views are {bits:.2f} bits apart")]
         if scores:
-            hover.append(f"read by these experts: {self.nodes.text(parent)}")
+            hover.append(f"processed by these experts: {self.nodes.text(parent)}")
         if bits is not None:
             ops += self._apart(x, node, bits, hover)
         if scores:
@@ -127,11 +127,11 @@ class Experts:
         chosen = {name: weight for name, weight in score.parts.items() if name != "of"}
         for name, weight in chosen.items():
             expert = int(name.split()[-1])
-            said = f"layer {layer}, {name}: weight {weight:.2f} in the {'strong' if strong else 'weak'} view"
+            text = f"layer {layer}, {name}: weight {weight:.2f} in the {'strong' if strong else 'weak'} view"
             look = {"state": "chosen" if strong else "live", "fill": "filled"}
             place = self._place(layer, expert, x, score.name)
             key = f"{'s' if strong else 'w'}{x}.{layer}.{expert}"
-            ops.append(mark(key, "cell", **place, **look, node=node, hover=[said]))
+            ops.append(mark(key, "cell", **place, **look, node=node, hover=[text]))
             if strong:
                 self.used[layer][expert] += 1
         return ops
@@ -142,8 +142,8 @@ class Experts:
         for layer, counts in self.used.items():
             for expert in range(1, self.experts + 1):
                 share = counts[expert] / self.column
-                said = f"layer {layer}, expert {expert}: read {100 * share:.0f} % of the tokens so far"
-                ops.append({"id": f"u{layer}.{expert}", "set": {"weight": round(share, 4), "hover": [said]}})
+                text = f"layer {layer}, expert {expert}: read {100 * share:.0f} % of the tokens so far"
+                ops.append({"id": f"u{layer}.{expert}", "set": {"weight": round(share, 4), "hover": [text]}})
         return ops
 
 

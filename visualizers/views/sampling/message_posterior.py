@@ -1,6 +1,6 @@
 """Belief: how sure a reader becomes, token by token, of a sign that a text hides; letter after letter.
 
-A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the sign that is meant;
+A fold over Propose, Score ("belief": its parts are the belief in each sign, its level the symbol being sent;
 on a node of an earlier step a new letter begins with it. "letter": the letter ends here, its level says what
 was sent and what is read) and Commit. Bits are those of the beliefs: a letter
 brings the entropy of its first one, and what is left of it is the entropy of the newest. Knows no strategy.
@@ -19,7 +19,7 @@ class Belief:
 
     def __init__(self, header: Header):
         self.nodes = Nodes(header)
-        self.most = len(header.parameters.get("weights", "letter"))  # signs that there may be
+        self.max_signs = len(header.parameters.get("weights", "letter"))  # signs that there may be
         self.rows: dict[str, int] = {}  # sign -> its row
         self.column, self.first = 0, 1  # tokens so far; the first of the newest letter's
         self.ended, self.right = 0, 0  # letters read; those of them that were sent
@@ -43,7 +43,7 @@ class Belief:
                 "ticks": ticks(self.ceiling),
             },
             {"id": "text", "kind": "panel", "y0": -0.1, "y1": 2.1, "px": 44},
-            {"id": "signs", "kind": "panel", "y0": -0.6, "y1": self.most - 0.4, "share": 0.7},
+            {"id": "signs", "kind": "panel", "y0": -0.6, "y1": self.max_signs - 0.4, "share": 0.7},
         ]
         rows = [
             {
@@ -59,7 +59,7 @@ class Belief:
         ]
         return {
             "title": self.title,
-            "question": "How sure is a reader of the hidden letter after each token?",
+            "question": "How sure is the receiver of the hidden letter after each token?",
             "ops": [*panels, *rows],
             "first": 1,
             "column": 42,
@@ -68,12 +68,12 @@ class Belief:
             "right": 8,
             "overview": "amount",
             "legend": [
-                ["path:live", "╌", "live", "bits of the letters that were begun"],
-                ["path:ink", "━", "ink", "bits read of them"],
-                ["cell:amount", "▪", "soft", "belief in a sign"],
-                ["cell:live", "▣", "live", "the sign that is meant"],
-                ["cell:accepted", "■", "accepted", "letter read as it was sent"],
-                ["cell:rejected", "✕", "rejected", "letter read wrong"],
+                ["path:live", "╌", "live", "bits of the letters begun so far"],
+                ["path:ink", "━", "ink", "bits of them already read"],
+                ["cell:amount", "▪", "soft", "belief in a symbol"],
+                ["cell:live", "▣", "live", "the symbol being sent"],
+                ["cell:accepted", "■", "accepted", "letter read correctly"],
+                ["cell:rejected", "✕", "rejected", "letter read incorrectly"],
             ],
         }
 
@@ -84,9 +84,9 @@ class Belief:
         ops: list[Op] = []
         for event in beliefs:
             ops += self._token(event) if event.node in commits else self._begin(event)
-        told = {e.node for e in beliefs}
+        updated = {e.node for e in beliefs}
         for node in commits:
-            if node not in told:
+            if node not in updated:
                 self.column += 1
                 ops.append(self._word(node, []))
         for event in step.events:
@@ -167,7 +167,10 @@ class Belief:
         place = {"panel": "signs", "x": x, "y": self.rows[sign], "w": 0.96, "h": CELL}
         meant = sign == self.meant
         look = {"state": "live" if meant else "prompt", "fill": "tint" if meant else "amount"}
-        said = {"hover": [f"belief in {sign}: {probability(was)}, then {probability(belief)}"], "node": node}
+        shared = {
+            "hover": [f"belief in {sign}: {probability(was)}, then {probability(belief)}"],
+            "node": node,
+        }
         text = {"text": probability(belief) if belief >= 0.005 else ""}
         return {
             "id": f"s{x}.{sign}",
@@ -176,7 +179,7 @@ class Belief:
             **look,
             "weight": round(0.5 * belief, 4),
             **text,
-            **said,
+            **shared,
         }
 
     def _bits(self) -> str:
@@ -188,9 +191,9 @@ class Belief:
         return f"Step {step.index + 1}: sign {likeliest} has belief {belief:.2f}; {self._bits()}."
 
 
-def bits(law) -> float:
+def bits(probs) -> float:
     """The entropy of some probabilities, in bits."""
-    return -sum(p * math.log2(p) for p in law if p > 0.0)
+    return -sum(p * math.log2(p) for p in probs if p > 0.0)
 
 
 def ticks(ceiling: float) -> list[list]:

@@ -8,7 +8,7 @@ in the order of its first occurrence, twelve in a row like words on a page; a pl
 import networkx as nx
 
 from visualizers.graphs.walk import go, loop_of
-from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 ACROSS = 12  # tokens in a row
 WIDE, TALL = 0.84, 0.58  # of a token's box, in columns and rows
@@ -39,7 +39,7 @@ class TokenGraph:
         ops = [op for token in self.nodes.header.prompt for op in self._visit(token, None)]
         return {
             "title": self.title,
-            "question": "Where did the text come back to, and which ways did it take again?",
+            "question": "Which tokens did the text return to? Which transitions did it repeat?",
             "first": 1,
             "columns": ACROSS,
             "column": 28,
@@ -53,9 +53,9 @@ class TokenGraph:
             "ops": [*panels(), *at_rest(ops)],
             "legend": [
                 ["cell:filled", "■", "ink", "here"],
-                ["path:link", "━", "link", "a way taken again"],
+                ["path:link", "━", "link", "a repeated transition"],
                 ["path:soft", "─", "soft", "a step"],
-                ["path:rejected", "╌", "rejected", "the likeliest, turned aside"],
+                ["path:rejected", "╌", "rejected", "the likeliest token, avoided"],
                 ["cell:prompt", "□", "soft", "only in the prompt"],
             ],
         }
@@ -138,8 +138,8 @@ class TokenGraph:
         times = "once" if count == 1 else f"{count} times"
         ways = sorted(self.walk[token].items(), key=lambda item: -item[1]["times"])[:6]
         ways = [(after, known["times"]) for after, known in ways]
-        said = " · ".join(self.nodes.word(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
-        return [f"{self.nodes.word(token)}: {times} in the text", *([f"then {said}"] if said else [])]
+        text = " · ".join(self.nodes.word(b) + (f" {n} times" if n > 1 else "") for b, n in ways)
+        return [f"{self.nodes.word(token)}: {times} in the text", *([f"then {text}"] if text else [])]
 
     # ---- what could have come ----------------------------------------------------------------
     def _candidates(self, taken: int, offered: list, scores: dict) -> list[Op]:
@@ -166,13 +166,14 @@ class TokenGraph:
 
     def _words(self) -> tuple[str, str, str]:
         """Heading: its bold words, the rest, and a short form of the rest."""
-        lead = f"{self.steps} steps, {len(self.places)} tokens"
-        short = f": {self.returns} back, {self.again} on a way taken before."
-        said = f": {self.returns} steps came back to a token, {self.again} of them on a way taken before."
+        lead = f"{many(self.steps, 'step')}, {many(len(self.places), 'token')}"
+        short = f": {self.returns} back, {self.again} by a repeated transition."
+        returned = f"{many(self.returns, 'step')} returned to an earlier token"
+        rest = f": {returned}, {self.again} by a repeated transition."
         if self.known:
-            said += f" The likeliest was taken in {100 * self.likeliest / self.known:.0f} %"
-            said += f", {self.turned} times a new token instead of a way back." if self.turned else "."
-        return lead, said + self._loop(), short
+            rest += f" The likeliest was taken in {100 * self.likeliest / self.known:.0f} %"
+            rest += f", {self.turned} times a new token instead of a repetition." if self.turned else "."
+        return lead, rest + self._loop(), short
 
     def _loop(self) -> str:
         """The loop in which the walk is now, if it goes round in one."""
@@ -216,11 +217,11 @@ def look(count: int) -> dict:
 
 def formula(score) -> str:
     """`p .55  run 3  = −.05`: a candidate's score, and the first two parts of it."""
-    said = [
+    parts = [
         f"{name} {value:g}" if value == round(value) else f"{name} {signed(value)}"
         for name, value in list(score.parts.items())[:2]
     ]
-    return "  ".join([*said, f"= {signed(score.total)}"])
+    return "  ".join([*parts, f"= {signed(score.total)}"])
 
 
 def signed(value: float) -> str:

@@ -76,7 +76,7 @@ class BeamTree:
         ]
         return {
             "title": self.title,
-            "question": "Which continuations are alive, where did they part, what was dropped, who leads?",
+            "question": "Which continuations are alive? Where did they split? What was dropped? Which leads?",
             "ops": [*bands, mark],
             "first": 0,
             "fold": True,
@@ -99,7 +99,7 @@ class BeamTree:
                 ["node:finished", "■", "finished", "finished, with its score"],
                 ["tick", "\\\\", "pruned", "dropped at once"],
                 ["tick:rejected", "\\\\", "rejected", "ended by a constraint"],
-                ["node:forced", "⚑", "forced", "put there by a person"],
+                ["node:forced", "⚑", "forced", "inserted by hand"],
                 ["band:panel", "▬", "line", "a group"],
             ],
         }
@@ -281,16 +281,16 @@ class BeamTree:
 
     def _hover(self, event, born, scores, verdicts) -> list[str]:
         nodes = self.nodes
-        said = [f"{nodes.text(event.node)}  p {probability(_p(event))}"]
+        lines = [f"{nodes.text(event.node)}  p {probability(_p(event))}"]
         if event.node in nodes.total:
-            said.append(f"sum {nodes.total[event.node]:.2f}".replace("-", "−"))
+            lines.append(f"sum {nodes.total[event.node]:.2f}".replace("-", "−"))
         status, reason = verdicts.get(event.node, (None, None))
         rank = next((s.rank for s in scores.get(event.node, []) if s.rank is not None), None)
         if rank is not None:
             kept = sum(any(s.rank is not None for s in given) for given in scores.values())
-            said.append(f"rank {rank} of the {kept} kept" if self.rows > 1 else "chosen")
+            lines.append(f"rank {rank} of the {kept} kept" if self.rows > 1 else "chosen")
         elif status:
-            said.append(f"{status}: {reason}" if reason else status)
+            lines.append(f"{status}: {reason}" if reason else status)
         others = [e for e in born if e.parent == event.parent and e.node != event.node]
         others.sort(key=lambda e: -(e.logprob if e.logprob is not None else -math.inf))
         words = [
@@ -298,7 +298,7 @@ class BeamTree:
             for e in others[:4]
         ]
         more = f" and {len(others) - 4} more" if len(others) > 4 else ""
-        return [", ".join(said)] + (["same parent: " + ", ".join(words) + more] if words else [])
+        return [", ".join(lines)] + (["same parent: " + ", ".join(words) + more] if words else [])
 
     # ---- states ------------------------------------------------------------------------------
     def _restate(self, scores) -> list[Op]:
@@ -362,18 +362,18 @@ class BeamTree:
         """The step in one sentence, with the words of the cards."""
         if not born or self.best is None:
             return []
-        said = f"Step {step.index + 1}: {self.nodes.text(self.best)} leads"
+        caption = f"Step {step.index + 1}: {self.nodes.text(self.best)} leads"
         if self.rows == 1:
-            said = f"Step {step.index + 1}: {self.nodes.text(self.best)} chosen"
+            caption = f"Step {step.index + 1}: {self.nodes.text(self.best)} chosen"
         if self.best in self.nodes.total:
-            said += f", sum {self.nodes.total[self.best]:.2f}".replace("-", "−")
+            caption += f", sum {self.nodes.total[self.best]:.2f}".replace("-", "−")
         live = len(self.live & self.looks.keys())
         counts = [
             (live if self.rows > 1 else 0, "live"),
             (len(self.finished), "finished"),
             (len(dropped), "dropped at once"),
         ]
-        return [{"say": said + "".join(f", {n} {what}" for n, what in counts if n) + "."}]
+        return [{"say": caption + "".join(f", {n} {what}" for n, what in counts if n) + "."}]
 
     def _guide(self, commits) -> list[Op]:
         """The dotted line up to which all beams agree, while there are several."""

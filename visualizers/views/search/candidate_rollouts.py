@@ -7,7 +7,7 @@ the mean of the log-probabilities. Knows no strategy.
 
 import math
 
-from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADING, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 SEEN = 7  # rows of a long table that are in sight at once, where a lane is low
@@ -31,7 +31,7 @@ class Branches:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Where did it stop to look ahead, what did it see, and what did it take?",
+            "question": "Where did the method look ahead? What did it see? What did it choose?",
             "first": 1,
             "row": 26,
             "widest": 90,
@@ -60,7 +60,7 @@ class Branches:
             ],
             "legend": [
                 ["cell:chosen", "■", "chosen", "taken"],
-                ["cell:pruned", "▢", "pruned", "not taken, or only looked at"],
+                ["cell:pruned", "▢", "pruned", "not chosen, or only explored"],
                 ["cell:amount", "▪", "soft", "stronger grey: likelier or better"],
             ],
         }
@@ -93,22 +93,23 @@ class Branches:
         taken = next((row + 1 for row, node in enumerate(candidates) if node in commits), 0)
         front = min(top + len(candidates) + GAP, top + max(SEEN - 1, taken))
         self.y = top + len(candidates) + GAP
-        lead, rest = f"{self.pauses} of {self.tokens} tokens", "not the likeliest token was taken"
+        lead = f"{self.pauses} of {many(self.tokens, 'token')}"
+        rest = "another token than the likeliest was chosen"
         times = f"{self.rescued} time" + ("" if self.rescued == 1 else "s")
         self.looked |= bool(ahead)
         how, brief = (
-            ("after a look ahead", "after a look") if self.looked else ("by their values", "by value")
+            ("after looking ahead", "after looking") if self.looked else ("by their values", "by value")
         )
-        said = {
+        heading = {
             "lead": lead,
             "heading": f" {how}; {times} {rest}.",
             "short": f" {brief}; {times} not the likeliest.",
         }
         return [
             *ops,
-            {"id": "said", "set": said},
+            {"id": "said", "set": heading},
             {"front": [1, front]},
-            {"say": f"{lead}{said['heading']}"},
+            {"say": f"{lead}{heading['heading']}"},
         ]
 
     def _heading(self, first: int, columns: dict[str, tuple[float, float]]) -> list[Op]:
@@ -124,11 +125,11 @@ class Branches:
         self, score, seen: str, cells: dict[str, tuple[str, float]], columns: dict, taken: bool, row: int
     ) -> list[Op]:
         """A candidate: the token, what follows it, and its numbers: column -> what it says, how dark."""
-        node, said, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
-        hover = [f"{said}: {hovered(score)}" + (", the likeliest" if row == 0 else ""), seen]
+        node, word, y = score.node, self.nodes.text(score.node), self.y + HEADING + row + 0.5
+        hover = [f"{word}: {hovered(score)}" + (", the likeliest" if row == 0 else ""), seen]
         look = {"state": "chosen" if taken else "pruned", "fill": "filled" if taken else "tint"}
         ops = [
-            self._cell(f"n{node}", TOKEN, y, said, hover) | look | {"node": node},
+            self._cell(f"n{node}", TOKEN, y, word, hover) | look | {"node": node},
             self._cell(f"a{node}", columns["seen ahead"], y, seen, hover)
             | {"state": "pruned", "fill": "tint"},
         ]

@@ -10,10 +10,10 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 NAME, ASIDE, LIMIT = "reward", "aside", "threshold"
-LEAST = 0.5  # of a score, that the scale shows at least
+MIN_SPAN = 0.5  # of a score, that the scale shows at least
 HALF = 0.4  # of a column, to either side of its middle
 LOST = ("pruned", "rejected")
-QUESTION = "What was each candidate of a round worth, and which of them stayed?"
+QUESTION = "What was each candidate of a round worth? Which ones stayed?"
 
 
 @view("scores", "Scores")
@@ -24,7 +24,7 @@ class Scores:
         self.nodes = Nodes(header)
         self.round = 0
         self.placed: dict[int, tuple[float, float]] = {}  # scored node -> x and y of its dot
-        self.scale = Scale(LEAST)
+        self.scale = Scale(MIN_SPAN)
         self.widest = 0.0  # how far aside the candidates of the first round stand at most
         self.best: list[float] = []
         self.stayed = 0
@@ -85,17 +85,17 @@ class Scores:
         """The newest round, and how it went on from those before it."""
         if len(scored) == 1:
             limit = scored[0].parts.get(LIMIT)
-            lead = f"score {said(self.best[-1])}" + ("" if limit is None else f", threshold {said(limit)}")
+            lead = f"score {number_text(self.best[-1])}" + (
+                "" if limit is None else f", threshold {number_text(limit)}"
+            )
             fate = "stays" if kept else "is left out"
             short = f": try {self.round} {fate}."
             return {"lead": lead, "heading": f"{short[:-1]}; {self.stayed} stayed so far.", "short": short}
         rest = f" of {len(scored)} in round {self.round}, {kept} stay"
-        way = " → ".join(map(said, self.best[-5:]))
-        alike = (
-            " Texts that are alike to the ranker stand close together." if ASIDE in scored[0].parts else ""
-        )
+        way = " → ".join(map(number_text, self.best[-5:]))
+        alike = " Texts that the ranker finds similar lie close together." if ASIDE in scored[0].parts else ""
         return {
-            "lead": f"best {said(self.best[-1])}",
+            "lead": f"best {number_text(self.best[-1])}",
             "heading": f"{rest}; the best of each round: {way}.{alike}",
             "short": f"{rest}.",
         }
@@ -113,8 +113,8 @@ class Scores:
             self.placed[event.node] = (x, y)
             node, before = event.node, self._before(event.node)
             words = "".join(map(self.nodes.text, self.nodes.path(node)[len(self.nodes.path(before)) :]))
-            parts = [f"{name.replace('_', ' ')} {said(value)}" for name, value in event.parts.items()]
-            hover = [", ".join([f"score {said(event.total)}", *parts]), words]
+            parts = [f"{name.replace('_', ' ')} {number_text(value)}" for name, value in event.parts.items()]
+            hover = [", ".join([f"score {number_text(event.total)}", *parts]), words]
             look = {"glyph": "dot", "role": "live"}
             if before in self.placed:
                 points = [list(self.placed[before]), [x, y]]
@@ -127,7 +127,7 @@ class Scores:
                 ops.append(mark(f"t{node}", "path", panel="scores", points=ends, **look))
         best = scored[totals.index(max(totals))]
         x, y = self.placed[best.node]
-        look = {"text": said(best.total), "dy": -13, "role": "ink", "priority": 2}
+        look = {"text": number_text(best.total), "dy": -13, "role": "ink", "priority": 2}
         return [*ops, mark(f"b{self.round}", "label", panel="scores", x=x, y=y, **look)]
 
     def _places(self, scored: list) -> list[float]:
@@ -146,6 +146,6 @@ class Scores:
         return next(at for at in above if at <= self.nodes.root or at in self.placed)
 
 
-def said(value: float) -> str:
+def number_text(value: float) -> str:
     """`5.21`, with a true minus sign."""
     return f"{value:.2f}".replace("-", "−")

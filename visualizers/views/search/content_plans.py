@@ -5,13 +5,13 @@ so far, its level names its units; "adherence" and "reranker" of a summary, the 
 and Commit. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, view
+from visualizers.scene.marks import Header, Nodes, Op, many, view
 from visualizers.views.any_lane.entropy import mark
 
 LINE = 14  # tokens of a line, if no sentence ends before
 ENDS = (".", "!", "?")
 APART = 0.24  # rows between plans in one place
-QUESTION = "Which clauses did each plan choose, and what became of it?"
+QUESTION = "Which clauses did each plan choose? What became of the plan?"
 
 
 def minus(value: float, places: int = 2) -> str:
@@ -32,7 +32,7 @@ class Plans:
         self.whole: dict[str, float] = {}  # plan -> log-probability
         self.last: set[str] = set()  # whole plans that are kept
         self.adherence: dict[str, float] = {}
-        self.told: list[str] = []  # plans whose summaries are drawn, the best first
+        self.summarised: list[str] = []  # plans whose summaries are drawn, the best first
         self.lines = 0
 
     def head(self) -> dict:
@@ -85,9 +85,9 @@ class Plans:
                 case "reranker":
                     ops += self._summary(event)
         ops += self._plans(plans) if plans else self._over(step)
-        if not (said := self._said(step)):
+        if not (caption := self._caption(step)):
             return ops
-        lead, rest = said
+        lead, rest = caption
         ops.append({"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}})
         return [*ops, {"say": f"Step {step.index + 1}: {lead}{rest}"}]
 
@@ -113,21 +113,21 @@ class Plans:
             ),
         ]
 
-    def _plans(self, found: list) -> list[Op]:
+    def _plans(self, plans: list) -> list[Op]:
         """Plans that got a unit more, and who of all goes on."""
         ops: list[Op] = []
-        for event in found:
+        for event in plans:
             if event.level not in self.paths:
                 ops += self._grown(event)
             if event.parts["whole"]:
                 self.whole[event.level] = event.total
-        self.last = {e.level for e in found if e.parts["whole"]}
-        return ops + self._going_on({e.level for e in found})
+        self.last = {e.level for e in plans if e.parts["whole"]}
+        return ops + self._going_on({e.level for e in plans})
 
     def _over(self, step) -> list[Op]:
         """The search over plans is over when words are written: what is not whole is given up."""
         writes = any(type(event).__name__ == "Propose" for event in step.events)
-        return self._going_on(self.last) if writes and not self.told else []
+        return self._going_on(self.last) if writes and not self.summarised else []
 
     def _going_on(self, kept: set[str]) -> list[Op]:
         """Whole plans, beginnings of plans that are kept, and all others, which are not."""
@@ -173,8 +173,8 @@ class Plans:
         """The summary of a plan, line by line, with its scores."""
         level, best = event.level, event.rank == 1
         ops = [op for one in prefixes(level) for op in self._look(one, "chosen")] if best else []
-        y = len(self.units) + 0.4 + self.lines + 0.6 * len(self.told)
-        self.told.append(level)
+        y = len(self.units) + 0.4 + self.lines + 0.6 * len(self.summarised)
+        self.summarised.append(level)
         lines = self._lines(event.node)
         self.lines += len(lines)
         row = {"panel": "units", "y0": y - 0.5, "y1": y + len(lines) - 0.5, "label_y": y, "rule": True}
@@ -199,7 +199,7 @@ class Plans:
             lines[-1].append(one)
         return lines
 
-    def _said(self, step) -> tuple[str, str] | None:
+    def _caption(self, step) -> tuple[str, str] | None:
         """What happened, in a few words and a rest."""
         scores = [e for e in step.events if type(e).__name__ == "Score"]
         if ranked := [e for e in scores if e.name == "reranker"]:
@@ -207,9 +207,16 @@ class Plans:
             return f"plan {best.level} is output", f": its summary has {minus(best.total)} per token."
         if plans := [e for e in scores if e.name == "plan"]:
             whole = sum(bool(e.parts["whole"]) for e in plans)
-            return f"{whole} whole plans", f", {len(plans) - whole} that go on; plan {plans[0].level} leads."
+            return (
+                f"{many(whole, 'whole plan')}",
+                f", {len(plans) - whole} still growing; plan {plans[0].level} leads.",
+            )
         count = sum(node > self.nodes.root for node in self.nodes.position)
-        return (f"{len(self.whole)} plans", f": {count} tokens written under them.") if count else None
+        return (
+            (f"{many(len(self.whole), 'plan')}", f": {many(count, 'token')} written under them.")
+            if count
+            else None
+        )
 
 
 def prefixes(level: str) -> list[str]:

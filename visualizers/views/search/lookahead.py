@@ -5,11 +5,11 @@ weighed; its level is its cluster). Each step of the strategy is a table: a row 
 the words ahead of it, its cluster, and its numbers. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 HEADER, GAP, CELL = 0.8, 0.3, 0.9  # heights in rows
 # Columns of a table: name, where it begins, how many it takes.
-STEP, AHEAD, CLUSTER, ADVANTAGE, CHANCE = (0.5, 6), (6.5, 6), (12.5, 1), (13.5, 2), (15.5, 2)
+STEP, AHEAD, CLUSTER, ADVANTAGE, PROBABILITY = (0.5, 6), (6.5, 6), (12.5, 1), (13.5, 2), (15.5, 2)
 SIGNED = "{:+.2f}"
 DARKEST = 0.5  # so that words on a grey stay readable
 
@@ -26,7 +26,7 @@ class Foresight:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which steps were sampled, what was seen ahead of them, and which went on?",
+            "question": "Which steps were sampled? What did the lookahead find? Which ones continued?",
             "ops": [{"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True}],
             "first": 1,
             "row": 26,
@@ -40,10 +40,10 @@ class Foresight:
             "right": 8,
             "axis": None,
             "legend": [
-                ["cell:chosen", "■", "chosen", "a step that was drawn and goes on"],
+                ["cell:chosen", "■", "chosen", "drawn: the text continues with it"],
                 ["cell:live", "▣", "live", "weighed, not drawn"],
-                ["cell:pruned", "▢", "pruned", "pruned before anybody looked ahead"],
-                ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, chance"],
+                ["cell:pruned", "▢", "pruned", "pruned before the lookahead"],
+                ["cell:amount", "▪", "soft", "share of its cluster (its number), advantage A, probability"],
             ],
         }
 
@@ -74,9 +74,8 @@ class Foresight:
         self.y = top + len(order) + GAP
         weighed = [s for s in scores.values() if s.name == "foresight"]
         drawn = sum(s.rank is not None for s in weighed)
-        say = (
-            f"Step {step.index + 1}: {len(scores)} candidates, {len(weighed)} weighed, {drawn} drawn. {note}"
-        )
+        counts = f"{many(len(scores), 'candidate')}, {len(weighed)} weighed, {drawn} drawn"
+        say = f"Step {step.index + 1}: {counts}. {note}"
         return [*ops, {"front": [1, self.y]}, {"say": say.strip()}]
 
     def _words(self, node: int, born: dict) -> str:
@@ -92,7 +91,7 @@ class Foresight:
             "ahead": ("seen ahead", AHEAD),
             "cluster": ("cl.", CLUSTER),
             "gain": ("A", ADVANTAGE),
-            "chance": ("p drawn", CHANCE),
+            "chance": ("p drawn", PROBABILITY),
         }
         for key, (text, (x, w)) in names.items():
             place = {"x": x + 0.08, "y": self.y + HEADER / 2, "align": "left", "w": w}
@@ -100,21 +99,21 @@ class Foresight:
             ops.append({"id": f"h{self.steps}.{key}", "kind": "label", "panel": "tables", **place, **look})
         return ops
 
-    def _row(self, score, said: str, ahead: str, y: float) -> list[Op]:
+    def _row(self, score, step_text: str, ahead: str, y: float) -> list[Op]:
         """A candidate: its words, what was seen, and its numbers."""
         weighed, parts = score.name == "foresight", score.parts
         state = "chosen" if score.rank is not None else "live" if weighed else "pruned"
         name = f"n{score.node}.{self.steps}"
-        hover = [said, self._hover(score)]
+        hover = [step_text, self._hover(score)]
         look = {"state": state, "fill": "filled" if state == "chosen" else "tint"}
-        ops = [self._cell(name, STEP, y, said, hover) | look | {"node": score.node}]
+        ops = [self._cell(name, STEP, y, step_text, hover) | look | {"node": score.node}]
         if not weighed:
             return ops
         seen = self._cell(
             name + "a", AHEAD, y, ahead or "(ends here)", [ahead or "the step ends the text", hover[1]]
         )
         ops.append(seen | {"state": "pruned", "fill": "tint"})
-        bars = [(CHANCE, score.total, f"{score.total:.2f}")]
+        bars = [(PROBABILITY, score.total, f"{score.total:.2f}")]
         gain = parts.get("advantage", 0.0)
         bars.append((ADVANTAGE, 1 / (1 + 2.718281828 ** (-4 * gain)), SIGNED.format(gain).replace("-", "−")))
         if score.level:
@@ -134,8 +133,8 @@ class Foresight:
         if score.name == "step":
             return f"pruned: mean log p of the step {score.total:.2f}".replace("-", "−")
         parts = score.parts
-        said = f"log p of the step {parts.get('step', 0.0):.2f}, ahead {parts.get('foresight', 0.0):.2f}"
+        text = f"log p of the step {parts.get('step', 0.0):.2f}, ahead {parts.get('foresight', 0.0):.2f}"
         if "share" in parts:
-            said += f"; {score.level} holds {parts['share']:.2f}"
-        said += f"; drawn with {score.total:.3f}"
-        return (said + (", drawn" if score.rank is not None else "")).replace("-", "−")
+            text += f"; {score.level} holds {parts['share']:.2f}"
+        text += f"; drawn with {score.total:.3f}"
+        return (text + (", drawn" if score.rank is not None else "")).replace("-", "−")

@@ -5,7 +5,7 @@ their mean and its prior; "text_value": what a finished text is worth), Verdict 
 search graph is, with other words. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Op, probability, view
+from visualizers.scene.marks import Header, Op, many, probability, view
 from visualizers.views.search.search_graph import LISTED, ROWS, SearchGraph
 
 
@@ -27,13 +27,13 @@ class VisitTree(SearchGraph):
             "column": 92,
             "wide": 128,
             "clip": True,
-            "question": "Which beginnings were tried how often, and what came of it?",
+            "question": "Which prefixes were tried, how often, and with what result?",
             "legend": [
-                ["node:chosen", "●", "chosen", "way to the best text"],
+                ["node:chosen", "●", "chosen", "path to the best text"],
                 ["node:prompt", "●", "prompt", "tried (×n: how often, then the best or mean result)"],
                 ["node:live", "○", "live", "never tried, or part of a completion"],
                 ["node:finished", "■", "finished", "finished text, with its value"],
-                ["node:forced", "⚑", "forced", "put there by a person"],
+                ["node:forced", "⚑", "forced", "inserted by hand"],
             ],
         }
 
@@ -102,17 +102,17 @@ class VisitTree(SearchGraph):
     def _hover(self, node: int) -> list[str]:
         if node == self.nodes.root:
             return ["end of the prompt"]
-        said = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
+        lines = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
         if node in self.visits:
             count, value, prior = self.visits[node]
-            said.append(f"prior {probability(prior)}, {count} results, {self.word} {value:.2f}")
+            lines.append(f"prior {probability(prior)}, {count} results, {self.word} {value:.2f}")
         if node in self.value:
-            said.append(f"the text has {self.value[node]:.2f}")
-        return [said[0], *([", ".join(said[1:])] if said[1:] else [])]
+            lines.append(f"the text has {self.value[node]:.2f}")
+        return [lines[0], *([", ".join(lines[1:])] if lines[1:] else [])]
 
-    def _said(self, step, leader: int | None) -> str:
+    def _caption(self, step, leader: int | None) -> str:
         if not self.value:
             tried = sum(1 for count, _, _ in self.visits.values() if count)
-            return f"Step {step.index + 1}: {tried} beginnings tried."
-        said = f"Step {step.index + 1}: {len(self.value)} texts completed"
-        return said + (f", the best has {self.value[leader]:.2f}." if leader in self.value else ".")
+            return f"Step {step.index + 1}: {many(tried, 'prefix', 'prefixes')} tried."
+        caption = f"Step {step.index + 1}: {many(len(self.value), 'text')} completed"
+        return caption + (f", the best has {self.value[leader]:.2f}." if leader in self.value else ".")

@@ -21,7 +21,7 @@ class Queue:
 
     def head(self) -> dict:
         """Title, question, layout and the names of the rows."""
-        names = ["priority of the first", *(f"place {i}" for i in range(1, ROWS + 1)), "others that wait"]
+        names = ["priority of the first", *(f"place {i}" for i in range(1, ROWS + 1)), "others waiting"]
         short = ["best", *(str(i) for i in range(1, ROWS + 1)), "more"]
         rows = [
             {
@@ -37,7 +37,7 @@ class Queue:
         ]
         return {
             "title": self.title,
-            "question": "What came first in the queue after each step, and with what priority?",
+            "question": "What was first in the queue after each step? With what priority?",
             "ops": rows,
             "first": 1,
             "rows": ROWS + 2,
@@ -52,7 +52,7 @@ class Queue:
             "legend": [
                 ["cell:chosen", "■", "chosen", "opened, or won, in the next step"],
                 ["cell:live", "▣", "live", "new in this step"],
-                ["cell:pruned", "▢", "pruned", "waits longer already"],
+                ["cell:pruned", "▢", "pruned", "has waited longer"],
             ],
         }
 
@@ -83,10 +83,10 @@ class Queue:
             first = self._label(f"b{number}", number, 0, signed(self.priority[best[0]]))
             more = self._label(f"m{number}", number, ROWS + 1, f"+{max(0, len(best) - ROWS):,}")
             ops += [first | {"role": "ink"}, more]
-        said = f"Step {number}: {len(best):,} wait"
-        said += f", first {self.nodes.text(best[0])} with {signed(self.priority[best[0]])}" if best else ""
+        caption = f"Step {number}: {len(best):,} wait"
+        caption += f", first {self.nodes.text(best[0])} with {signed(self.priority[best[0]])}" if best else ""
         front = [{"front": [number, ROWS]}] if best else []  # the columns of an empty queue are empty
-        return [*ops, *front, {"say": said + "."}]
+        return [*ops, *front, {"say": caption + "."}]
 
     def _cell(self, node: int, number: int, place: int, count: int) -> Op:
         self.listed[node] = f"n{node}.{number}"
@@ -103,8 +103,8 @@ class Queue:
         """What a state adds to the one that it follows: one token, or a whole step of text."""
         path = self.nodes.path(node)
         before = [at for at, other in enumerate(path[:-1]) if other in self.since]
-        said = "".join(self.nodes.text(n) for n in path[before[-1] + 1 if before else 0 :])
-        return said.rstrip("↵") or said
+        text = "".join(self.nodes.text(n) for n in path[before[-1] + 1 if before else 0 :])
+        return text.rstrip("↵") or text
 
     @staticmethod
     def _label(name: str, x: int, y: int, text: str) -> Op:

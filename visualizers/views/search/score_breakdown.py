@@ -12,7 +12,7 @@ from visualizers.scene.marks import Header, Nodes, Op, view
 from visualizers.views.any_lane.entropy import mark
 
 LIKELY, PAID, TO_COME, WAITS = "sum_logprob", "g", "h", "priority"
-MOST = 8  # candidates of a column that are drawn: those that live, then the best of the others
+MAX_CANDIDATES = 8  # candidates of a column that are drawn: those that live, then the best of the others
 SHARE = 0.86  # of a column, for its candidates
 DARK, LIGHT = 0, 3  # greys
 LOOKS = {
@@ -21,7 +21,7 @@ LOOKS = {
     "opened": {"glyph": "diamond", "role": "soft"},
     "chosen": {"glyph": "dot", "role": "chosen"},
 }
-QUESTION = "What are the sums made of by which texts are ranked?"
+QUESTION = "Which terms make up the scores that rank the texts?"
 
 
 @view("sum_parts", "Parts")
@@ -35,7 +35,9 @@ class SumParts:
         weighed = header.parameters.get("combine") != "product"
         self.weight = header.parameters.get("likelihood_weight", 1.0) if weighed else 1.0
         given = header.parameters
-        self.room = min(MOST, given.get("num_samples", 2 * given.get("num_beams", 2)))  # of a column
+        self.room = min(
+            MAX_CANDIDATES, given.get("num_samples", 2 * given.get("num_beams", 2))
+        )  # of a column
         self.places: dict[int, float] = {}  # node -> x of its bars
         self.dots: set[int] = set()  # nodes with a mark of their fate
 
@@ -61,7 +63,7 @@ class SumParts:
             "legend": [
                 ["bar", "■", "ink", "dark: log p, or g"],
                 ["bar", "▪", "soft", "light: from there to the sum"],
-                ["symbol:live", "●", "live", "goes on, or waits"],
+                ["symbol:live", "●", "live", "continues, or waits"],
                 ["symbol:diamond", "◇", "soft", "opened"],
                 ["symbol:finished", "■", "finished", "finished"],
                 ["symbol:chosen", "●", "chosen", "the text"],
@@ -85,7 +87,7 @@ class SumParts:
                     final += event.nodes
         fresh = [e for e in scored.values() if e.node not in self.places]
         fresh.sort(key=lambda e: (e.rank is None and fates.get(e.node) != "finished", -e.total))
-        ops = self._candidates(fresh[:MOST]) if fresh else []
+        ops = self._candidates(fresh[:MAX_CANDIDATES]) if fresh else []
         fates |= {e.node: "live" for e in fresh if e.rank is not None or e.name == WAITS}
         for node, fate in (fates | dict.fromkeys(final, "chosen")).items():
             if node in self.places:
@@ -128,7 +130,9 @@ class SumParts:
             self.places[node] = round(x, 4)
         best = max(scored, key=lambda e: e.total)
         heading = {"lead": f"step {self.column}, the best", "heading": f": {self._words(best)}."}
-        short = {"short": f": {said(abs(best.total)) if best.name == WAITS else said(best.total)}."}
+        short = {
+            "short": f": {number_text(abs(best.total)) if best.name == WAITS else number_text(best.total)}."
+        }
         return [*ops, {"id": "said", "set": heading | short}, {"say": "".join(heading.values())}]
 
     def _first(self, event) -> float | None:
@@ -142,13 +146,14 @@ class SumParts:
     def _words(self, event) -> str:
         """`sum −1.20: log p −0.90, diversity −0.30`, with a weight `0.1 log p −0.90`; `f 1.00: g .., ..`."""
         if event.name == WAITS:
-            return f"f {said(-event.total)}: g {said(event.parts[PAID])}, h {said(event.parts[TO_COME])}"
+            paid, to_come = (number_text(event.parts[part]) for part in (PAID, TO_COME))
+            return f"f {number_text(-event.total)}: g {paid}, h {to_come}"
         first, name = self._first(event), next(name for name in event.parts if name != LIKELY)
         weight = "" if self.weight == 1.0 else f"{self.weight:g} "
-        rest = said(event.total - first)
-        return f"sum {said(event.total)}: {weight}log p {said(first)}, {name.replace('_', ' ')} {rest}"
+        total, logprob, rest = (number_text(x) for x in (event.total, first, event.total - first))
+        return f"sum {total}: {weight}log p {logprob}, {name.replace('_', ' ')} {rest}"
 
 
-def said(value: float) -> str:
+def number_text(value: float) -> str:
     """`−1.20`; no sign before nothing."""
     return f"{round(value, 2) or 0.0:.2f}".replace("-", "−")

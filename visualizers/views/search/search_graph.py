@@ -75,7 +75,7 @@ class SearchGraph:
         ]
         return {
             "title": self.title,
-            "question": "In which order were beginnings opened, what still waits, where did two ways meet?",
+            "question": "In which order were prefixes opened? Which still wait? Where did two paths meet?",
             "ops": [mark, *lines],
             "first": 0,
             "fold": True,
@@ -96,9 +96,9 @@ class SearchGraph:
                 ["node:prompt", "●", "prompt", "opened (its number; +n: children not drawn)"],
                 ["node:live", "○", "live", "waits in the queue"],
                 ["node:finished", "■", "finished", "finished text"],
-                ["node:resampled", "◆", "resampled", "two ways meet"],
+                ["node:resampled", "◆", "resampled", "two paths meet"],
                 ["node:pruned", "✕", "pruned", "never opened"],
-                ["node:forced", "⚑", "forced", "put there by a person"],
+                ["node:forced", "⚑", "forced", "inserted by hand"],
             ],
         }
 
@@ -116,7 +116,7 @@ class SearchGraph:
         ops += self._queue()
         if fresh or self.committed:
             ops.append({"front": [max(self.nodes.position[n] for n in self.mark), ROWS - 1]})
-            ops.append({"say": self._said(step, leader)})
+            ops.append({"say": self._caption(step, leader)})
         return ops
 
     # ---- what the step says ------------------------------------------------------------------
@@ -291,18 +291,18 @@ class SearchGraph:
     def _hover(self, node: int) -> list[str]:
         if node == self.nodes.root:
             return ["end of the prompt"]
-        said = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
+        lines = [f"{self.nodes.text(node)}  p {probability(self._p(node))}"]
         if node in self.nodes.total:
-            said.append(f"sum {self.nodes.total[node]:.2f}".replace("-", "−"))
+            lines.append(f"sum {self.nodes.total[node]:.2f}".replace("-", "−"))
         if node in self.total:
-            said.append(f"priority {self.total[node]:.2f}".replace("-", "−"))
+            lines.append(f"priority {self.total[node]:.2f}".replace("-", "−"))
         second = [f"opened as number {self.opened[node]}"] if node in self.opened else []
         if status := self.status.get(node):
             second.append(status + (f": {self.reason[node]}" if self.reason[node] else ""))
-        return [", ".join(said), *([", ".join(second)] if second else [])]
+        return [", ".join(lines), *([", ".join(second)] if second else [])]
 
-    def _said(self, step, leader: int | None) -> str:
-        said = f"Step {step.index + 1}: {len(self.opened)} opened, {len(self.waiting)} in the queue"
+    def _caption(self, step, leader: int | None) -> str:
+        caption = f"Step {step.index + 1}: {len(self.opened)} opened, {len(self.waiting)} in the queue"
         if leader is not None and leader in self.total:
-            said += f", {self.nodes.text(leader)} leads with {self.total[leader]:.2f}".replace("-", "−")
-        return said + "."
+            caption += f", {self.nodes.text(leader)} leads with {self.total[leader]:.2f}".replace("-", "−")
+        return caption + "."

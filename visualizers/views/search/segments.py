@@ -4,7 +4,7 @@ A fold over Propose, Score, Verdict and Commit. x is the token position, a piece
 that ends where it was given a score; what was tried in its place lies in other rows. Knows no strategy.
 """
 
-from visualizers.scene.marks import Header, Nodes, Op, scroll_row, view
+from visualizers.scene.marks import Header, Nodes, Op, many, scroll_row, view
 
 # name of a score -> its letter, the part that it is held against
 SCORES = {"reward": ("r", "threshold"), "priority": ("f", None)}
@@ -28,7 +28,7 @@ class Pieces:
         """Title, question and layout."""
         return {
             "title": self.title,
-            "question": "Which pieces of text were tried, what were they worth, and which of them stayed?",
+            "question": "Which pieces of text were tried? What were they worth? Which ones stayed?",
             "first": 1,
             "column": 40,
             "column_narrow": 34,
@@ -42,7 +42,7 @@ class Pieces:
             "ops": [{"id": "pieces", "kind": "panel", "y0": -0.6, "y1": 1, "share": 1, "grow": True}],
             "legend": [
                 ["cell:live", "▣", "live", "being written, or waiting"],
-                ["cell:prompt", "▢", "prompt", "gone on with"],
+                ["cell:prompt", "▢", "prompt", "continued"],
                 ["cell:chosen", "■", "chosen", "the text"],
                 ["cell:accepted", "■", "accepted", "accepted: the text"],
                 ["cell:rejected", "✕", "rejected", "rejected"],
@@ -64,7 +64,7 @@ class Pieces:
                     ops += self._judge(event)
                 case "Commit":
                     ops += self._commit(event.nodes)
-        return [*ops, {"say": self._said(step)}] if ops else []
+        return [*ops, {"say": self._caption(step)}] if ops else []
 
     def _token(self, node: int, parent: int) -> list[Op]:
         """A token's cell: in its piece's row, or in the first row that is free for a new piece."""
@@ -104,7 +104,7 @@ class Pieces:
         return [*ops, {"front": [column, row + 0.4]}]
 
     def _open(self, node: int, parent: int) -> list[Op]:
-        """The way to a new piece from the one before it, which is gone on with now."""
+        """The way to a new piece from the one before it, which is continued now."""
         if parent not in self.piece:
             return []
         ops = self._look(self.piece[parent], "prompt") if self.state[parent] == "live" else []
@@ -125,8 +125,8 @@ class Pieces:
         hover += [f"{name.replace('_', ' ')} {part:.3f}" for name, part in event.parts.items()]
         if against in event.parts:
             text += ("≥" if value >= event.parts[against] else "<") + number(event.parts[against])
-        said = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
-        ops: list[Op] = [{"id": f"n{n}", "set": {"hover": said}} for n in self.piece[node]]
+        lines = [", ".join(hover), "".join(map(self.nodes.text, self.piece[node]))]
+        ops: list[Op] = [{"id": f"n{n}", "set": {"hover": lines}} for n in self.piece[node]]
         place = {"panel": "pieces", "x": self.nodes.position[node] + 0.54, "y": self.row[node]}
         look = {"align": "left", "size": 11, "role": "soft", "priority": 3}
         return [*ops, {"id": f"v{node}", "kind": "label", **place, "text": text, **look}]
@@ -155,10 +155,10 @@ class Pieces:
         self.state.update(dict.fromkeys(nodes, state))
         return [{"id": f"n{node}", "set": {"state": state, "fill": fill}} for node in nodes]
 
-    def _said(self, step) -> str:
+    def _caption(self, step) -> str:
         scored = [e for e in step.events if type(e).__name__ == "Score" and e.name in SCORES]
         if not scored:
-            return f"Step {step.index + 1}: {len(self.piece)} tokens written in all."
+            return f"Step {step.index + 1}: {many(len(self.piece), 'token')} written in all."
         last = scored[-1]
         words = "".join(map(self.nodes.text, self.piece.get(last.node, ())))
         return f"Step {step.index + 1}: {words!r} has {SCORES[last.name][0]} {abs(last.total):.2f}."

@@ -7,7 +7,7 @@ that go on in different ways share their first cells; each other way has a row o
 
 import math
 
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 
 FAINT = -30.0  # log p of a span that is as light as can be
 
@@ -27,7 +27,7 @@ class SpanMap:
         """Title, question and layout; rows come with the spans."""
         return {
             "title": self.title,
-            "question": "Which span is the likeliest answer, and where does greedy go?",
+            "question": "Which span is the likeliest answer? Where does greedy decoding go?",
             "ops": [{"id": "spans", "kind": "panel", "y0": -0.6, "y1": 5, "share": 1, "grow": True}],
             "first": 1,
             "row": 24,
@@ -41,7 +41,7 @@ class SpanMap:
             "overview": "piled",
             "legend": [
                 ["cell:chosen", "■", "chosen", "the answer"],
-                ["cell:accepted", "▢", "accepted", "on the way that greedy takes"],
+                ["cell:accepted", "▢", "accepted", "on greedy's path"],
                 ["cell:amount", "▪", "soft", "a span that ends here; the stronger the grey, the likelier"],
             ],
         }
@@ -73,7 +73,7 @@ class SpanMap:
         if self.row:
             shown = self.row[commits[0]] if commits and commits[0] in self.row else self.rows - 1
             ops.append({"front": [max(self.nodes.position[n] for n in self.row), shown + 2]})
-            ops.append({"say": self._said(step)})
+            ops.append({"say": self._caption(step)})
         return ops
 
     def _cell(self, node: int, parent: int, score) -> list[Op]:
@@ -114,8 +114,8 @@ class SpanMap:
         p, q = (probability(math.exp(min(0.0, x))) for x in (span, end))
         return [self._text(node), f"score {score.total:.2f}: span p {p}, end p {q}".replace("-", "−")]
 
-    def _said(self, step) -> str:
-        said = f"Step {step.index + 1}: {len(self.row):,} spans"
+    def _caption(self, step) -> str:
+        caption = f"Step {step.index + 1}: {many(len(self.row), 'span')}"
         if self.best is not None:
-            said += f", best {self._text(self.best[1])} with {self.best[0]:.2f}".replace("-", "−")
-        return said + "."
+            caption += f", best {self._text(self.best[1])} with {self.best[0]:.2f}".replace("-", "−")
+        return caption + "."

@@ -7,7 +7,7 @@ are to the drafts' own). Knows no strategy, and never looks ahead.
 
 import math
 
-from visualizers.scene.marks import Header, Nodes, Op, probability, view
+from visualizers.scene.marks import Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 TOP = 5  # tokens stacked of the shared row
@@ -42,7 +42,7 @@ class Superposition:
         panels.append(mark("drafts", "panel", y0=-0.6, y1=self.drafts + 0.6, share=1, grow=True))
         return {
             "title": self.title,
-            "question": "Which drafts shared each forward, with what weight, and which went on?",
+            "question": "Which drafts shared each forward? With what weight? Which ones continued?",
             "ops": panels,
             "first": 1,
             "row": 28,
@@ -57,7 +57,7 @@ class Superposition:
                 ["cell:amount", "▪", "soft", "a draft's last token; stronger grey: more of the mixture"],
                 ["cell:finished", "■", "finished", "a draft that ended"],
                 ["edge:live", "─", "live", "goes on"],
-                ["edge:pruned", "─", "pruned", "given up later"],
+                ["edge:pruned", "─", "pruned", "dropped later"],
                 ["edge:chosen", "━", "chosen", "the output"],
                 ["bar", "■", "soft", "top 5 of the shared row"],
             ],
@@ -88,16 +88,16 @@ class Superposition:
         gone = [node for node, verdict in verdicts.items() if verdict.status == "pruned"]
         ops += [op for node in gone for op in self._look(node, "pruned")]
         ops += [op for node in committed for op in self._look(node, "chosen")]
-        return [*ops, {"say": self._said(step, ranked, committed)}] if ops else []
+        return [*ops, {"say": self._caption(step, ranked, committed)}] if ops else []
 
     def _shared(self, x: int) -> list[Op]:
         """The likeliest tokens of the row that all drafts shared, stacked."""
         ops, low = [], 0.0
         for rank, (token, logprob) in enumerate(self.shared):
             high = low + math.exp(logprob)
-            said = f"{self.nodes.word(token)}: p {probability(high - low)} in the row that all drafts share"
+            text = f"{self.nodes.word(token)}: p {probability(high - low)} in the row that all drafts share"
             place = {"panel": "shared", "x": x, "w": 0.84, "y0": round(low, 4), "y1": round(high, 4)}
-            ops.append(mark(f"s{x}-{rank}", "bar", **place, rank=rank, hover=[said]))
+            ops.append(mark(f"s{x}-{rank}", "bar", **place, rank=rank, hover=[text]))
             low = high
         return ops
 
@@ -106,7 +106,7 @@ class Superposition:
         cosines = [f"{name} {value:.3f}" for name, value in score.parts.items()]
         place = {"panel": "linear", "x": x, "y": round(max(0.0, score.total), 4)}
         few = cosines if len(cosines) < 4 else [cosines[0], cosines[len(cosines) // 2], cosines[-1]]
-        hover = ["likeness of the mixture's state to the mean of the drafts' own", ", ".join(few)]
+        hover = ["similarity of the mixture's state to the mean of the drafts' own states", ", ".join(few)]
         return [
             mark(f"l{x}", "step", **place),
             mark(f"m{x}", "symbol", **place, glyph="dot", role="ink", hover=hover),
@@ -126,8 +126,8 @@ class Superposition:
             self.ended.add(node)
             look = {"state": "finished", "fill": "tint"}
         place = {"panel": "drafts", "x": x, "y": y, "w": WIDE, "h": 0.82}
-        said = {"text": self.nodes.text(node), "hover": self._hover(node, ended), "node": node}
-        return [*ops, mark(f"c{node}", "cell", **place, **look, **said)]
+        shared = {"text": self.nodes.text(node), "hover": self._hover(node, ended), "node": node}
+        return [*ops, mark(f"c{node}", "cell", **place, **look, **shared)]
 
     def _weigh(self, node: int, share: float) -> list[Op]:
         """How much of the mixture a draft's last token was."""
@@ -151,16 +151,16 @@ class Superposition:
         """The draft's last words, and its numbers."""
         path = self.nodes.path(node)
         words = "".join(self.nodes.text(n) for n in path)
-        said = [f"score over length {self.total[node]:.3f}" if ended else f"score D {self.total[node]:.2f}"]
+        lines = [f"score over length {self.total[node]:.3f}" if ended else f"score D {self.total[node]:.2f}"]
         if node in self.share:
-            said.append(f"{self.share[node]:.2f} of the mixture")
-        return [words if len(words) <= 60 else "…" + words[-60:], ", ".join(said).replace("-", "−")]
+            lines.append(f"{self.share[node]:.2f} of the mixture")
+        return [words if len(words) <= 60 else "…" + words[-60:], ", ".join(lines).replace("-", "−")]
 
-    def _said(self, step, ranked: list, committed: list[int]) -> str:
+    def _caption(self, step, ranked: list, committed: list[int]) -> str:
         """The step in words."""
         if committed:
             words = "".join(self.nodes.text(node) for node in committed)
             return f"Step {step.index + 1}: the output is …{words[-60:]}."
         best = min(ranked, default=None)
         leads = f", {self.nodes.text(best[1])} leads with {best[2]:.2f}" if best else ""
-        return f"Step {step.index + 1}: {len(ranked)} drafts live{leads}.".replace("-", "−")
+        return f"Step {step.index + 1}: {many(len(ranked), 'draft')} live{leads}.".replace("-", "−")

@@ -13,13 +13,13 @@ from visualizers.scene.marks import Header, Nodes, Op, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 LEVEL = "topics"
-TOLD = 3  # of the topics that were likely at a seam, so many are shown
+MAX_NAMED = 3  # of the topics that were likely at a seam, so many are shown
 NOTHING = {
     "lead": "The prompt's sentence",
     "heading": " is written to its end before the first topic.",
     "short": " has no topic.",
 }
-QUESTION = "Under which topic is each sentence, and which topics were likely where it began?"
+QUESTION = "Which topic does each sentence have? Which topics were likely where it began?"
 
 
 @view("beads", "Topics")
@@ -67,7 +67,7 @@ class Beads:
                 case "Distribution" if event.level == LEVEL:
                     self.offers[event.node] = dict(event.top)
                     best = event.node
-                    ops += self._rows(sorted((topic for topic, _ in event.top[:TOLD]), reverse=True))
+                    ops += self._rows(sorted((topic for topic, _ in event.top[:MAX_NAMED]), reverse=True))
                 case "Propose":
                     self.nodes.add(event)
                     if event.parent in self.offers:
@@ -145,15 +145,15 @@ class Beads:
     def _others(self, node: int) -> dict[int, float]:
         """The likeliest topics that were offered where this one was put, without it."""
         offers = self.offers.get(self.nodes.parent[node], {}) if self._is_topic(node) else {}
-        return {topic: p for topic, p in list(offers.items())[:TOLD] if topic != self.nodes.token[node]}
+        return {topic: p for topic, p in list(offers.items())[:MAX_NAMED] if topic != self.nodes.token[node]}
 
     def _column(self, node: int, x: int, topic: int | None) -> list[Op]:
         """A token, and where it lies on the track; at a seam also how likely each other topic was."""
         self.born.add(node)
         look = {"state": "chosen" if node in self.final else "live", "fill": "tint", "node": node}
         if topic is None:
-            said = [f"{self.nodes.text(node)}: the prompt's sentence, without a topic"]
-            return [self._word(node, x, {**look, "hover": said})]
+            lines = [f"{self.nodes.text(node)}: the prompt's sentence, without a topic"]
+            return [self._word(node, x, {**look, "hover": lines})]
         row = self.rows[self.nodes.token[topic]]
         place, name = {"panel": "track", "x": x, "y": -row}, self._name(self.nodes.token[topic])
         if node != topic:
@@ -177,9 +177,9 @@ class Beads:
             p = math.exp(logprob)
             place = {"panel": "track", "x": x, "y": -self.rows[other], "w": 0.96, "h": 0.8}
             look = {"state": "prompt", "fill": "amount", "weight": round(0.5 * p, 4)}
-            said = [f"{self._name(other)}: p {probability(p)} of all topics"]
+            lines = [f"{self._name(other)}: p {probability(p)} of all topics"]
             text = probability(p) if p >= 0.01 else ""
-            ops.append(mark(f"o{node}-{other}", "cell", **place, **look, text=text, hover=said, node=node))
+            ops.append(mark(f"o{node}-{other}", "cell", **place, **look, text=text, hover=lines, node=node))
         return ops
 
     def _word(self, node: int, x: int, look: dict) -> Op:
@@ -195,10 +195,10 @@ class Beads:
 
     def _heading(self) -> dict:
         """The topics of the best text, in order."""
-        found = [node for node in self.shown if self._is_topic(node)]
-        if not found:
+        topics = [node for node in self.shown if self._is_topic(node)]
+        if not topics:
             return NOTHING
-        names = [self._name(self.nodes.token[node]) for node in found]
-        forced = sum(node in self.forced for node in found)
-        rest = f": {len(found)} topic" + ("" if len(found) == 1 else "s") + f", {forced} set by a plan."
+        names = [self._name(self.nodes.token[node]) for node in topics]
+        forced = sum(node in self.forced for node in topics)
+        rest = f": {len(topics)} topic" + ("" if len(topics) == 1 else "s") + f", {forced} set by a plan."
         return {"lead": " ".join(names[-12:]), "heading": rest, "short": rest}

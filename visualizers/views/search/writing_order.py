@@ -5,12 +5,12 @@ Commit and Note. x is the order of writing, a zone is a row, from the top in the
 strategy.
 """
 
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.views.any_lane.entropy import mark
 
 ZONES = ("prefix", "middle", "suffix", "left to right")
 SHARES = [[0, "0"], [0.5, ".5"], [1, "1"]]
-QUESTION = "In which order were the parts of the text written, and where did the model jump to its end?"
+QUESTION = "In which order were the parts of the text written? Where did the model jump to the end?"
 
 
 @view("zones", "Zones")
@@ -73,13 +73,13 @@ class Zones:
                     ops += [{"id": f"t{node}", "set": {"state": "chosen"}} for node in mine]
         if not ops:
             return []
-        lead = f"{len(self.column)} tokens written"
-        rest = f"; {self.jumps} jumps between parts, {self.forced} tokens forced."
-        said = [e.text for e in step.events if type(e).__name__ == "Note"]
+        lead = f"{many(len(self.column), 'token')} written"
+        rest = f"; {many(self.jumps, 'jump')} between parts, {many(self.forced, 'token')} forced."
+        captions = [e.text for e in step.events if type(e).__name__ == "Note"]
         return [
             *ops,
             {"id": "said", "set": {"lead": lead, "heading": rest, "short": rest}},
-            {"say": " ".join([lead + rest, *said])},
+            {"say": " ".join([lead + rest, *captions])},
         ]
 
     def _written(self, node: int, row: int) -> list[Op]:
@@ -99,7 +99,7 @@ class Zones:
     def _sure(self, score) -> list[Op]:
         """The largest probability of the row in which a token was chosen, against its limit."""
         x, limit = self.column[score.node], score.parts["limit"]
-        said = f"largest probability {probability(score.total)}, tau {limit:g}"
+        text = f"largest probability {probability(score.total)}, tau {limit:g}"
         ops = [
             mark(f"s{x}", "step", panel="number", x=x, y=round(score.total, 4), node=score.node),
             mark(
@@ -111,7 +111,7 @@ class Zones:
                 width=1.4,
                 dash="dash",
             ),
-            {"id": f"t{score.node}", "set": {"hover": [f"{self.nodes.text(score.node)}: {said}"]}},
+            {"id": f"t{score.node}", "set": {"hover": [f"{self.nodes.text(score.node)}: {text}"]}},
         ]
         if score.total < limit:
             ops.append(mark(f"b{x}", "band", panel="number", x0=x - 0.5, x1=x + 0.5, role="amber"))

@@ -5,7 +5,7 @@ one row a text. Left stands what the caches hold of it, to scale, then its guess
 of them: the right edge of what is kept is ragged. Knows no strategy by name.
 """
 
-from visualizers.scene.marks import STATES, Header, Op, probability, scroll_row, view, visible
+from visualizers.scene.marks import STATES, Header, Op, many, probability, scroll_row, view, visible
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 HEADER, CELL, GAP = 0.68, 0.94, 0.12  # heights in rows: a round's heading, a cell, the space below a round
@@ -31,7 +31,7 @@ class Batch:
         sizes = [self.header.parameters.get(k) for k in ("num_assistant_tokens", "extra_tokens")]
         return {
             "title": self.title,
-            "question": "How far did each text of the batch get in each round, and what did it wait for?",
+            "question": "How far did each text of the batch get in each round? What did it wait for?",
             "ops": [
                 {"id": "said", "panel": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 18, "heading": "."},
                 {"id": "rounds", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
@@ -59,7 +59,7 @@ class Batch:
                 ["cell:chosen", "■", "chosen", "decoded without a guess"],
                 ["cell:unreached", "◌", "unreached", "never reached"],
                 ["cell:pruned", "□", "pruned", "drafted, not submitted"],
-                ["path", "━", "ink", "how far the texts got"],
+                ["path", "━", "ink", "end of each text"],
             ],
         }
 
@@ -91,24 +91,25 @@ class Batch:
         edge = [[x, y - (1 - CELL) / 2] for x, y in edge]
         look = {"kind": "path", "panel": "rounds", "role": "ink", "width": 2}
         ops.append({"id": f"p{self.rounds}", **look, "points": edge})
-        said = self._said(scores, accepted, drafted)
+        caption = self._caption(scores, accepted, drafted)
         ops += self._total(step, texts)
-        look = {"text": said, "align": "left", "role": "ink", "priority": 0}
+        look = {"text": caption, "align": "left", "role": "ink", "priority": 0}
         at = {"panel": "rounds", "x": LEFT, "y": top - HEADER / 2}
         ops.append({"id": f"h{self.rounds}", "kind": "label", **at, **look})
         ops.append(scroll_row(self.rounds, "rounds", top - HEADER, top))
-        say = f"Round {self.rounds}: {accepted} of {drafted} guesses of {len(texts)} texts accepted."
+        guesses = f"{accepted} of {many(drafted, 'guess', 'guesses')}"
+        say = f"Round {self.rounds}: {guesses} of {many(len(texts), 'text')} accepted."
         return [*ops, {"front": [1, self.y - GAP]}, {"say": say}]
 
-    def _said(self, scores, accepted: int, drafted: int) -> str:
+    def _caption(self, scores, accepted: int, drafted: int) -> str:
         """The heading of a round."""
         counts = {event.name: round(event.total) for event in scores}
-        said = [f"Round {self.rounds}", f"{accepted} of {drafted} accepted" if drafted else "no guesses"]
+        parts = [f"Round {self.rounds}", f"{accepted} of {drafted} accepted" if drafted else "no guesses"]
         if LENGTH in counts:
-            said.append(f"draft length {counts[LENGTH]}")
+            parts.append(f"draft length {counts[LENGTH]}")
         if BUDGET in counts:
-            said.append(f"budget {counts[BUDGET]}")
-        return " · ".join(said)
+            parts.append(f"budget {counts[BUDGET]}")
+        return " · ".join(parts)
 
     def _total(self, step, texts) -> list[Op]:
         """What all texts have by now, and for how many target forwards; what padding would add."""
@@ -119,11 +120,16 @@ class Batch:
         self.tokens += sum(kept(cell) for cells in texts.values() for cell in cells)
         self.held, self.slots = self.held + sum(ends), self.slots + max(ends) * len(ends)
         rate = f"{self.tokens / max(1, self.forwards):.1f} per forward"
-        said = f"{self.tokens} tokens of all texts in {self.forwards} target forwards: {rate}."
+        text = (
+            f"{many(self.tokens, 'token')} of all texts in {many(self.forwards, 'target forward')}: {rate}."
+        )
         if wasted := 100 * (self.slots - self.held) / self.slots:
-            said += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
+            text += f" In a rectangle around the texts {wasted:.0f} % of the slots are padding."
         return [
-            {"id": "said", "set": {"heading": said, "short": f"{self.tokens} tokens of all texts, {rate}"}}
+            {
+                "id": "said",
+                "set": {"heading": text, "short": f"{many(self.tokens, 'token')} of all texts, {rate}"},
+            }
         ]
 
     def _row(self, name: str, cells: list, got: list, y: float) -> Op:
@@ -150,9 +156,9 @@ class Batch:
         held, pads = cells[0].position, round(padding.total) if padding else 0
         unit = (EDGE - LEFT) / longest
         wide, key = held * unit, f"{self.rounds}.{name}"
-        hover = [f"{name}: {held} tokens before this round"]
+        hover = [f"{name}: {many(held, 'token')} before this round"]
         if padding and padding.parts.get("moved"):
-            hover.append(f"{round(padding.parts['moved'])} cache entries were moved to line up again")
+            hover.append(f"{round(padding.parts['moved'])} cache entries were moved to realign the rows")
         box = {"kind": "cell", "panel": "rounds", "y": round(y + CELL / 2, 3), "h": CELL}
         ops = [
             {
@@ -202,11 +208,11 @@ class Batch:
         }
 
     def _hover(self, name: str, cell) -> list[str]:
-        said = f"{self._shown(cell)}  {cell.state if cell.state != 'settled' else 'decoded without a guess'}"
+        text = f"{self._shown(cell)}  {cell.state if cell.state != 'settled' else 'decoded without a guess'}"
         if cell.confidence is not None:
             who = "p" if cell.state in OWN else "q"
-            said += f": {who} {probability(cell.confidence)}"
-        return [said, f"{name}, token {cell.position + 1}"]
+            text += f": {who} {probability(cell.confidence)}"
+        return [text, f"{name}, token {cell.position + 1}"]
 
     def _shown(self, cell) -> str:
         return visible(self.header.vocabulary.get(cell.token, b"?"))

@@ -7,7 +7,7 @@ judge; knows none by name.
 """
 
 from visualizers.analysis.distribution_stages import tolerated
-from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, view, whence
+from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, view, whence
 from visualizers.scene.verdict_marks import GLYPHS, look
 from visualizers.views.any_lane.step_captions import drafting
 
@@ -16,7 +16,7 @@ CELL, SIBLING, RINGS = (
     0.72,
     0.42,
 )  # heights in rows: path cells, tried siblings, the foot with the rings
-MOST_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
+MAX_TRIED = 4  # above four tried siblings at one place, three are drawn and the rest counted
 
 
 @view("draft_tree", "Draft rounds")
@@ -44,7 +44,7 @@ class DraftTree:
         depth = max([int(s) for s in sizes if s], default=5) + 1
         return {
             "title": self.title,
-            "question": "What did the draft offer, how far did the target follow, what did it say instead?",
+            "question": "What did the draft offer? How far did the target follow? What did it write instead?",
             "ops": panels,
             "first": 1,
             "row": 36,
@@ -80,8 +80,8 @@ class DraftTree:
             return []
         if any(e.given for e in born):  # what the lane begins with is no round
             front = max(self.nodes.position[n] for n in commits)
-            said = f"Begins with {len(commits)} given tokens."
-            return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": said}]
+            caption = f"Begins with {len(commits)} given tokens."
+            return [*self._text(commits, verdicts), {"front": [front, 0]}, {"say": caption}]
         self.rounds += 1
         columns = [self.nodes.position.get(n, 0) for n in [*commits, *(e.node for e in born)]]
         self.start = min(columns)
@@ -106,8 +106,8 @@ class DraftTree:
         }
         ops += self._late(verdicts)
         self.waiting.update((e.node, e) for e in drafted if e.node not in verdicts)
-        said = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
-        return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, said]
+        caption = {"say": drafting(self.rounds, drafted, list(verdicts.values()), commits, self.nodes.text)}
+        return [row, *ops, *self._text(commits, verdicts), {"front": [max(columns), top + height]}, caption]
 
     def _late(self, verdicts) -> list[Op]:
         """Verdicts on tokens that an earlier round drafted change their cells, which stay where they are."""
@@ -159,13 +159,13 @@ class DraftTree:
             rest, rings = rest + rejected + rings, []
             rejected = []
         for index, node in enumerate(rest + rejected):
-            if len(rejected) > MOST_TRIED and index >= len(rest) + MOST_TRIED - 1:
+            if len(rejected) > MAX_TRIED and index >= len(rest) + MAX_TRIED - 1:
                 ops.append(make(node, y + 0.1, 0.2, drawn=False))
                 continue
             ops.append(make(node, y + (CELL if chain else SIBLING) / 2, CELL if chain else SIBLING))
             y += (CELL if chain else SIBLING) + 0.04
-        if len(rejected) > MOST_TRIED:
-            text = f"✕ {len(rejected) - MOST_TRIED + 1} more"
+        if len(rejected) > MAX_TRIED:
+            text = f"✕ {len(rejected) - MAX_TRIED + 1} more"
             ops.append(
                 {
                     "id": f"m{self.rounds}.{column}",
@@ -224,7 +224,7 @@ class DraftTree:
             if not few:
                 mark |= {"note": str(len(rings)), "note_priority": 3} if index == 0 else {"drawn": False}
             if not few and index == 0:
-                mark["hover"] = [f"{len(rings)} drafted tokens, never reached", self._list(rings)]
+                mark["hover"] = [f"{many(len(rings), 'drafted token')}, never reached", self._list(rings)]
             ops.append(mark)
         return ops
 
@@ -242,11 +242,11 @@ class DraftTree:
     # ---- words -------------------------------------------------------------------------------
     def _hover(self, node, by_node, verdicts) -> list[str]:
         verdict, event = verdicts.get(node), by_node.get(node)
-        said = [self.nodes.text(node)]
+        lines = [self.nodes.text(node)]
         if verdict is None:
-            return [f"{said[0]}  drafted, not verified"]
+            return [f"{lines[0]}  drafted, not verified"]
         numbers = compared(verdict)
-        first = f"{said[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
+        first = f"{lines[0]}  {verdict.status}" + (f": {numbers}" if numbers else "")
         siblings = [n for n, e in by_node.items() if event and e.parent == event.parent and n != node]
         words = [f"{self.nodes.text(n)} {verdicts[n].status}" for n in siblings[:4] if n in verdicts]
         second = verdict.reason or ("same place: " + ", ".join(words) if words else "")

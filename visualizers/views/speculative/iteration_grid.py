@@ -11,7 +11,11 @@ from visualizers.scene.marks import Header, Op, view, visible
 from visualizers.views.any_lane.graph_waits import unavoidable
 
 LINKS = 3  # waited-for links drawn into one position, strongest first
-SAID = {"guess": "first guess", "changed": "a guess, changed in this iteration", "kept": "a guess, unchanged"}
+GUESS_TEXT = {
+    "guess": "first guess",
+    "changed": "a guess, changed in this iteration",
+    "kept": "a guess, unchanged",
+}
 
 
 @view("parallel_grid", "Parallel grid")
@@ -31,14 +35,14 @@ class ParallelGrid:
         self.longest: dict[int, int] = {}  # column -> the last to settle of those it waited for
         self.chain: set[str] = set()  # hooks of the chain that ends in the newest final column
         self.waits = Waits(header) if header.parameters.get("dependencies") else None  # if they are tested
-        self.least, self.used = 0, 0  # iterations that were unavoidable, and those that were run
+        self.needed, self.used = 0, 0  # iterations that were unavoidable, and those that were run
         self.waited: dict[int, list[tuple[float, int]]] = {}  # column -> [(weight, column it waited for)]
 
     def head(self) -> dict:
         """Title, question and layout of the view."""
         return {
             "title": self.title,
-            "question": "How many positions became final per iteration, which were right early?",
+            "question": "How many positions became final per iteration? Which were right early?",
             "first": 1,
             "column": 31,
             "wide": 46,
@@ -80,15 +84,15 @@ class ParallelGrid:
     def _unavoidable(self, step) -> str:
         """How many of the iterations so far the longest chain of waits takes by itself."""
         final = [self.waits.graph.nodes[place] for place in self.waits.read(step)]
-        self.least = max([self.least, *(known["least"] for known in final)])
+        self.needed = max([self.needed, *(known["least"] for known in final)])
         self.used += len({known["iteration"] for known in final})
-        return f" {unavoidable(self.least, self.used)}." if self.used else ""
+        return f" {unavoidable(self.needed, self.used)}." if self.used else ""
 
     def _given(self, event) -> Op:
         """The cell of a token that the lane begins with, above the first guess: final before anything ran."""
         self.frontier += 1
         forced, shown = event.source == "person", visible(self.header.vocabulary.get(event.token, b"?"))
-        hover = [f"{shown}: " + ("put there by a person" if forced else "copied from another lane")]
+        hover = [f"{shown}: " + ("inserted by hand" if forced else "copied from another lane")]
         look = (
             {"state": "forced", "fill": "outline", "glyph": "⚑"}
             if forced
@@ -158,9 +162,9 @@ class ParallelGrid:
 
         A new block may put a guess where the last pass of the block before left an output: that cell changes.
         """
-        x, y, said = self._column(cell.position), cell.iteration, SAID.get(cell.state, "a guess")
+        x, y, text = self._column(cell.position), cell.iteration, GUESS_TEXT.get(cell.state, "a guess")
         stood = self.stood.setdefault(x, [])
-        hover = [f"{self._shown(cell)}: {said}", "whether it is right is not known yet"]
+        hover = [f"{self._shown(cell)}: {text}", "whether it is right is not known yet"]
         changed = cell.state == "changed"
         if stood and stood[-1][0] == y:
             dotted = stood.pop()[2]
@@ -181,9 +185,7 @@ class ParallelGrid:
         x, y, shown = self._column(cell.position), cell.iteration, self._shown(cell)
         early = [row for row, token, _ in self.stood.pop(x, []) if token == cell.token]
         sources = len({source for _, source in self.waited.get(x, [])})
-        since = (
-            f"it stood there already in iteration {early[0]}" if early else "it had not stood there before"
-        )
+        since = f"already guessed in iteration {early[0]}" if early else "it was not guessed earlier"
         waits = f"; waited for {sources} earlier position{'s' if sources > 1 else ''}" if sources else ""
         ops = [self._mark(cell, "accepted", "filled", [f"{shown}: final in iteration {y}", since + waits])]
         hover = [
@@ -196,15 +198,17 @@ class ParallelGrid:
 
     def _links(self, column: int, y: int) -> list[Op]:
         """Hooks to `column`'s cell from the cells it waited for; only links that a test found."""
-        found: dict[int, float] = {}
+        weights: dict[int, float] = {}
         for weight, source in self.waited.pop(column, []):
             if source in self.settled and source < column:
-                found[source] = max(weight, found.get(source, weight))
-        nearest = sorted(found, key=lambda source: (-found[source], -self.settled[source], -source))[:LINKS]
+                weights[source] = max(weight, weights.get(source, weight))
+        nearest = sorted(weights, key=lambda source: (-weights[source], -self.settled[source], -source))[
+            :LINKS
+        ]
         if nearest:
             self.longest[column] = max(nearest, key=lambda source: (self.settled[source], source))
         ends = {"x1": column, "y1": y, "strong": False, "to": {"cell": [column + self.prompt - 1, y]}}
-        found_by = "found by putting its old token back: then this one fell back too"
+        how = "found by putting its old token back: then this one fell back too"
         return [
             {
                 "id": f"h{source}-{column}",
@@ -212,7 +216,7 @@ class ParallelGrid:
                 "x0": source,
                 "y0": self.settled[source],
                 **ends,
-                "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", found_by],
+                "hover": [f"{self._final(source)} → {self._final(column)}: waited for it", how],
             }
             for source in nearest
         ]

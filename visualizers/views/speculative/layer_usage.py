@@ -26,7 +26,7 @@ class Column:
     kind: str
     forwards: list = field(default_factory=list)
     born: list = field(default_factory=list)  # Propose events behind these forwards
-    found: list = field(default_factory=list)  # scores of a choice of layers
+    choices: list = field(default_factory=list)  # scores of a choice of layers
 
 
 @view("layers", "Layers")
@@ -48,7 +48,7 @@ class LayersView:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "Which layers ran for which token, and which were left out?",
+            "question": "Which layers ran for which token? Which were skipped?",
             "ops": [
                 mark("said", "panel", y0=0, y1=1, px=20, px_narrow=36),
                 mark("layers", "panel", y0=1, y1=0, share=1),
@@ -63,13 +63,13 @@ class LayersView:
             "clip": True,
             "gap": 5,
             "overview": "piled",
-            "axis": "forwards, in their order",
+            "axis": "forwards, in order",
             "legend": [
                 ["cell:accepted", "■", "accepted", "drafts what was accepted"],
                 ["cell:rejected", "✕", "rejected", "drafts what was rejected"],
-                ["cell:unreached", "◌", "unreached", "drafts in vain"],
-                ["cell:amount", "▪", "soft", "checks, or writes"],
-                ["cell:live", "▣", "live", "chooses what to leave out"],
+                ["cell:unreached", "◌", "unreached", "drafts, wasted"],
+                ["cell:amount", "▪", "soft", "verifies, or writes"],
+                ["cell:live", "▣", "live", "chooses what to skip"],
                 ["cell:outline", "▯", "soft", "a second stream beside it"],
             ],
         }
@@ -91,7 +91,7 @@ class LayersView:
             *ops,
             *self._heading(),
             {"front": [self.column, 0]},
-            {"say": self._said(columns, len(commits))},
+            {"say": self._caption(columns, len(commits))},
         ]
 
     # ---- one column --------------------------------------------------------------------------
@@ -110,8 +110,8 @@ class LayersView:
         else:
             ops += self._blocks(x, column, parts, state)
         ops += self._token(x, column, state)
-        for score in column.found:
-            ops += self._found(x, score)
+        for score in column.choices:
+            ops += self._choice(x, score)
         if self.best is not None and self.best[0] < x:  # what is used goes on being so good
             line = {"panel": "found", "points": [[x - 1, self.best[1]], [x, self.best[1]]], "role": "ink"}
             ops.append(mark(f"p{x}", "path", **line, width=1.6))
@@ -139,8 +139,8 @@ class LayersView:
             named = layer % every == 0
             text = {"text": f"layer {layer}", "short": str(layer)} if named else {"text": ""}
             ops.append(mark(f"r{layer}", "row", panel="layers", y0=layer, y1=layer - 1, **text))
-        for x, told in self.waiting:
-            ops += self._blocks(x, *told)
+        for x, words in self.waiting:
+            ops += self._blocks(x, *words)
         return ops
 
     def _blocks(self, x: int, column: Column, parts: list, state: str) -> list[Op]:
@@ -149,7 +149,7 @@ class LayersView:
         shown = [part or whole for part in parts]
         if len(shown) > BESIDE:
             shown = [Layers(self.total, union(p.attention for p in shown), union(p.mlp for p in shown))]
-        said = [self._hover(column, forward) for forward in column.forwards[: len(shown)]]
+        hovers = [self._hover(column, forward) for forward in column.forwards[: len(shown)]]
         look = {"state": state, "fill": "filled"}
         if column.kind == "plan":
             look = {"state": "live", "fill": "filled"}
@@ -164,7 +164,7 @@ class LayersView:
         wide, ops = WIDE / len(shown), []
         for at, part in enumerate(shown):
             place = {"panel": "layers", "x": round(x - WIDE / 2 + (at + 0.5) * wide, 4), "w": round(wide, 4)}
-            place["hover"] = said[at]
+            place["hover"] = hovers[at]
             back = {"y": self.total / 2, "h": self.total, "state": "prompt", "fill": "tint"}
             ops.append(mark(f"c{x}.{at}", "cell", **place, **back, aside=True))
             fill = {"fill": "outline"} if aside(column, at) and look["fill"] == "filled" else {}
@@ -185,7 +185,7 @@ class LayersView:
         text = {"text": self.nodes.text(first.node), "node": first.node, "hover": words}
         return [mark(f"t{x}", "cell", panel="tokens", x=x, y=0, w=0.98, h=1, **fields, **text)]
 
-    def _found(self, x: int, score) -> list[Op]:
+    def _choice(self, x: int, score) -> list[Op]:
         """How good a choice of layers was found to be: a ring, a dot if it is used from now on."""
         ops: list[Op] = []
         if not self.judged:
@@ -225,32 +225,32 @@ class LayersView:
         )
         return [{"id": "said", "set": {"lead": each, "heading": share}}]
 
-    def _said(self, columns: list[Column], committed: int) -> str:
+    def _caption(self, columns: list[Column], committed: int) -> str:
         drafts = sum(column.kind == "draft" and bool(column.born) for column in columns)
-        said = [
+        parts = [
             f"{committed} committed",
-            *([f"{drafts} drafted with a part of the layers"] if drafts else []),
+            *([f"{drafts} drafted with part of the layers"] if drafts else []),
         ]
-        return ", ".join(said) + "."
+        return ", ".join(parts) + "."
 
 
 def gathered(events) -> list[Column]:
     """The target's forwards of a step as columns: a new one begins where something was proposed since the
     last forward, or another kind of forward runs.
     """
-    found: list[Column] = []
+    columns: list[Column] = []
     for event in events:
         match type(event).__name__:
             case "Forward" if event.kind != "lens" and event.model == "target":
-                last = found[-1] if found else None
+                last = columns[-1] if columns else None
                 if last is None or last.kind != event.kind or last.born:
-                    found.append(Column(event.kind))
-                found[-1].forwards.append(event)
-            case "Propose" if found:
-                found[-1].born.append(event)
-            case "Score" if found and event.level in (ADOPTED, LEFT):
-                found[-1].found.append(event)
-    return found
+                    columns.append(Column(event.kind))
+                columns[-1].forwards.append(event)
+            case "Propose" if columns:
+                columns[-1].born.append(event)
+            case "Score" if columns and event.level in (ADOPTED, LEFT):
+                columns[-1].choices.append(event)
+    return columns
 
 
 def aside(column: Column, at: int) -> bool:

@@ -8,7 +8,7 @@ its fill is 0 or 1.
 import math
 from collections import Counter
 
-from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, three_digits, view, whence
+from visualizers.scene.marks import STATES, Header, Nodes, Op, compared, many, three_digits, view, whence
 
 BAR, AT = 0.42, 0.07  # width of a test bar and its distance from its node, in columns
 OWN = 1.5  # rows between the path and the target's own token
@@ -17,12 +17,12 @@ BEND = (
 )
 FEW = 3  # never-reached leaves of one parent that are drawn; if there are more, one ring stands for all
 TESTED, LEAF = 3.2, 1.6  # rows of a node with a test bar: with numbers below it, or beside it
-LEAST = 18  # pixels of a row at least, so that names and numbers of tested nodes have room
+MIN_ROW = 18  # pixels of a row at least, so that names and numbers of tested nodes have room
 WRITERS = {"draft 2": " ²", "draft 3": " ³", "draft 4": " ⁴"}  # which draft model guessed, if not the first
 TICK = 0.035  # width of the tick at u, in columns
 RING, RING_OF_MANY, MANY = 0.62, 0.45, 30  # rows of a never-reached leaf; smaller above so many nodes
 SETTLED = ["accepted", "resampled", "bonus", "chosen", "forced", "finished"]
-HIGH, MOST = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
+HIGH, MAX_WATCHED = 0.7, 3.0  # of a watched number: near the heading; drawn at most, both in limits
 ORDER = [*SETTLED, "rejected", "live", "pruned", "unreached"]  # of siblings, top to bottom
 
 
@@ -136,9 +136,9 @@ class DraftRound:
         children: dict[int, list] = {}
         for event in born:
             children.setdefault(event.parent, []).append(event.node)
-        found: dict[int, int] = {}
+        folded: dict[int, int] = {}
         for parent, nodes in children.items():  # from the root on
-            if parent in found:
+            if parent in folded:
                 continue
             limbs = [node for node in nodes if states[node] == "unreached"]
             if len(born) > MANY:
@@ -149,9 +149,9 @@ class DraftRound:
             pending = list(rest)
             while pending:
                 node = pending.pop()
-                found[node] = found.get(rest[0], rest[0])
+                folded[node] = folded.get(rest[0], rest[0])
                 pending += children.get(node, [])
-        return {node: ring for node, ring in found.items() if node != ring}
+        return {node: ring for node, ring in folded.items() if node != ring}
 
     # ---- marks -------------------------------------------------------------------------------
     def _round(self, born, verdicts, commits, close) -> list[Op]:
@@ -163,7 +163,7 @@ class DraftRound:
             {"id": panel, "kind": "panel", "y0": 0, "y1": height, "rows": round(height, 3), "share": 1}
         ]
         if any(state in ("accepted", "rejected") for state in states.values()):
-            marks[0]["least"] = LEAST
+            marks[0]["least"] = MIN_ROW
         for root in [n for n in rows if n not in here]:
             marks.append(
                 {
@@ -187,7 +187,7 @@ class DraftRound:
             own = [event.node, *(node for node, ring in folded.items() if ring == event.node)]
             if len(own) > 1:
                 names = ", ".join(self.nodes.text(n) for n in own[:8]) + (", …" if len(own) > 8 else "")
-                hover = [f"{len(own)} drafted tokens, never reached", names]
+                hover = [f"{many(len(own), 'drafted token')}, never reached", names]
                 made[-1] |= {"text": "", "note": str(len(own)), "note_priority": 3, "hover": hover}
             marks += made
         for mark in marks[1:]:
@@ -204,10 +204,12 @@ class DraftRound:
         panel, name = f"w{self.rounds}", scores[0].name
         limits = {self._depth(e.node, born): e.parts["limit"] for e in scores}
         top = max(1.0, *limits.values())
-        high = max(top, min(max(e.total for e in scores), MOST * top))  # what is higher is drawn so high
+        high = max(
+            top, min(max(e.total for e in scores), MAX_WATCHED * top)
+        )  # what is higher is drawn so high
         at = {e.node: (self._depth(e.node, born), round(min(e.total, high), 4)) for e in scores}
         same = len(set(limits.values())) == 1
-        told = f"; limit {three_digits(limits[min(limits)])}." if same else "; limits dashed."
+        limit_text = f"; limit {three_digits(limits[min(limits)])}." if same else "; limits dashed."
         ends = [[0.5, limits[min(limits)]], [max(limits) + 0.5, limits[max(limits)]]]
         if not same:
             ends = [[x + side, limit] for x, limit in sorted(limits.items()) for side in (-0.5, 0.5)]
@@ -219,7 +221,7 @@ class DraftRound:
                 "y1": -0.05 * high,
                 "px": 82,
                 "lead": name,
-                "heading": told,
+                "heading": limit_text,
             },
             {"id": f"{panel}l", "kind": "path", "points": ends, "role": "live", "width": 1.4, "dash": "dash"},
         ]
@@ -228,8 +230,8 @@ class DraftRound:
             marks.append({"id": f"{panel}p", "kind": "path", "points": points, "role": "ink", "width": 1.6})
         for event in scores:
             x, y = at[event.node]
-            said = [f"{part} {three_digits(value)}" for part, value in event.parts.items()]
-            hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(said)]
+            lines = [f"{part} {three_digits(value)}" for part, value in event.parts.items()]
+            hover = [f"{self.nodes.text(event.node)}  {name} {three_digits(event.total)}", ", ".join(lines)]
             dot = {"id": f"{panel}.{event.node}", "kind": "symbol", "glyph": "dot", "role": "ink"}
             marks.append({**dot, "x": x, "y": y, "hover": hover, "node": event.node})
             label = {"kind": "label", "text": three_digits(event.total), "align": "center", "priority": 3}
@@ -305,9 +307,9 @@ class DraftRound:
             at = round(left + BAR * verdict.u, 4)
             tick = {"state": "chosen", "tall": 19, "x": at, "w": TICK, "fill": "filled"}
             marks.append({"id": f"u{node}", **box, **tick})
-        said = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
-        said += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
-        words = "  ".join(said)
+        lines = [f"{k} {three_digits(v)}" for k, v in (("p", verdict.p), ("q", verdict.q)) if v is not None]
+        lines += [f"u {verdict.u:.3f}".replace(" 0.", " .")] if verdict.u is not None else []
+        words = "  ".join(lines)
         where = {"x": round(left + BAR + 0.05, 4), "y": y} if beside else {"x": left, "y": y, "dy": 16}
         label = {"id": f"l{node}", "kind": "label", **where, "text": words}
         label |= {"align": "left", "priority": 1 if state == "rejected" else 3, "stack": True}

@@ -7,7 +7,7 @@ waits from when it was opened until it is filled. Knows no strategy.
 
 from dataclasses import dataclass
 
-from visualizers.scene.marks import STATES, Header, Nodes, Op, probability, view
+from visualizers.scene.marks import STATES, Header, Nodes, Op, many, probability, view
 from visualizers.scene.verdict_marks import GLYPHS, look
 
 ROWS = 5  # places of the heap that are listed
@@ -37,7 +37,7 @@ class Heap:
     def head(self) -> dict:
         """Title, question, layout and legend."""
         names = [(f"waits, {place}", str(place)) for place in range(1, ROWS + 1)] + [
-            ("others that wait", "more")
+            ("others waiting", "more")
         ]
         rows = [
             {
@@ -55,7 +55,7 @@ class Heap:
         ticks = [[0, "0"], [1, "1"]]
         return {
             "title": self.title,
-            "question": "Which open place got the next token, and which ones waited?",
+            "question": "Which open place got the next token? Which ones waited?",
             "ops": [
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "worth", "kind": "panel", "y0": 1.5, "y1": 0, "px": 46, "ticks": ticks},
@@ -81,7 +81,7 @@ class Heap:
                 ["cell:rejected", "✕", "rejected", "rejected"],
                 ["cell:chosen", "▣", "chosen", "filled next: → below a token, ↓ beside it"],
                 ["cell:live", "▣", "live", "opened just now"],
-                ["cell:pruned", "▢", "pruned", "waits longer already"],
+                ["cell:pruned", "▢", "pruned", "has waited longer"],
             ],
         }
 
@@ -131,7 +131,7 @@ class Heap:
             f"{text}  place {at}, worth {probability(score.total)}",
             *([verdict.status] if verdict else []),
         ]
-        told = {"node": score.node, "hover": hover, "x": at}
+        shared = {"node": score.node, "hover": hover, "x": at}
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         key = f"{self.rounds}.{at}"
         bar = {"panel": "worth", "y0": 0, "y1": round(score.total, 4), "w": 0.5, "rank": 1}
@@ -144,9 +144,9 @@ class Heap:
         }
         cell = {"panel": "filled", "y": 0, "w": 1, "h": 1, "text": text}
         return [
-            {"id": f"v{key}", "kind": "bar", **told, **bar},
+            {"id": f"v{key}", "kind": "bar", **shared, **bar},
             {"id": f"w{key}", "kind": "label", **label, "priority": 3},
-            {"id": f"n{score.node}", "kind": "cell", **told, **cell, **look(state), **glyph},
+            {"id": f"n{score.node}", "kind": "cell", **shared, **cell, **look(state), **glyph},
         ]
 
     def _listed(self, at: int, waiting: list[Place], then: Place | None) -> list[Op]:
@@ -157,12 +157,12 @@ class Heap:
             if place is then:
                 look = {"state": "chosen", "fill": "outline"}
             word = self.nodes.text(place.node)
-            said = f"{place.kind} {word}: worth {probability(place.value)}"
+            words = f"{place.kind} {word}: worth {probability(place.value)}"
             since = "" if place.since == at else f", waits since place {place.since}"
             where = {"panel": "heap", "x": at, "y": row + 0.5, "w": 1, "h": 0.9, "node": place.node}
             text = f"{short(place.value)}{ARROWS.get(place.kind, '')}{word.removeprefix('␣')}"
             key = f"h{self.rounds}.{at}.{row}"
-            ops.append({"id": key, "kind": "cell", **where, **look, "text": text, "hover": [said + since]})
+            ops.append({"id": key, "kind": "cell", **where, **look, "text": text, "hover": [words + since]})
         if len(waiting) > ROWS:
             more = {
                 "panel": "heap",
@@ -181,13 +181,13 @@ class Heap:
         tested = sum(
             1 for s in scores if s.node in verdicts and verdicts[s.node].status in ("accepted", "rejected")
         )
-        lead = f"Round {self.rounds}: {len(scores)} places, worth {total:.2f} together"
+        lead = f"Round {self.rounds}: {many(len(scores), 'place')}, worth {total:.2f} together"
         rest = f", as many as the draft expects to be tested; tested: {tested}."
         return [{"id": "said", "set": {"lead": lead, "heading": rest, "short": f"; {tested} tested."}}]
 
     def _say(self, scores) -> dict:
         first = ", ".join(f"{self.nodes.text(s.node)} {probability(s.total)}" for s in scores[:4])
-        return {"say": f"Round {self.rounds}: {len(scores)} places filled, first {first}."}
+        return {"say": f"Round {self.rounds}: {many(len(scores), 'place')} filled, first {first}."}
 
 
 def short(value: float) -> str:

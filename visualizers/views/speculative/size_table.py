@@ -25,7 +25,7 @@ class Plan:
         """Title, question, layout and legend."""
         return {
             "title": self.title,
-            "question": "What was each choice worth, and which one was taken?",
+            "question": "What was each choice worth? Which one was taken?",
             "ops": [
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "tables", "kind": "panel", "y0": -0.1, "y1": 8, "share": 1, "grow": True},
@@ -51,32 +51,32 @@ class Plan:
     def feed(self, step) -> list[Op]:
         """A table, if this step filled one."""
         rows = [(event, columns(event)) for event in step.events if type(event).__name__ == "Score"]
-        rows = [(event, found) for event, found in rows if found]
+        rows = [(event, sizes) for event, sizes in rows if sizes]
         if not rows:
             return []
         self.tables += 1
-        first = min(min(found) for _, found in rows)
-        values = [value for _, found in rows for value in found.values()]
+        first = min(min(sizes) for _, sizes in rows)
+        values = [value for _, sizes in rows for value in sizes.values()]
         high = max(values)
         low = min((value for value in values if value > high / 2), default=high)  # below it all are palest
         top = self.y + HEADER
         ops = [scroll_row(self.tables, "tables", self.y, top), *self._names(rows, first)]
         taken = []
-        for at, (event, found) in enumerate(rows):
+        for at, (event, sizes) in enumerate(rows):
             y = round(top + at + CELL / 2, 4)
             line = {"y0": round(top + at, 4), "y1": round(top + at + CELL, 4), "text": event.level or ""}
             ops.append(
                 {"id": f"r{self.tables}.{at}", "kind": "row", "panel": "tables", **line, "rule": False}
             )
-            for number, value in found.items():
+            for number, value in sizes.items():
                 chosen = event.parts.get(CHOSEN) == number
                 shade = DARKEST * max(0.0, value - low) / (high - low) if high > low else 0.0
                 look = {"state": "prompt", "fill": "amount", "weight": round(shade, 4)}
                 if chosen:
                     look = {"state": "chosen", "fill": "outline"}
                     taken.append((number - first + 1, y))
-                said = f"{event.level}, {column_name(event)} {number}: {event.name} {shown(value, 4)}"
-                text = {"text": shown(value, 2), "hover": [said, *(["taken"] if chosen else [])]}
+                words = f"{event.level}, {column_name(event)} {number}: {event.name} {shown(value, 4)}"
+                text = {"text": shown(value, 2), "hover": [words, *(["taken"] if chosen else [])]}
                 place = {"panel": "tables", "x": number - first + 1, "y": y, "w": 1, "h": CELL}
                 ops.append({"id": f"c{self.tables}.{at}.{number}", "kind": "cell", **place, **look, **text})
         self.y = round(top + len(rows) + GAP, 4)
@@ -86,7 +86,7 @@ class Plan:
     def _names(self, rows, first: int) -> list[Op]:
         """Above each column its number."""
         ops = []
-        for number in sorted({number for _, found in rows for number in found}):
+        for number in sorted({number for _, sizes in rows for number in sizes}):
             at = {"x": number - first + 1, "y": self.y + HEADER - 0.5, "text": str(number), "priority": 3}
             ops.append({"id": f"n{self.tables}.{number}", "kind": "label", "panel": "tables", **at})
         return ops
@@ -97,9 +97,9 @@ class Plan:
 
     def _heading(self, rows) -> Op:
         """What the newest table tells of, and what was taken in its last row that has a choice."""
-        event, found = next(pair for pair in reversed(rows) if CHOSEN in pair[0].parts)
+        event, sizes = next(pair for pair in reversed(rows) if CHOSEN in pair[0].parts)
         number = int(event.parts[CHOSEN])
-        rest = f"; taken: {column_name(event)} {number}, {event.level}, {shown(found[number], 3)}."
+        rest = f"; taken: {column_name(event)} {number}, {event.level}, {shown(sizes[number], 3)}."
         return {"id": "said", "set": {"lead": self._words(rows), "heading": rest}}
 
 
@@ -116,5 +116,5 @@ def column_name(score) -> str:
 
 def shown(value: float, places: int) -> str:
     """`.98`, `3.04`, `−.20`."""
-    said = f"{value:.{places}f}".replace("-", "−")
-    return said.replace("0.", ".", 1) if math.fabs(value) < 1 else said
+    text = f"{value:.{places}f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if math.fabs(value) < 1 else text

@@ -13,7 +13,7 @@ from visualizers.scene.verdict_marks import GLYPHS, look
 
 # Heights in rows: the guess, a place of the list, the bar with its number, the space below.
 GUESS, LINE, BAR, GAP = 0.92, 0.74, 0.9, 0.3
-LISTED, MOST = 3, 5  # places of the list, if no parameter says how many count, and at most
+LISTED, MAX_PLACES = 3, 5  # places of the list, if no parameter says how many count, and at most
 AHEAD = 4  # guesses behind the text that are kept in sight
 WIDE, EMPTY, FULL = 0.84, 0.12, 0.75  # a full bar in columns; greys of its scale and of the bar
 
@@ -24,16 +24,16 @@ class Shortlist:
 
     def __init__(self, header: Header):
         self.header, self.nodes = header, Nodes(header)
-        self.listed = min(MOST, header.parameters.get("beta") or LISTED)
+        self.listed = min(MAX_PLACES, header.parameters.get("beta") or LISTED)
         self.rounds = self.passed = self.tolerated = 0
         self.y = 0.0  # top of the next round
 
     def head(self) -> dict:
         """Title, question, layout and legend."""
-        most = self.header.parameters.get("num_assistant_tokens") or 5
+        guesses = self.header.parameters.get("num_assistant_tokens") or 5
         return {
             "title": self.title,
-            "question": "Which places do the guesses have in the target's list, and how far behind are they?",
+            "question": "How do the guesses rank in the target's list? How far behind are they?",
             "ops": [
                 {"id": "said", "kind": "panel", "y0": 0, "y1": 1, "px": 20, "px_narrow": 36},
                 {"id": "rounds", "kind": "panel", "y0": -0.15, "y1": 6, "share": 1, "grow": True},
@@ -45,7 +45,7 @@ class Shortlist:
             "left": 92,
             "left_narrow": 46,
             "right": 8,
-            "by_depth": min(12, max(3, int(most) + 1)),
+            "by_depth": min(12, max(3, int(guesses) + 1)),
             "axis": "token position",
             "fold_rows": "stairs",
             "overview": "piled",
@@ -92,8 +92,8 @@ class Shortlist:
         }
         newest = max((self.nodes.position[n] for n in commits), default=self.start)
         front, self.y = [min(max(places), newest + AHEAD), self.bottom], self.bottom + GAP
-        said = [op["hover"][0] for op in ops if op["id"].startswith("n") and op["state"] != "unreached"]
-        return [row, *ops, *self._heading(), {"front": front}, {"say": "; ".join(said) + "."}]
+        captions = [op["hover"][0] for op in ops if op["id"].startswith("n") and op["state"] != "unreached"]
+        return [row, *ops, *self._heading(), {"front": front}, {"say": "; ".join(captions) + "."}]
 
     def _places(self, born, verdicts) -> dict[int, tuple]:
         """Column -> (the guess that is shown, the target's own token), as Propose events, None where there
@@ -126,7 +126,7 @@ class Shortlist:
                 state = "tolerated"
                 self.tolerated += 1
         score = watched.get(shown.node)
-        hover = [self._says(shown, state, offer, score), *self._reason(shown, verdicts)]
+        hover = [self._hover_text(shown, state, offer, score), *self._reason(shown, verdicts)]
         glyph = {"glyph": GLYPHS[state]} if state in GLYPHS else {}
         place = {"y": self._middle(self.y, GUESS), "h": GUESS}
         ops = [self._cell(f"n{shown.node}", column, shown, **place, **look(state), **glyph, hover=hover)]
@@ -144,14 +144,14 @@ class Shortlist:
     def _entry(self, column, place, y, token, logprob, guess, own, state) -> Op:
         """One of the target's likeliest: outlined if it was guessed, or is what stands there instead."""
         p = math.exp(min(0.0, logprob))
-        said = f"{self.nodes.word(token)}  p {probability(p)}, the target's number {place + 1}"
+        words = f"{self.nodes.word(token)}  p {probability(p)}, the target's number {place + 1}"
         fill = {"state": "prompt", "fill": "amount", "weight": round(0.75 * p, 4)}
         if token == guess.token:
-            said, fill = said + ", guessed", {"state": state, "fill": "outline"}
+            words, fill = words + ", guessed", {"state": state, "fill": "outline"}
         elif own is not None and token == own.token:
-            said, fill = said + ", taken instead", {"state": "resampled", "fill": "outline"}
+            words, fill = words + ", taken instead", {"state": "resampled", "fill": "outline"}
         key = f"l{self.rounds}.{column}.{place}"
-        text = {"text": self.nodes.word(token), "hover": [said], "aside": True}
+        text = {"text": self.nodes.word(token), "hover": [words], "aside": True}
         return self._cell(key, column, guess, y=y, h=LINE, **fill) | text
 
     def _bar(self, column, top, shown, score, state) -> list[Op]:
@@ -205,13 +205,13 @@ class Shortlist:
         return round(top + height / 2, 4)
 
     # ---- words -------------------------------------------------------------------------------
-    def _says(self, event, state, offer, score) -> str:
+    def _hover_text(self, event, state, offer, score) -> str:
         """`␣the  accepted, though not the target's best; gap 0.42, limit 1.00`."""
         words = {"tolerated": "accepted, though not the target's best", "unreached": "never reached"}
-        said = f"{self.nodes.text(event.node)}  {words.get(state, state)}"
+        text = f"{self.nodes.text(event.node)}  {words.get(state, state)}"
         if score is not None:
-            said += f"; {score.name} {score.total:.2f}, limit {score.parts['limit']:.2f}".replace("-", "−")
-        return said
+            text += f"; {score.name} {score.total:.2f}, limit {score.parts['limit']:.2f}".replace("-", "−")
+        return text
 
     @staticmethod
     def _reason(event, verdicts) -> list[str]:
@@ -221,7 +221,7 @@ class Shortlist:
     def _heading(self) -> list[Op]:
         """How many of the accepted guesses the target would not have written itself."""
         lead = f"{self.tolerated} of {self.passed} accepted guesses"
-        rest = " were not what the target found likeliest."
+        rest = " were not the target's likeliest token."
         return [
             {"id": "said", "set": {"lead": lead, "heading": rest, "short": " were not the target's best."}}
         ]

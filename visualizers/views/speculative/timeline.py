@@ -43,7 +43,7 @@ class Timeline:
         """Title, question, the panels and the legend."""
         return {
             "title": self.title,
-            "question": "Who was busy, who waited, what was drafted for nothing?",
+            "question": "Which model was busy? Which one waited? Which drafts were wasted?",
             "first": 0,
             "column": 10,
             "column_narrow": 6,
@@ -66,31 +66,31 @@ class Timeline:
 
     def feed(self, step) -> list[Op]:
         """The bars of a step, the gaps before them, and what became of earlier ones."""
-        found, verdicts, committed = self._read(step)
-        if not found and not committed:
+        bars, verdicts, committed = self._read(step)
+        if not bars and not committed:
             return []
         ops: list[Op] = []
         if self.unit is None:
-            self.unit = scale(found, step.seconds)
+            self.unit = scale(bars, step.seconds)
             ops.append({"id": "lanes", "set": {"x_unit": self.unit}})
         self.count += 1
         judged = self._judge(verdicts)
         began, self.wall = self.wall, step.seconds
-        derived = self.schedule.read(found, step.seconds, committed)
-        ops += self._measured(found)
+        derived = self.schedule.read(bars, step.seconds, committed)
+        ops += self._measured(bars)
         if self.overlapped:
             ops += self._derived(derived, began)
         own = next((OWN[v.status] for v in verdicts if v.status in OWN), "")
-        ops += self._end(found, step.seconds, f"+{committed}{own}" if committed else "")
-        ops += [op for op in judged if op["id"].split(".")[1] not in {bar.key for bar in found}]
-        ops += self._said()
-        said = f"Round {self.count}: {many(committed, 'token')}, {milliseconds(step.seconds)} so far."
+        ops += self._end(bars, step.seconds, f"+{committed}{own}" if committed else "")
+        ops += [op for op in judged if op["id"].split(".")[1] not in {bar.key for bar in bars}]
+        ops += self._legend_text()
+        caption = f"Round {self.count}: {many(committed, 'token')}, {milliseconds(step.seconds)} so far."
         if self.count > 1:
             ops.append({"id": f"total{self.count - 1}", "set": {"gone": True}})
         total = {"panel": "lanes", "x": self._x(step.seconds), "y": TOTAL, "text": milliseconds(step.seconds)}
         look = {"align": "left", "dx": 5, "role": "ink", "bold": True, "priority": 0}
         ops.append({"id": f"total{self.count}", "kind": "label", **total, **look})
-        return [*ops, {"front": [step.seconds * 1e3 / self.unit, 0]}, {"say": said}]
+        return [*ops, {"front": [step.seconds * 1e3 / self.unit, 0]}, {"say": caption}]
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -99,16 +99,16 @@ class Timeline:
 
     def _read(self, step) -> tuple[list[Bar], list, int]:
         """(bars of the step, its verdicts, tokens committed)."""
-        found, verdicts, committed, drafting = [], [], 0, None
+        bars, verdicts, committed, drafting = [], [], 0, None
         for event in step.events:
             match type(event).__name__:
                 case "Forward" if event.kind != "lens":
                     drafts = event.model in DRAFT_ROLES or event.kind in ("draft", "plan")
                     row = "draft" if drafts else "target"
-                    key = f"{self.count}-{len(found)}"
+                    key = f"{self.count}-{len(bars)}"
                     shared = event.shared == event.tokens
-                    found.append(Bar(key, row, event.start, event.seconds, event.tokens, event.kind, shared))
-                    drafting = found[-1] if row == "draft" else None
+                    bars.append(Bar(key, row, event.start, event.seconds, event.tokens, event.kind, shared))
+                    drafting = bars[-1] if row == "draft" else None
                     if drafting:
                         self.bars[key] = drafting
                 case "Propose" if event.source != "target" and not event.given and drafting:
@@ -118,7 +118,7 @@ class Timeline:
                     verdicts.append(event)
                 case "Commit":
                     committed += len(event.nodes)
-        return found, verdicts, committed
+        return bars, verdicts, committed
 
     def _judge(self, verdicts) -> list[Op]:
         """Takes verdicts over; the changes of bars that were drawn before."""
@@ -143,7 +143,7 @@ class Timeline:
         for bar in bars:
             ops += self._gap("measured", bar, self.busy_until[bar.row], bar.start)
             self.busy_until[bar.row] = bar.start + bar.seconds
-            hover = [f"{bar.row}: {bar.kind}, {milliseconds(bar.seconds)}, {bar.tokens} tokens read"]
+            hover = [f"{bar.row}: {bar.kind}, {milliseconds(bar.seconds)}, {many(bar.tokens, 'token')} read"]
             ops.append(self._bar("measured", bar, hover))
         return ops
 
@@ -153,8 +153,8 @@ class Timeline:
         bars = [replace(bar, start=bar.start + began) for bar in bars]
         ops, ends = [], {bar.row: bar for bar in bars}
         for bar in bars:
-            said = [f"{bar.row}: {milliseconds(bar.seconds)}, derived", "the median of this run so far"]
-            ops.append(self._bar("derived", bar, said))
+            lines = [f"{bar.row}: {milliseconds(bar.seconds)}, derived", "the median of this run so far"]
+            ops.append(self._bar("derived", bar, lines))
         self.drawn = last = max((bar.end for bar in bars), default=began)
         for bar in ends.values():
             ops += self._gap("derived", bar, bar.end, last)
@@ -201,7 +201,7 @@ class Timeline:
     def _x(self, seconds: float) -> float:
         return round(seconds * 1e3 / self.unit, 3)
 
-    def _said(self) -> list[Op]:
+    def _legend_text(self) -> list[Op]:
         """What the headings say by now."""
         heading, short = self.schedule.measured(), self.schedule.brief()
         if self.overlapped:

@@ -113,7 +113,7 @@ def test_of_a_search_what_was_never_opened_is_counted_and_not_drawn():
     marks, ops = fold(Graph, steps, [0], ["A", "b", "c", "d"])
     assert {m["node"] for m in of_kind(marks, "cell")} == {0, 2, 4} and marks["n5"]["kind"] == "node"
     assert marks["n5"]["state"] == marks["n4"]["state"] == "finished" and marks["n2"]["state"] == "chosen"
-    assert "2 more offered and never opened" in marks["heading"]["heading"], "1 and 3"
+    assert "2 more offered but never opened" in marks["heading"]["heading"], "1 and 3"
     assert {m["node"] for m in of_kind(marks, "symbol")} == {2}
     assert not any("kind" in op and op["id"].startswith("n") for op in ops[0])
 
@@ -147,8 +147,8 @@ def test_of_a_parallel_decoder_rows_are_the_iterations_that_were_needed():
         "h3-4": False,
     }
     assert marks["heading"]["lead"] == "At least 3 of 3 iterations were unavoidable"
-    assert boxes[3]["hover"][0] == "d (token 3): final in iteration 2, needed 1 at least"
-    assert boxes[3]["hover"][1] == "it stood there already in iteration 1; no wait was found"
+    assert boxes[3]["hover"][0] == "d (token 3): final in iteration 2, at least 1 needed"
+    assert boxes[3]["hover"][1] == "already guessed in iteration 1; no wait was detected"
     assert [m["text"] for m in of_kind(marks, "row")] == ["1 iteration", "2 iterations", "3 iterations"]
 
 

@@ -101,7 +101,7 @@ def test_without_a_draw_or_without_processors_it_says_so():
         Sampler, [s.events for s in decoded({"temperature": 0.0}).steps], [0, 1], list("abcdefghij")
     )
     texts = [m["text"] for m in of_kind(marks, "label")]
-    assert "nothing was drawn: a was taken for its score" in texts and not of_kind(marks, "symbol")
+    assert "nothing was drawn: a was chosen by its score" in texts and not of_kind(marks, "symbol")
     assert [t for t in texts if "removed" in t] == []
     assert ops[0][-1] == {"say": "a: 30 % in the model."}
 

@@ -59,7 +59,7 @@ def test_a_round_that_ends_with_the_bonus_token():
         Verdict(3, "bonus"),
         Commit([2, 3], [-0.1, -0.2]),
     ]
-    assert said(events) == ["Round 1: 1 of 1 drafted tokens accepted; bonus token “␣dog”."]
+    assert said(events) == ["Round 1: 1 of 1 drafted token accepted; bonus token “␣dog”."]
 
 
 def test_beams_and_iterations():

@@ -62,7 +62,7 @@ def test_a_loss_hangs_below_zero_down_to_the_panels_foot_and_gains_raise_its_top
     marks, _ = fold(ContrastView, steps, [0, 1], WORDS)
     assert (marks["c1-gain"]["y0"], marks["c1-gain"]["y1"]) == (pytest.approx(-1.0), 0.0)
     assert (marks["c2-gain"]["y0"], marks["c2-gain"]["y1"]) == (-3, 0.0)  # −9.81 in words
-    assert marks["c2-gain"]["hover"] == ["the wanted view gives it 9.81 bits less than the other"]
+    assert marks["c2-gain"]["hover"] == ["the amplified view gives it 9.81 bits less than the other"]
     assert marks["c3-gain"]["y1"] == pytest.approx(math.log2(500), abs=1e-3)
     assert (marks["gain"]["y0"], marks["gain"]["y1"]) == (10, -3)
     assert [words for _, words in marks["gain"]["ticks"]] == ["0 bits", "+10", "−3"]

@@ -52,8 +52,8 @@ def test_the_heading_counts_what_came_back_and_what_was_likeliest():
     marks, _ = fold(TokenGraph, steps, [0, 1], WORDS)
     assert marks["heading"]["lead"] == "4 steps, 4 tokens"
     assert marks["heading"]["heading"] == (
-        ": 2 steps came back to a token, 1 of them on a way taken before. The likeliest was taken in 50 %, "
-        "2 times a new token instead of a way back."
+        ": 2 steps returned to an earlier token, 1 by a repeated transition. "
+        "The likeliest was taken in 50 %, 2 times a new token instead of a repetition."
     )
 
 

@@ -45,7 +45,7 @@ def test_a_plan_is_a_path_through_the_rows_of_its_units():
 def test_states_follow_from_who_goes_on_and_who_wins():
     marks, ops = fold(Plans, STEPS[:2], PROMPT, WORDS)
     assert [marks[name]["state"] for name in ("p1", "p2", "p1 2")] == ["finished", "pruned", "live"]
-    assert marks["p1"]["note"] == "−0.90" and ops[1][-1]["say"].startswith("Step 2: 1 whole plans")
+    assert marks["p1"]["note"] == "−0.90" and ops[1][-1]["say"].startswith("Step 2: 1 whole plan")
     marks, _ = fold(Plans, STEPS, PROMPT, WORDS)
     states = [marks[name]["state"] for name in ("p1", "p2", "p1 2", "p1 2 2")]
     assert states == ["chosen", "pruned", "finished", "pruned"]

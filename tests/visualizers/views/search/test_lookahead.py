@@ -4,7 +4,7 @@ from decoders.lane import Lane, Limits
 from decoders.models.table_model import TableModel
 from decoders.trace.events import Score
 from tests.helpers.view_folding import fold, of_kind
-from visualizers.views.search.lookahead import CHANCE, STEP, Foresight
+from visualizers.views.search.lookahead import PROBABILITY, STEP, Foresight
 
 WORDS = ["<end>", ".", "a", "<b>"]
 
@@ -27,7 +27,7 @@ def test_every_candidate_is_a_row_with_its_own_numbers():
     assert {m["state"] for m in names} == {"chosen", "live", "pruned"}
     drawn = [m for m in names if m["state"] == "chosen"]
     assert len(drawn) == sum(e.rank is not None for e in scores)
-    chances = sorted(m["text"] for m in cells if m["x"] == CHANCE[0] + CHANCE[1] / 2)
+    chances = sorted(m["text"] for m in cells if m["x"] == PROBABILITY[0] + PROBABILITY[1] / 2)
     assert chances == sorted(f"{e.total:.2f}" for e in scores if e.name == "foresight")
     assert any("<b>" in m["text"] for m in names)
     assert all(any("say" in op for op in said) for said in ops)

@@ -46,4 +46,4 @@ def test_a_search_without_finished_texts_tells_means():
     tried = [m for m in of_kind(marks, "node") if m["node"] in visits]
     assert tried and all(m["note"].startswith(f"×{visits[m['node']].total} ") for m in tried)
     assert any("their mean" in line for m in tried for line in m["hover"])
-    assert any(op.get("say", "").endswith("beginnings tried.") for each in ops for op in each)
+    assert any(op.get("say", "").endswith("prefixes tried.") for each in ops for op in each)

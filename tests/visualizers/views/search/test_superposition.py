@@ -38,7 +38,7 @@ def test_drafts_stand_by_rank_and_their_cells_darken_with_their_share():
     assert marks["l2"]["y"] == 0.9 and "after 0 layers 1.000" in marks["m2"]["hover"][1]
     assert [op[-1]["say"] for op in ops] == [
         "Step 1: 2 drafts live, ␣a leads with −0.50.",
-        "Step 2: 1 drafts live, ␣a leads with −0.90.",
+        "Step 2: 1 draft live, ␣a leads with −0.90.",
         "Step 3: the output is …␣a␣dog.",
     ]
 

@@ -90,7 +90,7 @@ def test_right_early_is_outlined_and_settled_is_filled():
         and marks["g2-1"]["fill"] == "tint"
     )
     assert "known only since iteration 3" in marks["g3-1"]["hover"][1]
-    assert "already in iteration 1" in marks["g3-3"]["hover"][1]
+    assert "already guessed in iteration 1" in marks["g3-3"]["hover"][1]
 
 
 def test_nothing_is_known_before_the_frontier_passes():

@@ -68,7 +68,7 @@ def test_the_hand_trace_takes_nine_units_and_the_draft_never_waits():
     assert not any(m["fill"] == "hatched" for m in marks.values() if m["kind"] == "cell")
     ends = [(m["x"] + m["w"] / 2) * unit for m in bars]
     assert max(ends) == pytest.approx(9000)
-    assert "9,000 ms with a device for each model, 18,000 ms in turn" in marks["said"]["heading"]
+    assert "9,000 ms with one device per model, 18,000 ms in turn" in marks["said"]["heading"]
     states = [marks[f"measured.{r}-{i}"]["state"] for r in range(3) for i in range(3)]
     assert states == [*["accepted"] * 5, "rejected", *["unreached"] * 3]
     assert marks["end3-said"]["text"] == "+2◆"
