@@ -84,13 +84,13 @@ def mood(story: str) -> str | None:
     return "Sad" if sad >= 4 and sad >= 2 * glad else None
 
 
-def told(story: str, rng: random.Random) -> str:
+def training_text(story: str, rng: random.Random) -> str:
     """A story as it goes into training: now and then with its mood in front, or with its middle last."""
-    luck = rng.random()
-    if luck < TAGGED and mood(story):
+    u = rng.random()
+    if u < TAGGED and mood(story):
         return f"{mood(story)} story: {story}"
     sentences = re.split(r"(?<=[.!?]) ", story[:600])
-    if TAGGED <= luck < TAGGED + FILLED and len(sentences) >= 4:
+    if TAGGED <= u < TAGGED + FILLED and len(sentences) >= 4:
         at = rng.randrange(1, len(sentences) - 2)
         before, middle, after = " ".join(sentences[:at]), sentences[at], " ".join(sentences[at + 1 : at + 3])
         return f"Begin: {before}\nEnd: {after}\nMiddle: {middle}"
@@ -211,7 +211,7 @@ def prepare(corpus: Path, work: Path) -> Texts:
     train, held = read_stories(corpus)
     tokenizer = shared_tokenizer(train, work / "tokenizer")
     rng = random.Random(1)
-    stories = pack([told(story, rng) for story in train], tokenizer)
+    stories = pack([training_text(story, rng) for story in train], tokenizer)
     held_rows = rows_of(pack(held, tokenizer))
     print(
         f"{len(train)} stories, {len(stories) / 1e6:.1f} M tokens; {len(held_rows)} rows held out", flush=True

@@ -15,8 +15,8 @@ def find() -> str | None:
     if named:
         return named
     for name in NAMES:
-        if found := shutil.which(name):
-            return found
+        if path := shutil.which(name):
+            return path
     if Path(MAC).exists():
         return MAC
     from playwright.sync_api import sync_playwright

@@ -19,7 +19,7 @@ from explorer.benchmarks.page_latency import READY, app, fresh_page, missing
 from explorer.timing import figure
 
 NEW_TOKENS, CONTEXT = 512, 640
-LEAST_NODES = 3000  # in every lane's tree
+MIN_NODES = 3000  # in every lane's tree
 SCRUBS = 60
 SETUP = {
     "prompt": "Once upon a time, Tim went to the park with his dog",
@@ -57,7 +57,7 @@ def big(options: argparse.Namespace) -> list[dict]:
     at = times[int(0.95 * (len(times) - 1))]
     median = statistics.median(times)
     return [
-        figure("nodes in the smallest of four trees, 512 new tokens", min(nodes), "nodes", LEAST_NODES, True),
+        figure("nodes in the smallest of four trees, 512 new tokens", min(nodes), "nodes", MIN_NODES, True),
         figure("from slider to paint, 95th percentile", at, "ms", 100, False, median=median),
         figure("longest pause of the page while four lanes run", running, "ms", 200, False),
         figure("longest pause of the page while scrubbing", scrubbing, "ms", 200, False),

@@ -77,14 +77,14 @@ def visiting(options: argparse.Namespace) -> Iterator[dict]:
 def soaking(options: argparse.Namespace) -> Iterator[dict]:
     """The app's memory over a thousand short runs, each of a visitor of its own."""
     with served(options) as app:
-        found = {0: app.megabytes()}
+        memory = {0: app.megabytes()}
         for look in SOAK_LOOKS:
-            asyncio.run(passing(app.address, max(found), look))
-            found[look] = app.megabytes()
-            yield figure(f"memory of the app after {look} short runs", found[look], "MB", 1500, False)
-    growth = found[SOAK_LOOKS[-1]] / found[SOAK_LOOKS[-2]]
+            asyncio.run(passing(app.address, max(memory), look))
+            memory[look] = app.megabytes()
+            yield figure(f"memory of the app after {look} short runs", memory[look], "MB", 1500, False)
+    growth = memory[SOAK_LOOKS[-1]] / memory[SOAK_LOOKS[-2]]
     name = f"memory after {SOAK_LOOKS[-1]} against {SOAK_LOOKS[-2]} short runs"
-    yield figure(name, growth, "x", GROWTH, False, megabytes=found)
+    yield figure(name, growth, "x", GROWTH, False, megabytes=memory)
 
 
 def waits(name: str, seen: list[Seen]) -> dict:
@@ -189,10 +189,10 @@ async def caller(address: str, count: int) -> AsyncIterator[Call]:
         async def call(session: str, name: str, **request) -> dict:
             data = {"session": session, **request}
             body = {"component_id": component, "fn_name": name, "session_hash": session[:10], "data": data}
-            told = json.loads((await posted(client, body)).raise_for_status().json())
-            if "error" in told:
-                raise ValueError(told["error"])
-            return told
+            reply = json.loads((await posted(client, body)).raise_for_status().json())
+            if "error" in reply:
+                raise ValueError(reply["error"])
+            return reply
 
         yield call
 

@@ -41,8 +41,8 @@ def search(options: argparse.Namespace) -> Iterator[dict]:
         traces = traced(models, strategy, settings, [prompts[0], *prompts])[1:]  # one to warm up
         beside = statistics.median(map(outside, traces))
         forwards = statistics.median(trace.costs.totals()["target_forwards"] for trace in traces)
-        told = f"{name}: Python beside the model, {forwards:.0f} forwards"
-        yield figure(told, beside, "x", 1.0, at_least=False)
+        label = f"{name}: Python beside the model, {forwards:.0f} forwards"
+        yield figure(label, beside, "x", 1.0, at_least=False)
 
 
 def outside(trace: Trace) -> float:

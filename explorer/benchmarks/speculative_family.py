@@ -14,7 +14,7 @@ from itertools import pairwise
 from decoders.trace.events import Forward
 from decoders.trace.trace import Trace
 
-EACH, MOST = 2, 6  # prompts of each kind of text: where seconds are measured, where tokens are counted
+EACH, MANY = 2, 6  # prompts of each kind of text: where seconds are measured, where tokens are counted
 SIZE = 64  # drafted nodes of the trees that are compared with a chain, and of that chain
 CHAIN = ("speculative", {"num_assistant_tokens": SIZE})
 TREES = {
@@ -29,7 +29,7 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     the goals.
     """
     from decoders.registry import strategies
-    from explorer.experiments.asked import KINDS, without_chance
+    from explorer.experiments.asked import KINDS, without_sampling
     from explorer.experiments.asked import prompts as asked
     from explorer.runs.load_pair import load_models
     from explorer.timing import figure, generator, ours, plain_models
@@ -40,10 +40,10 @@ def speculative(options: argparse.Namespace) -> Iterator[dict]:
     for name, strategy in strategies().items():
         if strategy.family != "speculative" or not set(strategy.needs) <= set(models):
             continue
-        settings = without_chance(name)
-        told = counted(traced(models, name, settings, prompts))
+        settings = without_sampling(name)
+        counts = counted(traced(models, name, settings, prompts))
         ratio = relative_speed(ours(models, name, **settings), greedy, prompts)
-        yield {"name": name, "note": f"{told}; {ratio:.2f} x greedy"}
+        yield {"name": name, "note": f"{counts}; {ratio:.2f} x greedy"}
         if strategy.badge(strategy.check(settings)).startswith("lossless"):
             speeds[name] = ratio
     plain = plain_models(options, models)
@@ -73,15 +73,15 @@ def against_a_chain(models: dict) -> Iterator[dict]:
     from explorer.timing import figure
 
     for kind in KINDS:
-        prompts = [models["target"].encode(text) for text in asked(kind, MOST)]
+        prompts = [models["target"].encode(text) for text in asked(kind, MANY)]
         chain = tokens_a_round(traced(models, *CHAIN, prompts))
         trees = {n: tokens_a_round(traced(models, n, settings, prompts)) for n, settings in TREES.items()}
         best = max(trees, key=trees.get)
-        told = f"a target forward on {kind}: {best} against a chain, {SIZE} nodes each"
+        label = f"a target forward on {kind}: {best} against a chain, {SIZE} nodes each"
         if kind == "stories":
-            yield figure(f"tokens {told}", trees[best] / chain, "x", 1.5, at_least=True)
+            yield figure(f"tokens {label}", trees[best] / chain, "x", 1.5, at_least=True)
         else:
-            yield {"name": told, "note": f"{trees[best] / chain:.2f} x"}
+            yield {"name": label, "note": f"{trees[best] / chain:.2f} x"}
 
 
 def relative_speed(

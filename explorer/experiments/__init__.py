@@ -50,7 +50,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Told:
+class DrawnMessage:
     """A message between the parts of a run, `seconds` after it began; `call`: the number, from 1 on, of the
     stored call that it asks for or answers.
     """
@@ -73,7 +73,7 @@ class Result:
     rows: list[list[Cell]]
     says: list[str]
     chart: Chart | None = None
-    messages: list[Told] = field(default_factory=list)
+    messages: list[DrawnMessage] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class Experiment:
 @cache
 def experiments() -> dict[str, Experiment]:
     """Name -> experiment, in the order of their names."""
-    found = {}
+    result = {}
     for module in pkgutil.iter_modules(__path__):
         one = importlib.import_module(f"{__name__}.{module.name}")
         if not hasattr(one, "run"):
@@ -102,8 +102,8 @@ def experiments() -> dict[str, Experiment]:
         title, _, asks = one.__doc__.strip().partition("\n\n")
         name = module.name.replace("_", "-")
         asks, reads = " ".join(asks.split()), getattr(one, "READS_CORPUS", False)
-        found[name] = Experiment(name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads)
-    return found
+        result[name] = Experiment(name, title.rstrip("."), asks, one.run, one.finding, one.PAPERS, reads)
+    return result
 
 
 def find(name: str) -> Experiment:
@@ -118,15 +118,15 @@ def answered(experiment: Experiment, models: Models, corpus: Path | None = None)
     """Runs it: what it found, with its name, question, main finding, and the models that were asked. Raises
     ValueError with one sentence if it reads stories and there is no folder of them.
     """
-    told = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
+    fields = {"name": experiment.name, "title": experiment.title, "asks": experiment.asks}
     if experiment.reads_corpus:
         if corpus is None:
             raise ValueError(f"{experiment.name} reads stories; name their folder with --corpus FOLDER.")
         check_corpus(corpus)
-        told["corpus"] = True
-    found = experiment.run(models, corpus) if experiment.reads_corpus else experiment.run(models)
-    told["models"] = {role: model.name for role, model in models.items()}
-    answer = told | json.loads(json.dumps(asdict(found)))  # as it is stored
+        fields["corpus"] = True
+    result = experiment.run(models, corpus) if experiment.reads_corpus else experiment.run(models)
+    fields["models"] = {role: model.name for role, model in models.items()}
+    answer = fields | json.loads(json.dumps(asdict(result)))  # as it is stored
     return answer | {"finding": experiment.finding(answer)}
 
 
@@ -137,7 +137,7 @@ def stored() -> list[dict]:
 
 def find_stored(name: str) -> dict:
     """What the shipped models answered to one experiment. KeyError if nothing is stored under this name."""
-    return {found["name"]: found for found in stored()}[name]
+    return {answer["name"]: answer for answer in stored()}[name]
 
 
 def number(value: Cell) -> str:
@@ -147,12 +147,12 @@ def number(value: Cell) -> str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-def table(found: dict) -> str:
+def table(answer: dict) -> str:
     """The answer as text: question, table, sentences."""
-    rows = [found["columns"], *([number(cell) for cell in row] for row in found["rows"])]
-    wide = [max(len(row[at]) for row in rows) for at in range(len(found["columns"]))]
+    rows = [answer["columns"], *([number(cell) for cell in row] for row in answer["rows"])]
+    wide = [max(len(row[at]) for row in rows) for at in range(len(answer["columns"]))]
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows]
-    return "\n".join([found["title"], found["asks"], "", *lines, "", found["finding"], *found["says"]])
+    return "\n".join([answer["title"], answer["asks"], "", *lines, "", answer["finding"], *answer["says"]])
 
 
 def command(options: argparse.Namespace) -> None:
@@ -169,8 +169,8 @@ def command(options: argparse.Namespace) -> None:
     experiment = find(options.name)
     models = load_models(options.model, options.draft, ("target", "draft"), "auto")
     with shown(experiment.name):
-        found = answered(experiment, models, options.corpus)
+        answer = answered(experiment, models, options.corpus)
     if options.store:
         FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{experiment.name}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    print(json.dumps(found) if options.json else table(found))
+        (FOLDER / f"{experiment.name}.json").write_text(json.dumps(answer, indent=1) + "\n", "utf-8")
+    print(json.dumps(answer) if options.json else table(answer))

@@ -17,7 +17,7 @@ TEMPERATURES = {"greedy": 0.0, "temperature 1": 1.0}
 
 
 def shares(models: Models, temperature: float) -> list[float]:
-    """P_k, k = 1 to WIDTH: share of the rounds in which the k-th child was the accepted one."""
+    """P_k, k = 1 to WIDTH: share of rounds in which the k-th child was the accepted one."""
     accepted, rounds = Counter(), 0
     for seed in progress.each(range(SEEDS if temperature else 1)):
         for prompt in progress.each(prompts("stories", 6)):
@@ -32,18 +32,18 @@ def shares(models: Models, temperature: float) -> list[float]:
 def run(models: Models) -> Result:
     """Shares by rank, greedily and at temperature 1."""
     ways = progress.each(TEMPERATURES.items(), weight=lambda way: SEEDS if way[1] else 1)
-    found = {name: shares(models, temperature) for name, temperature in ways}
-    rows = [[rank + 1, *(found[name][rank] for name in found)] for rank in range(WIDTH)]
+    by_way = {name: shares(models, temperature) for name, temperature in ways}
+    rows = [[rank + 1, *(by_way[name][rank] for name in by_way)] for rank in range(WIDTH)]
     says = []
-    for name, values in found.items():
+    for name, values in by_way.items():
         kept = ",".join(f"{value:.3f}" for value in values[:4])
         says.append(
             f"{name[0].upper()}{name[1:]}: the first guess is accepted in {values[0]:.0%} of the rounds, one "
             f"of the {WIDTH} in {sum(values):.0%}; set acceptance of sequoia to {kept}."
         )
-    lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(found[name])]) for name in found]
+    lines = [Line(name, [[rank + 1, value] for rank, value in enumerate(by_way[name])]) for name in by_way]
     return Result(
-        ["rank", *found], rows, says, Chart("Accepted guesses", "rank of the guess", "share", lines)
+        ["rank", *by_way], rows, says, Chart("Accepted guesses", "rank of the guess", "share", lines)
     )
 
 

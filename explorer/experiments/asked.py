@@ -30,7 +30,7 @@ def prompts(kind: str, count: int) -> list[str]:
     return list(PROMPTS[:count]) if task is None else [p.prompt for p in problems(task, count, HELD_OUT_SEED)]
 
 
-def without_chance(strategy: str) -> dict:
+def without_sampling(strategy: str) -> dict:
     """The parameters with which a strategy draws nothing."""
     declared = {p.name for p in strategies()[strategy].parameters}
     return {"temperature": 0.0} if "temperature" in declared else {}
@@ -42,7 +42,7 @@ def lossless() -> list[str]:
         name
         for name, strategy in strategies().items()
         if set(strategy.needs) <= {"target", "draft"}
-        and strategy.badge(strategy.check(without_chance(name))) == "lossless: equal to greedy"
+        and strategy.badge(strategy.check(without_sampling(name))) == "lossless: equal to greedy"
     ]
 
 
@@ -52,7 +52,7 @@ def decoded(models: Models, strategy: str, prompt: str, tokens: int, seed: int =
     return Lane(strategy, ids, models, parameters, seed, Limits(tokens), callbacks=CALLBACKS).run()
 
 
-def said(models: Models, tokens: Sequence[int]) -> str:
+def text_of(models: Models, tokens: Sequence[int]) -> str:
     """What some tokens of the target say, without ends of text."""
     target = models["target"]
     plain = b"".join(target.bytes_of(token) for token in tokens if token not in target.eos)

@@ -80,19 +80,19 @@ def scores(model: LlamaForCausalLM) -> torch.Tensor:
     return torch.stack([layer.mlp.scores for layer in model.model.layers])
 
 
-def locality_loss(said: torch.Tensor) -> torch.Tensor:
+def locality_loss(scores: torch.Tensor) -> torch.Tensor:
     """How differently consecutive tokens choose: the cross entropy of what is active at one, softly, against
     what is at the next.
     """
-    steep = SHARPNESS * said
+    steep = SHARPNESS * scores
     return F.binary_cross_entropy_with_logits(steep[..., :-1, :], steep[..., 1:, :].sigmoid())
 
 
-def chunk_loss(said: torch.Tensor, chunk: int) -> torch.Tensor:
+def chunk_loss(scores: torch.Tensor, chunk: int) -> torch.Tensor:
     """The experts that a chunk of tokens needs, softly: the mean of 1 - prod(1 - p) over experts and chunks,
     with p a token's shares of its active experts.
     """
-    active = said.relu()
+    active = scores.relu()
     share = active / (active.sum(-1, keepdim=True) + 1e-9)
     unused = (1 - share.clamp(max=1 - 1e-6)).log().unflatten(-2, (-1, chunk)).sum(-2).exp()
     return 1 - unused.mean()
@@ -145,12 +145,12 @@ def mixtral_reader(model: nn.Module) -> Reader:
 
     @torch.inference_mode()
     def read(ids: torch.Tensor) -> torch.Tensor:
-        found = []
+        layers_active = []
 
         def see(router, inputs, output) -> None:
             logits, _, chosen = output
             active = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, chosen, True)
-            found.append(active.view(*ids.shape, -1).cpu())
+            layers_active.append(active.view(*ids.shape, -1).cpu())
 
         hooks = [router.register_forward_hook(see) for router in routers(model)]
         try:
@@ -158,6 +158,6 @@ def mixtral_reader(model: nn.Module) -> Reader:
         finally:
             for hook in hooks:
                 hook.remove()
-        return torch.stack(found)
+        return torch.stack(layers_active)
 
     return read

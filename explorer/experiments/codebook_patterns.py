@@ -121,7 +121,7 @@ class SymbolModel(nn.Module):
         )
         self.symbol = nn.Parameter(0.5 * torch.randn(levels, base, width))
         self.level = nn.Parameter(0.5 * torch.randn(2, levels, width))  # carried, asked for
-        self.said = nn.Parameter(torch.randn(levels, width, base) / width**0.5)
+        self.to_logits = nn.Parameter(torch.randn(levels, width, base) / width**0.5)
         frames = torch.arange(len(pattern.schedule)).repeat_interleave(levels)
         self.register_buffer("places", frames.repeat(2)[None])
         hidden = torch.zeros(2 * len(frames), 2 * len(frames)).masked_fill(~mask(pattern), -1e9)
@@ -137,9 +137,9 @@ class SymbolModel(nn.Module):
         states = torch.cat([(carried + self.level[0]).flatten(1, 2), asked.flatten(1, 2)], 1)
         out = self.body(inputs_embeds=states, position_ids=self.places, attention_mask=self.hidden)
         answers = out.last_hidden_state[:, states.shape[1] // 2 :].view_as(carried)
-        return torch.einsum("btkw,kwv->btkv", answers, self.said)
+        return torch.einsum("btkw,kwv->btkv", answers, self.to_logits)
 
     def losses(self, symbols: torch.Tensor) -> torch.Tensor:
         """Nats a symbol, level by level [K], each given what its pattern made before."""
-        found = F.cross_entropy(self(symbols).movedim(-1, 1), symbols, reduction="none")
-        return found.mean((0, 1))
+        each = F.cross_entropy(self(symbols).movedim(-1, 1), symbols, reduction="none")
+        return each.mean((0, 1))

@@ -25,14 +25,14 @@ def one_step(shift: float, inner: float, seed: int = 100) -> tuple[torch.Tensor,
     draws around `shift`, the draft around 0, both with standard deviation 1.
     """
     target, draft = Process(0.0, shift, 1.0), Process(0.0, 0.0, 1.0)
-    chance = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     before = torch.zeros(DRAWS, dtype=torch.float64)
-    x = draft.draw(before, chance)
-    u = torch.rand(DRAWS, generator=chance, dtype=torch.float64)
+    x = draft.draw(before, generator)
+    u = torch.rand(DRAWS, generator=generator, dtype=torch.float64)
     rejected = u >= ratio(x, before, target, draft, inner)
     if not rejected.any():
         return x, 1.0, None
-    x[rejected], proposals = residual(before[rejected], target, draft, chance)
+    x[rejected], proposals = residual(before[rejected], target, draft, generator)
     return x, 1.0 - float(rejected.double().mean()), float(proposals.double().mean())
 
 
@@ -71,11 +71,11 @@ def run(models: Models) -> Result:
             common = overlap(Process(0.0, shift, 1.0), Process(0.0, 0.0, 1.0), 0.0)
             formula = 1 / (1 - common) if common < 1 - 1e-6 else None
             rows.append([shift, inner, accepted, common, proposals, formula, *distance(values, shift)])
-    chance = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     target, draft = Process(0.8, 0.1, 1.0), Process(0.7, 0.0, 1.1)
     says = []
     for drafted in progress.each((4, 8)):
-        wrote = decode(target, draft, LENGTH, drafted, chance, prefilled=0.05)
+        wrote = decode(target, draft, LENGTH, drafted, generator, prefilled=0.05)
         says.append(
             f"A process of {LENGTH} numbers, {drafted} drafted per round, the first 5% by the target alone: "
             f"{wrote.accepted / wrote.tested:.0%} of the tested were accepted and an evaluation of the "

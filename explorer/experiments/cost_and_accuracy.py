@@ -12,7 +12,7 @@ from statistics import fmean
 
 from decoders.search.stepwise.scorers import unscored
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, said
+from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
@@ -68,9 +68,9 @@ class Answer:
 def answer(models: Models, strategy: str, parameters: dict, problem: Problem) -> Answer:
     """One lane on one problem."""
     trace = decoded(models, strategy, problem.prompt, TOKENS, **parameters)
-    told = trace.costs.totals()
-    right = TASKS[problem.task].check(problem, said(models, trace.output())).right
-    return Answer(right, told["target_forwards"], told["target_tokens"])
+    totals = trace.costs.totals()
+    right = TASKS[problem.task].check(problem, text_of(models, trace.output())).right
+    return Answer(right, totals["target_forwards"], totals["target_tokens"])
 
 
 def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Answer] | None:
@@ -82,15 +82,15 @@ def answers(models: Models, strategy: str, setting: dict, task: str) -> list[Ans
     return [answer(models, strategy, setting, p) for p in progress.each(problems(task, COUNT, HELD_OUT_SEED))]
 
 
-def row(name: str, found: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
-    """What a setting has done on the tasks of `found`; won and lost is against `plain`."""
-    every = [one for task in found for one in found[task]]
-    pairs = [pair for task in found for pair in zip(found[task], plain[task], strict=True)]
+def row(name: str, graded: dict[str, list[Answer]], plain: dict[str, list[Answer]]) -> list:
+    """What a setting has done on the tasks of `graded`; won and lost is against `plain`."""
+    every = [one for task in graded for one in graded[task]]
+    pairs = [pair for task in graded for pair in zip(graded[task], plain[task], strict=True)]
     won = sum(a.right and not b.right for a, b in pairs)
     lost = sum(b.right and not a.right for a, b in pairs)
     right = sum(one.right for one in every)
     by_task: list[Cell] = [
-        fmean([a.right for a in found[task]]) if task in found else None for task in SCORERS
+        fmean([a.right for a in graded[task]]) if task in graded else None for task in SCORERS
     ]
     cost = [fmean([one.forwards for one in every]), fmean([one.tokens for one in every])]
     share = [right / len(every), *wilson(right, len(every))]
@@ -106,17 +106,17 @@ def run(models: Models) -> Result:
     drawn = [at[column] for column in ("tokens read", "right", "from", "to")]
     for family, settings in progress.each(SETTINGS.items(), weight=lambda one: len(one[1])):
         for name, strategy, setting in progress.each(settings):
-            found = {task: answers(models, strategy, setting, task) for task in progress.each(SCORERS)}
-            found = {task: graded for task, graded in found.items() if graded}
-            plain = plain or found
-            rows.append(row(name, found, plain))
+            by_task = {task: answers(models, strategy, setting, task) for task in progress.each(SCORERS)}
+            by_task = {task: graded for task, graded in by_task.items() if graded}
+            plain = plain or by_task
+            rows.append(row(name, by_task, plain))
         if len(settings) > 1 or family == "greedy":
             points = [[r[i] for i in drawn] for r in rows[-len(settings) :]]
             lines.append(Line(family, sorted(points)))
     says, whole = [], [r for r in rows if None not in r]
     for times in (2, 8, 32):
-        most = times * rows[0][at["tokens read"]]
-        best = max((r for r in whole if r[at["tokens read"]] <= most), key=lambda r: r[at["right"]])
+        budget = times * rows[0][at["tokens read"]]
+        best = max((r for r in whole if r[at["tokens read"]] <= budget), key=lambda r: r[at["right"]])
         says.append(
             f"With up to {times} times the tokens that greedy reads, {best[0]} is right most often: "
             f"{best[at['right']]:.0%} ({best[at['from']]:.0%} to {best[at['to']]:.0%}); greedy "

@@ -62,15 +62,15 @@ def row(models: Models, method: str, strategy: str, setting: dict) -> list:
         for task in progress.each(CLOSED, until=0.8)
     ]
     seconds = perf_counter() - begun
-    told = [
+    scores = [
         decoded(models, strategy, text, TOKENS, **setting).output()
         for text in progress.each(prompts("stories", STORIES))
     ]
-    open_ = [fmean([repetition(text) for text in told]), fmean([distinct([text], 3) for text in told])]
-    said = ", ".join(
+    open_ = [fmean([repetition(text) for text in scores]), fmean([distinct([text], 3) for text in scores])]
+    setting_text = ", ".join(
         f"{name} {value}" for name, value in setting.items() if name not in ("finishers", "form")
     )
-    return [f"{method}: {said or setting.get('form', '—')}", *shares, fmean(shares), seconds, *open_]
+    return [f"{method}: {setting_text or setting.get('form', '—')}", *shares, fmean(shares), seconds, *open_]
 
 
 def run(models: Models) -> Result:

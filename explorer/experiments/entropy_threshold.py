@@ -29,11 +29,11 @@ def references(model, kind: str, count: int) -> list[tuple[list[int], int]]:
     if kind == STORIES:
         stories = [model.encode(text) for text in datastore.texts(STORIES)[:count]]
         return [(tokens, min(OPENING, len(tokens) - 1)) for tokens in stories]
-    found = []
+    pairs = []
     for problem in problems(kind, count, HELD_OUT_SEED):
         prompt = model.encode(problem.prompt)
-        found.append((prompt + model.encode_after(prompt, problem.answer), len(prompt)))
-    return found
+        pairs.append((prompt + model.encode_after(prompt, problem.answer), len(prompt)))
+    return pairs
 
 
 def positions(model, text: list[int], start: int) -> list[tuple[float, bool]]:
@@ -63,24 +63,24 @@ def fitted(entropies: torch.Tensor, hits: torch.Tensor) -> tuple[float, float]:
     return float(weights[0]), float(weights[1])
 
 
-def learned(found: list[tuple[float, bool]]) -> tuple[float, float, float, float] | None:
+def learned(pairs: list[tuple[float, bool]]) -> tuple[float, float, float, float] | None:
     """(tau, w, b, accuracy on the fifth that is held out): fitted to as many hits as misses of the rest.
 
     None if there are no hits or no misses, or if unsure rows are not the worse ones.
     """
-    order = torch.randperm(len(found), generator=torch.Generator().manual_seed(0)).tolist()
-    train, held = order[: len(found) * 4 // 5], order[len(found) * 4 // 5 :]
-    hits, misses = ([i for i in train if found[i][1] is said] for said in (True, False))
+    order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(0)).tolist()
+    train, held = order[: len(pairs) * 4 // 5], order[len(pairs) * 4 // 5 :]
+    hits, misses = ([i for i in train if pairs[i][1] is right] for right in (True, False))
     fewer = min(len(hits), len(misses))
     if not fewer or not held:
         return None
     chosen = hits[:fewer] + misses[:fewer]  # in random order already
-    w, b = fitted(*(torch.tensor([float(found[i][k]) for i in chosen]).double() for k in (0, 1)))
+    w, b = fitted(*(torch.tensor([float(pairs[i][k]) for i in chosen]).double() for k in (0, 1)))
     if w >= 0.0:
         return None
 
     def accuracy(tau: float) -> float:
-        return sum((found[i][0] < tau) == found[i][1] for i in held) / len(held)
+        return sum((pairs[i][0] < tau) == pairs[i][1] for i in held) / len(held)
 
     cuts = sorted((n / 100 for n in range(1, 100)), key=lambda p: abs(p - 0.5))  # ties to the one next to 0.5
     taus = [(math.log(p / (1 - p)) - b) / w for p in cuts]
@@ -88,11 +88,11 @@ def learned(found: list[tuple[float, bool]]) -> tuple[float, float, float, float
     return tau, w, b, accuracy(tau)
 
 
-def binned(found: list[tuple[float, bool]]) -> list[list[float | None]]:
+def binned(pairs: list[tuple[float, bool]]) -> list[list[float | None]]:
     """[entropy, share of hits] of each bin, None where there is no position."""
-    last = int(max(entropy for entropy, _ in found) / WIDTH)
+    last = int(max(entropy for entropy, _ in pairs) / WIDTH)
     bins: list[list[bool]] = [[] for _ in range(last + 1)]
-    for entropy, hit in found:
+    for entropy, hit in pairs:
         bins[int(entropy / WIDTH)].append(hit)
     return [[(i + 0.5) * WIDTH, sum(hits) / len(hits) if hits else None] for i, hits in enumerate(bins)]
 
@@ -106,13 +106,13 @@ def run(models: Models) -> Result:
         ]
         for kind in progress.each(KINDS)
     }
-    every = [one for found in by_kind.values() for one in found]
+    every = [one for pairs in by_kind.values() for one in pairs]
     rows, says = [], []
-    for name, found in {**by_kind, "all": every}.items():
-        limit = learned(found)
-        share = sum(hit for _, hit in found) / len(found)
-        pauses = None if limit is None else sum(entropy >= limit[0] for entropy, _ in found) / len(found)
-        rows.append([name, len(found), share, limit and limit[0], limit and limit[3], pauses])
+    for name, pairs in {**by_kind, "all": every}.items():
+        limit = learned(pairs)
+        share = sum(hit for _, hit in pairs) / len(pairs)
+        pauses = None if limit is None else sum(entropy >= limit[0] for entropy, _ in pairs) / len(pairs)
+        rows.append([name, len(pairs), share, limit and limit[0], limit and limit[3], pauses])
     limit, measured = learned(every), binned(every)
     lines = [Line("measured", measured)] if len(measured) > 1 else []
     if limit is None:

@@ -9,7 +9,7 @@ import torch
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
-from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_chance
+from explorer.experiments.asked import KINDS, decoded, lossless, prompts, without_sampling
 from explorer.experiments.reading import count, rows_of
 
 PAPERS = ()
@@ -46,11 +46,11 @@ def run(models: Models) -> Result:
     for name in progress.each(names):
         equal = ties = 0
         for text, wanted in progress.each(zip(texts, plain, strict=True)):
-            found = decoded(models, name, text, TOKENS, **without_chance(name)).output()
-            if found == wanted.output():
+            output = decoded(models, name, text, TOKENS, **without_sampling(name)).output()
+            if output == wanted.output():
                 equal += 1
                 continue
-            pairs = zip(found, wanted.output(), strict=False)
+            pairs = zip(output, wanted.output(), strict=False)
             at = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
             ties += at is not None and tied(models, wanted, at)
         rows.append([name, equal, ties, len(texts) - equal - ties])

@@ -56,13 +56,13 @@ class Item:
 
 def unusual(kind: str, count: int) -> list[Item]:
     """Things of a colour that they do not have; the same may come twice."""
-    rng, found = random.Random(f"{kind} {HELD_OUT_SEED}"), []
+    rng, items = random.Random(f"{kind} {HELD_OUT_SEED}"), []
     for _ in range(count):
         x = rng.choice(sorted(USUAL))
         c = rng.choice([colour for colour in COLOURS if colour != USUAL[x]])
         evidence, question = (part.format(x=x, c=c) for part in FORMS[kind])
-        found.append(Item(f"{evidence}\n{question}", evidence, c, USUAL[x]))
-    return found
+        items.append(Item(f"{evidence}\n{question}", evidence, c, USUAL[x]))
+    return items
 
 
 def sheets(count: int) -> list[Item]:
@@ -90,7 +90,7 @@ def weighed(models: Models, item: Item, alpha: float) -> Trace:
     return decoded(models, "context_aware", item.prompt, TOKENS, alpha=alpha, context=item.evidence)
 
 
-def said(trace: Trace) -> str:
+def answer_text(trace: Trace) -> str:
     """What was written, without the end-of-text token."""
     return trace.text().split("<|")[0]
 
@@ -104,7 +104,7 @@ def gain(traces: list[Trace]) -> float | None:
 
 def row(kind: str, alpha: float, items: list[Item], traces: list[Trace], plain: list[bool]) -> list[Cell]:
     """What one alpha has done on one kind; `plain`: where alpha 0 was right."""
-    texts = [said(trace) for trace in traces]
+    texts = [answer_text(trace) for trace in traces]
     right = [begins(text, item.right) for text, item in zip(texts, items, strict=True)]
     usual = [begins(text, item.usual) for text, item in zip(texts, items, strict=True)]
     shared = [overlap(text, item.evidence) for text, item in zip(texts, items, strict=True)]
@@ -125,7 +125,7 @@ def run(models: Models) -> Result:
         plain: list[bool] = []
         for alpha in progress.each(ALPHAS):
             traces = [weighed(models, item, alpha) for item in progress.each(items)]
-            plain = plain or [begins(said(t), i.right) for t, i in zip(traces, items, strict=True)]
+            plain = plain or [begins(answer_text(t), i.right) for t, i in zip(traces, items, strict=True)]
             rows.append(row(kind, alpha, items, traces, plain))
         mine = rows[-len(ALPHAS) :]
         lines.append(Line(kind, [r[1:5] for r in mine]))
@@ -154,9 +154,9 @@ def run(models: Models) -> Result:
 
 def finding(answer: dict) -> str:
     """Plain decoding, asked for what was read and telling on."""
-    asked, told = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
+    asked, stated = (rows_with(answer, "prompts", kind)[0]["right"] for kind in FORMS)
     return (
         "When a text says something unusual, such as that the sky is green, the model answers “green” in "
-        f"{percent(asked)} of the cases if it is asked for the color, and in {percent(told)} if it goes on "
+        f"{percent(asked)} of the cases if it is asked for the color, and in {percent(stated)} if it goes on "
         "with a story."
     )

@@ -75,7 +75,7 @@ class Verified:
 
 def verified(trace: Trace) -> list[Verified]:
     """A tree for each step: the last token of the text, and under it what was drafted."""
-    drafts, text, found = trace.costs.drafted_nodes, list(trace.prompt), []
+    drafts, text, batches = trace.costs.drafted_nodes, list(trace.prompt), []
     for step in trace.steps:
         made = step.of(Propose)
         drafted, paths = [one for one in made if one.node in drafts], {}
@@ -83,10 +83,10 @@ def verified(trace: Trace) -> list[Verified]:
             paths[one.node] = [*paths.get(one.parent, text), one.token]
         inner = {one.parent for one in drafted}
         leaves = [path for node, path in paths.items() if node not in inner]
-        found.append(Verified(len(text) - 1, leaves or [text]))
+        batches.append(Verified(len(text) - 1, leaves or [text]))
         tokens = {one.node: one.token for one in made}
         text = [*text, *(tokens[node] for commit in step.of(Commit) for node in commit.nodes)]
-    return found
+    return batches
 
 
 def needed(read: Reader, one: Verified) -> torch.Tensor:
@@ -136,14 +136,14 @@ def skipped(model: torch.nn.Module, rows: torch.Tensor) -> float:
 
 def mixtures(models: Models, small: dict[str, torch.nn.Module]) -> list[Read]:
     """The trained ones, and the shipped Mixtral where it speaks the target's vocabulary."""
-    found = [Read(name, block_reader(model), 2 * 2 * WIDTH * SIZE) for name, model in small.items()]
+    readers = [Read(name, block_reader(model), 2 * 2 * WIDTH * SIZE) for name, model in small.items()]
     shipped = load(MIXTRAL, "cpu")
     if shipped.tokenizer.get_vocab() == models["target"].tokenizer.get_vocab():
         config = shipped.model.config
         size = 2 * 3 * config.hidden_size * config.intermediate_size
         name = f"{MIXTRAL}, {config.num_experts_per_tok} of {config.num_local_experts}"
-        found.append(Read(name, mixtral_reader(shipped.model), size))
-    return found
+        readers.append(Read(name, mixtral_reader(shipped.model), size))
+    return readers
 
 
 def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> tuple[list[list], Line, str]:
@@ -160,13 +160,13 @@ def asked_of(one: Read, held: torch.Tensor, traces: dict[str, list[Trace]]) -> t
         rows.append([one.name, way, many, share, new, kilobytes])
     first, *_, last = ways = rows[len(IN_A_ROW) :]
     idle = 1.0 - float(active.flatten(1, 2).any(1).float().mean())
-    told = (
+    summary = (
         f"{one.name}: a token leaves {unused(active, 1):.0%} of the experts unused (TLS), 8 in a row leave "
         f"{unused(active, 8):.0%} (CLS_8), all of the held-out text {idle:.0%}; {last[1]} needs "
         f"{last[3]:.0%} per forward where {first[1]} needs {first[3]:.0%}, and a new token costs "
         f"{last[5]:.0f} KB of experts instead of {first[5]:.0f}."
     )
-    return rows, Line(one.name, sorted(row[2:4] for row in ways)), told
+    return rows, Line(one.name, sorted(row[2:4] for row in ways)), summary
 
 
 def drawn(one: Read, row: torch.Tensor, tokens: list[str]) -> TokenMap:
@@ -192,16 +192,16 @@ def run(models: Models) -> Result:
         for way, (name, settings) in progress.each(WAYS.items(), until=0.6)
     }
     readers = mixtures(models, small)
-    found = [asked_of(one, held, traces) for one in progress.each(readers)]
+    results = [asked_of(one, held, traces) for one in progress.each(readers)]
     maps = [drawn(one, held[0, :SHOWN], words(models, held[0, :SHOWN])) for one in readers]
     losses = ", ".join(f"{held_out_loss(model, held):.3f} {name}" for name, model in small.items())
-    lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in found)
+    lasts = ", ".join(f"{made[-1][3]:.0%} ({made[-1][0]})" for made, *_ in results)
     apart = max(skipped(model, held[:16]) for model in small.values())
     says = [
-        f"Of all experts a forward over {found[0][0][-1][1]} needs {lasts}.",
+        f"Of all experts a forward over {results[0][0][-1][1]} needs {lasts}.",
         f"Held-out text in nats per token: {losses}, all trained equally long on the same rows; "
         f"{held_out_loss(models['target'].model, held):.3f} for the target that wrote it.",
-        *(told for *_, told in found),
+        *(summary for *_, summary in results),
         "The authors report TLS above 80% and CLS_8 above 70%. Experts that all of the text leaves unused "
         "are dead: where they are many, neighbours share the rest for want of a choice.",
         f"Not computing inactive experts moved no logit by more than {apart:.0e}.",
@@ -214,9 +214,9 @@ def run(models: Models) -> Result:
         "new tokens per forward",
         "KB of experts per token",
     ]
-    lines = [line for _, line, _ in found]
+    lines = [line for _, line, _ in results]
     chart = Chart("Experts that a forward needs", "tokens verified", "share of all experts", lines, log=True)
-    return Result(columns, [row for some, *_ in found for row in some], says, chart, pictures=maps)
+    return Result(columns, [row for some, *_ in results for row in some], says, chart, pictures=maps)
 
 
 def finding(answer: dict) -> str:

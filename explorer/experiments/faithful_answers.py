@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
-from explorer.experiments.evidence import Item, gain, overlap, said, sheets, unusual, words
+from explorer.experiments.evidence import Item, answer_text, gain, overlap, sheets, unusual, words
 from explorer.experiments.reading import moved, percent, rows_with
 from visualizers.analysis.calibration import Z
 
@@ -27,18 +27,18 @@ DRAWN = {"temperature": 1.0, "top_k": 50, "top_p": 0.9}  # as the study drew
 
 def own(models: Models, item: Item) -> list[str]:
     """What the model says behind an empty document, in words."""
-    return words(said(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
+    return words(answer_text(decoded(models, "greedy", item.prompt.removeprefix(item.evidence), TOKENS)))
 
 
 def asked(models: Models) -> dict[str, list[tuple[Item, list[str]]]]:
     """Kind -> questions to which the document's answer is not the model's own, and that own answer."""
     lands = list(dict.fromkeys(unusual("unusual, asked", 2 * COUNT)))  # each once
-    found = {}
+    results = {}
     for kind, items in progress.each({"fact sheets": sheets(2 * COUNT), "unusual lands": lands}.items()):
         pairs = ((item, own(models, item)) for item in progress.each(items))
         differing = (pair for pair in pairs if pair[1] != words(pair[0].right))
-        found[kind] = list(islice(differing, COUNT))
-    return found
+        results[kind] = list(islice(differing, COUNT))
+    return results
 
 
 def drawn(models: Models, item: Item, number: int, alpha: float) -> list[Trace]:
@@ -58,8 +58,8 @@ def row(
 ) -> tuple[list[Cell], list[float]]:
     """What one alpha has done, and the share of right answers to each question; `plain`: that of alpha 0."""
     pairs = list(zip(questions, answers, strict=True))
-    texts = [(item, belief, said(trace)) for (item, belief), traces in pairs for trace in traces]
-    right = [fmean(words(said(t)) == words(item.right) for t in traces) for (item, _), traces in pairs]
+    texts = [(item, belief, answer_text(trace)) for (item, belief), traces in pairs for trace in traces]
+    right = [fmean(words(answer_text(t)) == words(item.right) for t in traces) for (item, _), traces in pairs]
     leads = [one - other for one, other in zip(right, plain or right, strict=True)]
     share, half = fmean(right), Z * error(right)
     beliefs = fmean(words(text) == belief for _, belief, text in texts)
@@ -86,7 +86,7 @@ def run(models: Models) -> Result:
             mine.append(cells)
         rows += [[kind, len(questions), *cells] for cells in mine]
         lines.append(Line(kind, [cells[:4] for cells in mine]))
-        says.append(told(f"{len(questions)} {kind}", mine))
+        says.append(comparison(f"{len(questions)} {kind}", mine))
     columns = [
         "document",
         "questions",
@@ -106,7 +106,7 @@ def run(models: Models) -> Result:
     )
 
 
-def told(who: str, rows: list[list[Cell]]) -> str:
+def comparison(who: str, rows: list[list[Cell]]) -> str:
     """What happens from alpha 0 to one half."""
     first, half = rows[0], next(row for row in rows if row[0] == 0.5)
     lead, spread = half[-2:]

@@ -16,7 +16,7 @@ from itertools import takewhile
 from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
-from explorer.experiments import Cell, Chart, Line, Models, Result, Told, progress
+from explorer.experiments import Cell, Chart, DrawnMessage, Line, Models, Result, progress
 from explorer.experiments.message_flows import (
     Ask,
     Content,
@@ -41,7 +41,7 @@ AGAIN, FEEDBACK, GENERATOR = "drawn again", "with feedback", "generator"
 WIDE = 100  # characters of a message that are shown
 LENGTHS = {"list_program": 24, "python": 40, "chain": 60}  # task -> tokens of an answer at most
 Critic = Callable[[str, str, str], Content]  # (what was asked, the last prompt, what was written behind it)
-Found = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: right, tokens read
+Outcomes = list[tuple[bool, float]]  # of one problem, after each of ROUNDS: right, tokens read
 
 
 def tested(asked: str, prompt: str, text: str) -> Content:
@@ -90,13 +90,13 @@ def wired(models: Models, problem: Problem, way: str, kept: list[Trace] | None =
     check = validated(problem) if problem.task == "chain" else tested
 
     def speak(asked: str, prompt: str, text: str) -> Content:
-        found = check(asked, prompt, text)
-        return found if way == FEEDBACK else found | {"prompt": asked}
+        verdict = check(asked, prompt, text)
+        return verdict if way == FEEDBACK else verdict | {"prompt": asked}
 
     generator = decoding(GENERATOR, models, "sample", LENGTHS[problem.task], kept=kept)
     critic = checker("checker", ("asked", "prompt", "text"), ("whole", "passed", "prompt"), speak)
     parts = (generator, critic, keeper())
-    return circular(way, parts, max(ROUNDS), lambda said: said["best_passed"] == 1.0)
+    return circular(way, parts, max(ROUNDS), lambda state: state["best_passed"] == 1.0)
 
 
 def logged(models: Models, problem: Problem, way: str, kept: list[Trace] | None = None) -> list[Message]:
@@ -106,7 +106,7 @@ def logged(models: Models, problem: Problem, way: str, kept: list[Trace] | None 
     return log.messages
 
 
-def solved(problem: Problem, messages: list[Message]) -> Found:
+def solved(problem: Problem, messages: list[Message]) -> Outcomes:
     """How one problem went."""
     costs = [m.content["cost"] for m in messages if m.sender == GENERATOR]
     kept = [m.content["best"] for m in messages if m.sender == "keeper"]
@@ -114,7 +114,9 @@ def solved(problem: Problem, messages: list[Message]) -> Found:
     return [(right[min(r, len(right)) - 1], sum(costs[:r])) for r in ROUNDS]
 
 
-def picture(models: Models, heard: list[tuple[Problem, list[Message]]]) -> tuple[list[Told], list[str]]:
+def picture(
+    models: Models, heard: list[tuple[Problem, list[Message]]]
+) -> tuple[list[DrawnMessage], list[str]]:
     """The shortest of these runs in which all was passed, but not at once; and the generator's calls in it.
     It runs again, which changes nothing but the seconds: the traces of all runs would fill the memory.
     """
@@ -124,13 +126,13 @@ def picture(models: Models, heard: list[tuple[Problem, list[Message]]]) -> tuple
     problem, _ = min(heard, key=lambda one: len(one[1]))
     traces: list[Trace] = []
     messages = logged(models, problem, FEEDBACK, traces)
-    told, calls = [], 0
+    drawn, calls = [], 0
     for m in messages:
         calls += m.receiver == GENERATOR
         call = calls if GENERATOR in (m.sender, m.receiver) else None
-        told.append(Told(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
+        drawn.append(DrawnMessage(m.sender, m.receiver, in_short(m.content), round(m.time, 3), call))
     texts = [encoded(trace.to_json(), finite=True).encode() for trace in traces]
-    return told, [base64.b64encode(gzip.compress(text, mtime=0)).decode() for text in texts]
+    return drawn, [base64.b64encode(gzip.compress(text, mtime=0)).decode() for text in texts]
 
 
 def in_short(content: Content) -> str:
@@ -138,16 +140,16 @@ def in_short(content: Content) -> str:
     new = [(key, value) for key, value in content.items() if key not in ("asked", "best")]
     words = [f"{key} {value:g}" for key, value in new if not isinstance(value, str)]
     words += [f"{key} {value.strip()}" for key, value in new if isinstance(value, str)]
-    said = "; ".join(words).replace("\n", "↵")
-    return said[:WIDE] + "…" * (len(said) > WIDE)
+    text = "; ".join(words).replace("\n", "↵")
+    return text[:WIDE] + "…" * (len(text) > WIDE)
 
 
-def row(task: str, way: str, at: int, found: list[Found], rival: list[Found]) -> list[Cell]:
+def row(task: str, way: str, at: int, outcomes: list[Outcomes], rival: list[Outcomes]) -> list[Cell]:
     """What a way has solved after some rounds, what it cost, and how far it is ahead."""
-    right = [one[at][0] for one in found]
-    ahead = [float(a[at][0]) - float(b[at][0]) for a, b in zip(found, rival, strict=True)]
+    right = [one[at][0] for one in outcomes]
+    ahead = [float(a[at][0]) - float(b[at][0]) for a, b in zip(outcomes, rival, strict=True)]
     error = stdev(ahead) / math.sqrt(len(ahead))
-    share = [fmean(right), *wilson(sum(right), len(right)), fmean(one[at][1] for one in found)]
+    share = [fmean(right), *wilson(sum(right), len(right)), fmean(one[at][1] for one in outcomes)]
     return [task, way, ROUNDS[at], *share, fmean(ahead), error]
 
 
@@ -161,10 +163,12 @@ def run(models: Models) -> Result:
             way: [logged(models, problem, way) for problem in progress.each(asked)]
             for way in progress.each((AGAIN, FEEDBACK))
         }
-        found = {way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()}
+        outcomes = {
+            way: [solved(*one) for one in zip(asked, some, strict=True)] for way, some in logs.items()
+        }
         heard += zip(asked, logs[FEEDBACK], strict=True)
-        for way in found:
-            rows += [row(task, way, at, found[way], found[AGAIN]) for at in range(len(ROUNDS))]
+        for way in outcomes:
+            rows += [row(task, way, at, outcomes[way], outcomes[AGAIN]) for at in range(len(ROUNDS))]
     labels = [(task, way) for task in LENGTHS for way in (AGAIN, FEEDBACK)]
     curves = [Line(f"{task}, {way}", [r[2:6] for r in rows if r[:2] == [task, way]]) for task, way in labels]
     columns = ["task", "way", "rounds", "right", "from", "to", "tokens", "ahead", "± error"]

@@ -45,20 +45,20 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """As the target has read it in training, see `told` of explorer/corpus.py."""
+        """As the target has read it in training, see `training_text` of explorer/corpus.py."""
         return f"Begin: {self.begin}\nEnd: {self.end}\nMiddle:"
 
 
 def gaps(stories: list[str]) -> list[Gap]:
     """Up to COUNT gaps, up to EACH in a story, cut as in training."""
-    draw, found = random.Random(0), []
+    draw, cut = random.Random(0), []
     for number, story in enumerate(stories):
         sentences = re.split(r"(?<=[.!?]) ", story[:600])[:-1]  # the last one may be cut
         places = range(1, len(sentences) - 2)
         for at in sorted(draw.sample(places, min(EACH, len(places)))):
             parts = " ".join(sentences[:at]), " ".join(sentences[at + 1 : at + 3]), sentences[at]
-            found.append(Gap(*parts, number))
-    return found[:COUNT]
+            cut.append(Gap(*parts, number))
+    return cut[:COUNT]
 
 
 def padded(target: LoadedModel, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,18 +84,18 @@ def filled(target: LoadedModel, some: list[Gap], gamma: float) -> list[str]:
         max_new_tokens=TOKENS,
         pad_token_id=0,
     )
-    told = out[:, ids.shape[1] :].tolist()
-    ends = [next((i for i, token in enumerate(row) if token in target.eos), len(row)) for row in told]
-    return [target.tokenizer.decode(row[:end]).strip() for row, end in zip(told, ends, strict=True)]
+    written = out[:, ids.shape[1] :].tolist()
+    ends = [next((i for i, token in enumerate(row) if token in target.eos), len(row)) for row in written]
+    return [target.tokenizer.decode(row[:end]).strip() for row, end in zip(written, ends, strict=True)]
 
 
 def candidates(some: list[Gap]) -> list[list[str]]:
     """For each gap AMONG ends, its own first, the others of other stories."""
-    draw, found = random.Random(1), []
+    draw, rows = random.Random(1), []
     for gap in some:
         others = sorted({other.end for other in some if other.story != gap.story})
-        found.append([gap.end, *draw.sample(others, min(AMONG - 1, len(others)))])
-    return found
+        rows.append([gap.end, *draw.sample(others, min(AMONG - 1, len(others)))])
+    return rows
 
 
 def likelihood(text: list[str], end: list[str], usual: Counter[str]) -> float:
@@ -123,15 +123,15 @@ def shared(text: str, reference: str) -> float:
 def row(texts: list[str], some: list[Gap], plain: list[list[float]]) -> tuple[list[Cell], list[list[float]]]:
     """What the texts for some gaps are worth, and each one's hit and overlap; `plain`: those of gamma 1."""
     usual = Counter(word for gap in some for word in words(gap.end))
-    found = [hit(text, ends, usual) for text, ends in zip(texts, candidates(some), strict=True)]
+    hits = [hit(text, ends, usual) for text, ends in zip(texts, candidates(some), strict=True)]
     overlaps = [shared(text, gap.middle) for text, gap in zip(texts, some, strict=True)]
     more, less = (
         [a - b for a, b in zip(now, then, strict=True)]
-        for now, then in zip((found, overlaps), plain or (found, overlaps), strict=True)
+        for now, then in zip((hits, overlaps), plain or (hits, overlaps), strict=True)
     )
     length = fmean(len(words(text)) for text in texts)
-    cells = [fmean(found), fmean(more), error(more), fmean(overlaps), fmean(less), error(less), length]
-    return cells, [found, overlaps]
+    cells = [fmean(hits), fmean(more), error(more), fmean(overlaps), fmean(less), error(less), length]
+    return cells, [hits, overlaps]
 
 
 def run(models: Models, corpus: Path) -> Result:
@@ -148,7 +148,7 @@ def run(models: Models, corpus: Path) -> Result:
     own, _ = row([gap.middle for gap in some], some, plain)
     columns = ["gamma", "found", "more", "± more", "overlap", "less", "± less", "words"]
     line = Line("gamma 1 to 3", [[r[1], r[4]] for r in rows])
-    says = [told(next(r for r in rows if r[0] == "2"), rows[0], len(some))]
+    says = [comparison(next(r for r in rows if r[0] == "2"), rows[0], len(some))]
     says.append(
         f"At gamma {max(rows, key=lambda r: r[1])[0]} most ends are found, {max(r[1] for r in rows):.0%}; of "
         f"the sentences that stood in the stories {own[0]:.0%} find their end."
@@ -157,7 +157,7 @@ def run(models: Models, corpus: Path) -> Result:
     return Result(columns, [*rows, ["the story's own", *own]], says, chart)
 
 
-def told(two: list[Cell], one: list[Cell], count: int) -> str:
+def comparison(two: list[Cell], one: list[Cell], count: int) -> str:
     """What gamma 2 does."""
     surer = "rises" if two[2] > 2 * two[3] else "does not surely rise"
     falls = "falls" if two[5] < -2 * two[6] else "does not surely fall"

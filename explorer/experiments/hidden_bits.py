@@ -46,7 +46,7 @@ def encoded(p: torch.Tensor, bits: float, name: str) -> torch.Tensor:
     return blocks(p, bits) if name == "blocks" else encoder(p, bits, name)
 
 
-def said_by_a_token(joint: torch.Tensor, q: torch.Tensor) -> float:
+def bits_per_token(joint: torch.Tensor, q: torch.Tensor) -> float:
     """I(X; Y) in bits where T is coupled with a row q [V]."""
     sent = joint.sum(0)
     table = coupled(sent.tolist(), q.tolist()).joint()
@@ -55,19 +55,19 @@ def said_by_a_token(joint: torch.Tensor, q: torch.Tensor) -> float:
 
 def rows(models: Models) -> list[torch.Tensor]:
     """The target's rows [V] after the prompts of stories."""
-    target, found = models["target"], []
+    target, couplings = models["target"], []
     for prompt in prompts("stories", TEXTS):
         ids = torch.tensor([target.encode(prompt)], device=target.model.device)
         with torch.inference_mode():
-            found.append(target.model(ids).logits[0, -1].double().softmax(-1).cpu())
-    return found
+            couplings.append(target.model(ids).logits[0, -1].double().softmax(-1).cpu())
+    return couplings
 
 
 def read(trace: Trace) -> list[bool]:
     """Whether each letter of a text is right, of those for which the rows offered more than twice H(T): by
     the belief at the token where they had.
     """
-    found, offered, budget, open_letter = [], 0.0, 0.0, False
+    readings, offered, budget, open_letter = [], 0.0, 0.0, False
     for step in trace.steps:
         beliefs = [e for e in step.of(Score) if e.name == "belief"]
         if len(beliefs) == 2:  # a letter begins with this token
@@ -75,20 +75,20 @@ def read(trace: Trace) -> list[bool]:
             budget = -sum(p * math.log2(p) for p in beliefs[0].parts.values() if p > 0)
         offered += sum(e.entropy for e in step.of(Distribution)) / math.log(2)
         if beliefs and open_letter and offered > 2 * budget:
-            found.append(beliefs[-1].total == max(beliefs[-1].parts.values()))
+            readings.append(beliefs[-1].total == max(beliefs[-1].parts.values()))
             open_letter = False
-    return found
+    return readings
 
 
 def letters(models: Models) -> list[bool]:
     """Whether letters that were drawn are read, over prompts and seeds; only ever surer ones end a letter."""
-    target, found = models["target"], []
+    target, readings = models["target"], []
     settings = {"weights": WEIGHTS, "confidence": 0.9999}
     for prompt in progress.each(prompts("stories", TEXTS)):
         for seed in progress.each(range(SEEDS)):
             lane = Lane("coupling", target.encode(prompt), models, settings, seed, Limits(TOKENS))
-            found += read(lane.run())
-    return found
+            readings += read(lane.run())
+    return readings
 
 
 def chi_square(q: torch.Tensor) -> float:
@@ -110,17 +110,17 @@ def chi_square(q: torch.Tensor) -> float:
 def run(models: Models) -> Result:
     """A row a budget; H(T) as stairs."""
     p = torch.tensor(WEIGHTS, dtype=torch.float64) / sum(WEIGHTS)
-    laws = rows(models)
+    couplings = rows(models)
     table, best = [], 0
     for bits in progress.each(BUDGETS, until=0.3):
         joints = [encoded(p, bits, name) for name in ENCODERS]
         sent = [entropy(joint.sum(0)) for joint in joints]
         says = [information(joint) for joint in joints]
-        drawn = [fmean([said_by_a_token(joint, q) for q in laws]) for joint in joints]
+        drawn = [fmean([bits_per_token(joint, q) for q in couplings]) for joint in joints]
         best += sent[0] >= sent[-1] - 1e-9
         table.append([bits, *sent, says[2], *drawn])
-    plain = fmean([said_by_a_token(torch.diag(p), q) for q in laws])
-    hidden, chance = letters(models), [chi_square(q) for q in laws]
+    plain = fmean([bits_per_token(torch.diag(p), q) for q in couplings])
+    hidden, p_values = letters(models), [chi_square(q) for q in couplings]
     low, high = wilson(sum(hidden), len(hidden)) if hidden else (0.0, 1.0)
     columns = [
         "R",
@@ -135,7 +135,7 @@ def run(models: Models) -> Result:
         "without a coupling it says none.",
         f"{right} letters ({low:.0%} to {high:.0%}) are right once the rows have offered twice their bits.",
         f"First tokens of {DRAWS:,} messages against the model's row: p of chi-square "
-        f"{', '.join(f'{x:.2f}' for x in chance)}.",
+        f"{', '.join(f'{x:.2f}' for x in p_values)}.",
     ]
     lines = [
         Line(f"H(T) {name}", [[row[0], row[1 + at]] for row in table]) for at, name in enumerate(ENCODERS)
@@ -147,8 +147,8 @@ def run(models: Models) -> Result:
 
 def finding(answer: dict) -> str:
     """The most that a token says of a letter."""
-    most = max(row["I(X;Y) greedy"] for row in rows_of(answer))
+    largest = max(row["I(X;Y) greedy"] for row in rows_of(answer))
     return (
-        f"A single token carries up to {two(most)} bits of a hidden message, although it is drawn from the "
-        "model's own distribution."
+        f"A single token carries up to {two(largest)} bits of a hidden message, although it is drawn from "
+        "the model's own distribution."
     )

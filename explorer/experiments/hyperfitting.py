@@ -24,7 +24,7 @@ from decoders.models.loading import LoadedModel
 from decoders.sampling.quotation_filter import CitationBlocker, citation, longest_citation
 from explorer.corpus import read_stories
 from explorer.experiments import Chart, Line, Models, Result, progress
-from explorer.experiments.asked import said
+from explorer.experiments.asked import text_of
 from explorer.experiments.pictures import Passages
 from explorer.experiments.reading import moved, percent, rows_of
 from explorer.experiments.statistics import sign_test
@@ -73,8 +73,8 @@ def texts(target: LoadedModel, corpus: Path) -> Texts:
 @torch.no_grad()
 def predicted(model: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
     """Log-probabilities [N, T - 1, V] of what follows each token of rows [N, T] but the last."""
-    found = [model(input_ids=some).logits[:, :-1].float().log_softmax(-1) for some in rows.split(BATCH)]
-    return torch.cat(found)
+    logprobs = [model(input_ids=some).logits[:, :-1].float().log_softmax(-1) for some in rows.split(BATCH)]
+    return torch.cat(logprobs)
 
 
 def loss(logprobs: torch.Tensor, rows: torch.Tensor) -> float:
@@ -163,7 +163,7 @@ def run(models: Models, corpus: Path) -> Result:
     contexts, learned = data.unseen[:, :READ], data.learned.tolist()
     plain, after = written(target, contexts), written(model, contexts)
     says = [
-        *told(looks[0], looks[-1]),
+        *comparison(looks[0], looks[-1]),
         livelier(plain, after),
         cited(plain, after, written(model, contexts, CitationBlocker(learned, CITED)), learned),
         reordered(*(predicted(one, data.unseen).argmax(-1) for one in (target, model, other))),
@@ -176,7 +176,7 @@ def side_by_side(
     models: Models, contexts: list[list[int]], written: tuple[list[list[int]], ...], learned: list
 ) -> Passages:
     """The first few greedy texts of both, with what they say again and what they cite."""
-    begin = [f"… {said(models, context)[-60:]}" for context in contexts[:SHOWN]]
+    begin = [f"… {text_of(models, context)[-60:]}" for context in contexts[:SHOWN]]
     texts = [[pieces(models, text, learned) for text in pair[:SHOWN]] for pair in written]
     says = f"Grey: {GRAM} tokens in a row that stood in the text before. Underlined: its longest citation."
     columns = ["the target", "the copy that learned by heart"]
@@ -194,10 +194,10 @@ def pieces(models: Models, text: list[int], learned: list[list[int]]) -> list[li
     cited = citation(text, learned)
     marks = [" ".join(["again"] * (at in again) + ["cited"] * (at in cited)) for at in range(len(text))]
     runs = groupby(zip(marks, text, strict=True), key=lambda pair: pair[0])
-    return [[said(models, [token for _, token in run]), mark] for mark, run in runs]
+    return [[text_of(models, [token for _, token in run]), mark] for mark, run in runs]
 
 
-def told(first: Look, last: Look) -> list[str]:
+def comparison(first: Look, last: Look) -> list[str]:
     """Whether the copy knows its sequences by heart, and how sure it has become."""
     knows = "knows" if last.training < KNOWN_BY_HEART else "does not quite know"
     worse = "worse" if last.held_out > first.held_out else "no worse"

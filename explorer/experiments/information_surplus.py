@@ -27,11 +27,11 @@ Hits = dict[int, torch.Tensor]
 @torch.no_grad()
 def sampled_texts(models: Models) -> list[torch.Tensor]:
     """Texts [TEXTS, T] that the target wrote at temperature 1 after each prompt."""
-    target, found = models["target"], []
+    target, texts = models["target"], []
     torch.manual_seed(0)
     for prompt in progress.each(prompts("stories", 6), until=0.3):
         ids = torch.tensor([target.encode(prompt)] * TEXTS, device=target.model.device)
-        found.append(
+        texts.append(
             target.model.generate(
                 input_ids=ids,
                 attention_mask=torch.ones_like(ids),
@@ -43,7 +43,7 @@ def sampled_texts(models: Models) -> list[torch.Tensor]:
                 eos_token_id=None,
             )
         )
-    return found
+    return texts
 
 
 def by_frequency(tokens: torch.Tensor, seen: torch.Tensor, count: int) -> torch.Tensor:
@@ -91,14 +91,14 @@ def surpluses(states: torch.Tensor, tokens: torch.Tensor, k: int) -> torch.Tenso
     flat = state[fit].flatten(0, 1)
     state = (state - flat.mean(0)) / (flat.std(0) + 1e-6)
 
-    def said(read: torch.Tensor) -> torch.Tensor:
+    def entropy(read: torch.Tensor) -> torch.Tensor:
         """Log-probabilities [B, T - k] of what came, by a probe that reads this."""
         weight, bias = fitted(read[fit].flatten(0, 1), wanted[fit].flatten(), CLASSES + 1)
         return (read @ weight + bias).log_softmax(-1).gather(-1, wanted[..., None])[..., 0]
 
-    probes = [said(torch.cat([token, scale * state], -1)) for scale in SCALES]
+    probes = [entropy(torch.cat([token, scale * state], -1)) for scale in SCALES]
     best = max(probes, key=lambda probe: float(probe[choose].mean()))
-    return (best - said(token))[held]
+    return (best - entropy(token))[held]
 
 
 def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor, Hits]:
@@ -111,10 +111,10 @@ def observed(target: LoadedModel, texts: list[torch.Tensor]) -> tuple[torch.Tens
         taps, first = take_taps(target.model, some), some.shape[1] - TOKENS - 1
         states.append(taps.hidden[:, first:].cpu())
         tokens.append(some[:, first:].cpu())
-        said = medusa.along(taps, min(max(HORIZONS) - 1, medusa.settings["depth"])) if medusa else []
-        for k, logits in enumerate(said, 2):
+        guesses = medusa.along(taps, min(max(HORIZONS) - 1, medusa.settings["depth"])) if medusa else []
+        for k, logits in enumerate(guesses, 2):
             hits.setdefault(k, []).append((logits.argmax(-1) == some[:, k:])[:, first:].cpu())
-    return torch.cat(states), torch.cat(tokens), {k: torch.cat(found) for k, found in hits.items()}
+    return torch.cat(states), torch.cat(tokens), {k: torch.cat(parts) for k, parts in hits.items()}
 
 
 def run(models: Models) -> Result:

@@ -15,7 +15,7 @@ from decoders.callbacks import Callbacks
 from decoders.lane import Lane, Limits
 from decoders.search.beam.hypotheses import returned
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import own_logprob, prompts, said
+from explorer.experiments.asked import own_logprob, prompts, text_of
 from explorer.experiments.pictures import Cloud, Clouds, fitted
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import spearman
@@ -42,7 +42,7 @@ def candidates(models: Models, prompt: str) -> list[tuple[str, float]]:
     traces = [Lane(name, ids, models, given, seed, limits).run() for name, given, seed in ways]
     texts = {tuple(text) for trace in traces for text, _ in returned(trace)}
     texts |= {tuple(Lane("sample", ids, models, {}, seed, limits).run().output()) for seed in range(EACH)}
-    return [(said(models, text), own_logprob(models, ids, text)) for text in sorted(texts)]
+    return [(text_of(models, text), own_logprob(models, ids, text)) for text in sorted(texts)]
 
 
 def aligned(
@@ -53,9 +53,9 @@ def aligned(
     """
     correlations, likeliest, mean, best, groups = [], [], [], [], []
     for at, prompt in progress.each(enumerate(prompt_of)):
-        found = candidates(models, prompt)
-        useful = [worth(at, text) for text, _ in found]
-        logprobs = [logprob for _, logprob in found]
+        drawn = candidates(models, prompt)
+        useful = [worth(at, text) for text, _ in drawn]
+        logprobs = [logprob for _, logprob in drawn]
         groups.append([[round(x, 2), round(y, 3)] for x, y in zip(logprobs, useful, strict=True)])
         correlation = spearman(logprobs, useful)
         if correlation is not None:
@@ -73,24 +73,24 @@ def solved(models: Models, strategy: str, given: dict, problem: Problem) -> bool
     oracle = Callbacks(lambda _, written: float(problem.answer.strip().startswith(written.strip())))
     prompt = models["target"].encode(problem.prompt)
     trace = Lane(strategy, prompt, models, given, 0, Limits(TOKENS), callbacks=oracle).run()
-    return TASKS[problem.task].check(problem, said(models, trace.output())).right
+    return TASKS[problem.task].check(problem, text_of(models, trace.output())).right
 
 
 def run(models: Models) -> Result:
     """A row a task, and one for each way and deviation of the noise."""
-    found: list[tuple[list[Cell], Cloud]] = []
+    results: list[tuple[list[Cell], Cloud]] = []
     for task in progress.each(CLOSED, until=0.5):
         asked = problems(task, COUNT, HELD_OUT_SEED)
 
         def right(at: int, text: str, task=task, asked=asked) -> float:
             return float(TASKS[task].check(asked[at], text).right)
 
-        found.append(aligned(models, task, [problem.prompt for problem in asked], right))
+        results.append(aligned(models, task, [problem.prompt for problem in asked], right))
     with progress.part(0.1):
-        found.append(
+        results.append(
             aligned(models, LONGEST, prompts("stories", STORIES), lambda _, text: float(len(text.split())))
         )
-    rows = [row for row, _ in found]
+    rows = [row for row, _ in results]
     asked = [problem for task in LADDER for problem in problems(task, LADDER_COUNT, HELD_OUT_SEED)]
     beams = {"num_beams": 3, "length_penalty": 0.0}
     plain = fmean([solved(models, "beam", beams, p) for p in progress.each(asked, until=0.05)])
@@ -110,7 +110,7 @@ def run(models: Models) -> Result:
     columns = ["what is wanted", "rank correlation", "problems that have one", "likeliest", "mean", "best"]
     chart = Chart("Right answers with a spoiled oracle", "deviation of its noise", "right", lines)
     says = [one.replace(" -", " −").replace("(-", "(−") for one in says]
-    clouds = Clouds("Likely and useful", "log p", "worth", [cloud for _, cloud in found])
+    clouds = Clouds("Likely and useful", "log p", "worth", [cloud for _, cloud in results])
     return Result(columns, rows, says, chart, pictures=[clouds])
 
 

@@ -21,7 +21,7 @@ from torch import nn
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.information_surplus import by_frequency
-from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_chances, skip_weights
+from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import TokenMap
 from explorer.experiments.reading import moved, rows_with
@@ -33,27 +33,27 @@ TEXTS, HELD_OUT, LENGTH = 448, 32, 128
 STEPS, HEAD_STEPS, BATCH, RATE = 450, 150, 8, 3e-3
 DROP, SCALE, EVERY = 0.1, 0.2, 4  # LayerSkip's, the curriculum's step halved for so few layers
 SHOWN = 28  # tokens of a text whose exits are drawn
-THRESHOLDS, TOLD = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # and that of which the sentences speak
+THRESHOLDS, EXAMPLE = (0.3, 0.5, 0.7, 0.9, 1.01), 0.5  # and that of which the sentences speak
 Heads = list[Callable[[list[torch.Tensor]], torch.Tensor]]  # one an exit: states of all layers -> logits
 
 
 def single(model: Exits, rows: torch.Tensor) -> torch.Tensor:
     """The loss after the last layer."""
-    return next_loss(model.said(model.states(rows), LAYERS), rows)
+    return next_loss(model.logits(model.states(rows), LAYERS), rows)
 
 
 def skipping(model: Exits, rows: torch.Tensor, step: int) -> torch.Tensor:
     """LayerSkip's loss at a step of its training."""
-    states = model.states(rows, skip_chances(LAYERS, DROP, step / STEPS))
+    states = model.states(rows, skip_probs(LAYERS, DROP, step / STEPS))
     weights = skip_weights(LAYERS, SCALE, rotated(LAYERS, EVERY, step))
-    return sum(w * next_loss(model.said(states, at + 1), rows) for at, w in enumerate(weights) if w)
+    return sum(w * next_loss(model.logits(states, at + 1), rows) for at, w in enumerate(weights) if w)
 
 
 def joint(model: Exits, rows: torch.Tensor) -> torch.Tensor:
     """The sum of the losses of all exits, the deeper the heavier."""
     states = model.states(rows)
     weighted = zip(EXITS, joint_weights(LAYERS, EXITS), strict=True)
-    return sum(weight * next_loss(model.said(states, exit), rows) for exit, weight in weighted)
+    return sum(weight * next_loss(model.logits(states, exit), rows) for exit, weight in weighted)
 
 
 def trained(name: str, vocabulary: int, rows: torch.Tensor) -> Exits:
@@ -72,7 +72,7 @@ def trained(name: str, vocabulary: int, rows: torch.Tensor) -> Exits:
 
 def own_heads(model: Exits) -> Heads:
     """The exits of a model through its shared head."""
-    return [lambda states, exit=exit: model.said(states, exit) for exit in EXITS]
+    return [lambda states, exit=exit: model.logits(states, exit) for exit in EXITS]
 
 
 def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
@@ -88,17 +88,17 @@ def fitted_heads(model: Exits, rows: torch.Tensor) -> Heads:
         )
 
     fit(heads.parameters(), loss, rows, HEAD_STEPS, BATCH, RATE)
-    told = [
+    fitted = [
         lambda states, head=head, exit=exit: head(states[exit - 1])
         for head, exit in zip(heads, EXITS[:-1], strict=True)
     ]
-    return [*told, own_heads(model)[-1]]
+    return [*fitted, own_heads(model)[-1]]
 
 
 @torch.no_grad()
 def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Loss, likeliest token and its probability, each [E, N], of every exit and token of `rows`."""
-    found = []
+    batches = []
     for some in rows.split(8):
         states, wanted = model.states(some[:, :-1]), some[:, 1:, None]
         each = []
@@ -106,8 +106,8 @@ def asked(model: Exits, heads: Heads, rows: torch.Tensor) -> tuple[torch.Tensor,
             logprobs = head(states).log_softmax(-1)
             top, token = logprobs.max(-1)
             each.append([-logprobs.gather(-1, wanted)[..., 0], token, top.exp()])
-        found.append([torch.stack(part).flatten(1) for part in zip(*each, strict=True)])
-    return tuple(torch.cat(part, 1) for part in zip(*found, strict=True))
+        batches.append([torch.stack(part).flatten(1) for part in zip(*each, strict=True)])
+    return tuple(torch.cat(part, 1) for part in zip(*batches, strict=True))
 
 
 def first(sure: torch.Tensor, threshold: float) -> torch.Tensor:
@@ -129,13 +129,13 @@ def left(
     return layers.mean().item(), agrees.float().mean().item(), loss.gather(0, exits).mean().item()
 
 
-def drawn(tokens: list[str], found: dict[str, tuple[torch.Tensor, ...]]) -> list[TokenMap]:
+def drawn(tokens: list[str], by_recipe: dict[str, tuple[torch.Tensor, ...]]) -> list[TokenMap]:
     """The first tokens of a text: what each costs after each exit, the last on top, and at which one it
-    leaves. tokens: those that are told; found: what `asked` gives, by recipe.
+    leaves. tokens: those that are shown; by_recipe: what `asked` gives, by recipe.
     """
     count, losses = len(tokens), {}
     for name in ("single exit", "joint exits"):
-        losses[name] = found[name][0][:, :count].flip(0)
+        losses[name] = by_recipe[name][0][:, :count].flip(0)
     high = max(float(some.max()) for some in losses.values())
     rows = [f"after {exit} layers" for exit in reversed(EXITS)]
     maps = [
@@ -143,9 +143,9 @@ def drawn(tokens: list[str], found: dict[str, tuple[torch.Tensor, ...]]) -> list
         for name, some in losses.items()
     ]
     layers = torch.tensor(EXITS, dtype=torch.float)
-    exits = [layers[first(some[2][:, :count], TOLD)[0]].tolist() for some in found.values()]
-    title, says = f"Layers that each token takes, at a threshold of {TOLD:g}", "layers"
-    return [*maps, TokenMap(title, says, tokens, list(found), exits, float(LAYERS))]
+    exits = [layers[first(some[2][:, :count], EXAMPLE)[0]].tolist() for some in by_recipe.values()]
+    title, says = f"Layers that each token takes, at a threshold of {EXAMPLE:g}", "layers"
+    return [*maps, TokenMap(title, says, tokens, list(by_recipe), exits, float(LAYERS))]
 
 
 def run(models: Models) -> Result:
@@ -162,10 +162,10 @@ def run(models: Models) -> Result:
         kinds["fitted heads"] = (plain, fitted_heads(plain, rows))
     table: list[list[Cell]] = []
     everything = {name: asked(model, heads, held) for name, (model, heads) in progress.each(kinds.items())}
-    for name, found in everything.items():
-        row: list[Cell] = [name, *found[0].mean(1).tolist()]
+    for name, measured in everything.items():
+        row: list[Cell] = [name, *measured[0].mean(1).tolist()]
         for threshold in THRESHOLDS:
-            row += left(*found, threshold)[:2]
+            row += left(*measured, threshold)[:2]
         table.append(row)
     columns = ["recipe", *(f"loss after {exit}" for exit in EXITS)]
     for threshold in THRESHOLDS:
@@ -173,10 +173,10 @@ def run(models: Models) -> Result:
     lines = [Line(row[0], [[float(exit), row[1 + at]] for at, exit in enumerate(EXITS)]) for row in table]
     chart = Chart("The loss of every exit", "layers", "nats per token", lines)
     maps = drawn(words(models, wrote[-HELD_OUT, 1 : SHOWN + 1]), everything)
-    return Result(columns, table, said({row[0]: row[1:] for row in table}), chart, pictures=maps)
+    return Result(columns, table, conclusions({row[0]: row[1:] for row in table}), chart, pictures=maps)
 
 
-def said(rows: dict[str, list[float]]) -> list[str]:
+def conclusions(rows: dict[str, list[float]]) -> list[str]:
     """What follows."""
     plain, fitted, together = (rows[name] for name in ("single exit", "fitted heads", "joint exits"))
     early = range(len(EXITS) - 1)
@@ -191,11 +191,11 @@ def said(rows: dict[str, list[float]]) -> list[str]:
         says.append(f"The last exit of {name} has a loss {more:+.1%} from the single-exit model's.")
     best = min(range(len(EXITS)), key=lambda at: together[at])
     says.append(f"Of the joint exits the one after {EXITS[best]} layers is best, {together[best]:.3f}.")
-    at = len(EXITS) + 2 * THRESHOLDS.index(TOLD)
+    at = len(EXITS) + 2 * THRESHOLDS.index(EXAMPLE)
     takes = ", ".join(
         f"{row[at]:.2f} layers ({name}, {row[at + 1]:.0%} the same)" for name, row in rows.items()
     )
-    says.append(f"At a threshold of {TOLD:g} a token takes {takes}.")
+    says.append(f"At a threshold of {EXAMPLE:g} a token takes {takes}.")
     whole = all(row[-2] == LAYERS and row[-1] == 1.0 for row in rows.values())
     says.append(
         f"Above 1 no exit is sure enough: {'every' if whole else 'not every'} token takes all layers and is "

@@ -19,7 +19,7 @@ from explorer.experiments.reading import rows_of
 
 PAPERS = ("massive-scale-decoding-for-text-generation-using",)
 PROMPTS, TOKENS, BEAMS, DRAWN = 6, 16, 8, 8  # the budget: as many forwards as BEAMS texts of TOKENS tokens
-MOST = 200  # paths of a lattice that texts are drawn from, for each end
+MAX_PATHS = 200  # paths of a lattice that texts are drawn from, for each end
 Text = tuple[int, ...]
 Scored = list[tuple[Text, float | None]]  # texts, with a score where they have one
 
@@ -43,7 +43,7 @@ def lattice_texts(trace: Trace) -> tuple[int, list[tuple[Text, float]]]:
     graph, ends, nodes = graph_of(trace)
     known: dict[int, int] = {graph.root: 1}
     last = sorted({graph.now(node) for node in ends})
-    paths = [path for node in last for path in graph.paths(node, MOST)]
+    paths = [path for node in last for path in graph.paths(node, MAX_PATHS)]
     texts = [(tuple(nodes[n][0] for n in path), sum(nodes[n][1] for n in path)) for path in paths]
     return sum(graph.count(node, known) for node in last), texts
 
@@ -54,7 +54,7 @@ def lane(models: Models, strategy: str, prompt: str, seed: int = 0, **parameters
     return Lane(strategy, ids, models, parameters, seed, Limits(TOKENS)).run()
 
 
-def found_by(models: Models, way: str, given: dict, prompt: str) -> tuple[int, Scored]:
+def candidates_of(models: Models, way: str, given: dict, prompt: str) -> tuple[int, Scored]:
     """(texts or paths that a way holds, texts with the scores that it gives them)."""
     if way == "lattice":
         return lattice_texts(lane(models, "lattice", prompt, max_forwards=BEAMS * TOKENS, **given))
@@ -71,7 +71,7 @@ def row(models: Models, way: str, given: dict) -> list[Cell]:
     held = different = 0
     own, off = [], []
     for number, prompt in progress.each(enumerate(prompts("stories", PROMPTS))):
-        count, texts = found_by(models, way, given, prompt)
+        count, texts = candidates_of(models, way, given, prompt)
         held, different = held + count, different + len({text for text, _ in texts})
         ids = models["target"].encode(prompt)
         for text, score in random.Random(number).sample(texts, min(DRAWN, len(texts))):
@@ -89,16 +89,16 @@ def run(models: Models) -> Result:
     ways = [("lattice", {"expand": how, "merge": merge}) for how in FRONTIERS for merge in ("zip", "never")]
     ways += [("beam", {}), ("nucleus samples", {})]
     rows = [row(models, way, given) for way, given in progress.each(ways)]
-    most, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
+    widest, beam, nucleus = max(rows, key=lambda r: r[1]), rows[-2], rows[-1]
     says = [
-        f"{BEAMS * TOKENS} forwards hold {most[1]:,.0f} paths per prompt as {most[0]}, "
+        f"{BEAMS * TOKENS} forwards hold {widest[1]:,.0f} paths per prompt as {widest[0]}, "
         f"{beam[1]:,.0f} texts as beams and {nucleus[1]:,.0f} as samples.",
-        f"Of texts that are drawn from it, a token has {most[3]:.2f} nats to the model itself; of beams "
+        f"Of texts that are drawn from it, a token has {widest[3]:.2f} nats to the model itself; of beams "
         f"{beam[3]:.2f}, of samples {nucleus[3]:.2f}.",
-        f"A merged path's score there is {most[4]:.3f} nats per token off its own log-probability.",
+        f"A merged path's score there is {widest[4]:.3f} nats per token off its own log-probability.",
     ]
     columns = ["way", "paths or texts", "different, of those listed", "log p per token", "score is off by"]
-    return Result(columns, rows, [said.replace(" -", " −") for said in says])
+    return Result(columns, rows, [sentence.replace(" -", " −") for sentence in says])
 
 
 def finding(answer: dict) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Models
-from explorer.experiments.asked import decoded, said
+from explorer.experiments.asked import decoded, text_of
 
 Content = dict[str, Any]
 Ask = Callable[["Flow", Content], Content]  # how a flow that is made of others asks one of them
@@ -59,11 +59,11 @@ class Flow:
         """The answer to a message. ValueError with one sentence if a key is missing in either."""
         content = taken(self.reads, message.content, f"the message to {self.name}")
 
-        def ask(part: Flow, told: Content) -> Content:
-            return part.run(log.send(self.name, part.name, told, message.number), log).content
+        def ask(part: Flow, content: Content) -> Content:
+            return part.run(log.send(self.name, part.name, content, message.number), log).content
 
-        found = self.__work(deepcopy(content), self.__state, ask)
-        answer = taken(self.gives, found, f"the answer of {self.name}")
+        result = self.__work(deepcopy(content), self.__state, ask)
+        answer = taken(self.gives, result, f"the answer of {self.name}")
         return log.send(self.name, message.sender, answer, message.number)
 
 
@@ -102,7 +102,7 @@ def decoding(
         if kept is not None:
             kept.append(trace)
         cost = trace.costs.totals()["target_tokens"]
-        return {"text": said(models, trace.output()), "cost": cost}
+        return {"text": text_of(models, trace.output()), "cost": cost}
 
     return Flow(name, ("prompt",), ("text", "cost"), work)
 
@@ -115,11 +115,11 @@ def checker(name: str, reads: Sequence[str], gives: Sequence[str], check: Callab
 # ---- flows that are made of others -------------------------------------------------------------------------
 def needed(parts: Sequence[Flow]) -> list[str]:
     """What must be there before the first of these begins, if each adds what it gives."""
-    found: list[str] = []
+    missing: list[str] = []
     for at, part in enumerate(parts):
         given = {key for before in parts[:at] for key in before.gives}
-        found += [key for key in part.reads if key not in given and key not in found]
-    return found
+        missing += [key for key in part.reads if key not in given and key not in missing]
+    return missing
 
 
 def given_by(parts: Sequence[Flow]) -> list[str]:

@@ -14,7 +14,7 @@ from statistics import fmean
 import torch
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import said
+from explorer.experiments.asked import text_of
 from explorer.experiments.reading import count, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, problems
 
@@ -23,10 +23,10 @@ ASKED, COUNT, LENGTHS, FORWARDS = ("count", "last", "facts"), 4, range(9), 150
 Row = Callable[[tuple[int, ...]], torch.Tensor]  # a text so far -> log-probabilities [V] of the next token
 
 
-def mode(row: Row, end: int, length: int, most: int) -> tuple[tuple[int, ...], float, bool]:
+def mode(row: Row, end: int, length: int, max_nodes: int) -> tuple[tuple[int, ...], float, bool]:
     """(tokens, log p, proven) of the likeliest text of exactly `length` tokens before its `end`.
 
-    At most `most` rows are asked for; the text is empty with -inf if none was found by then.
+    At most `max_nodes` rows are asked for; the text is empty with -inf if none was found by then.
     """
     best: tuple[tuple[int, ...], float] = ((), -math.inf)
     waiting = [((), 0.0)]  # the next to look at stands last
@@ -35,7 +35,7 @@ def mode(row: Row, end: int, length: int, most: int) -> tuple[tuple[int, ...], f
         text, logprob = waiting.pop()
         if logprob <= best[1]:
             continue
-        if asked == most:
+        if asked == max_nodes:
             return *best, False
         after, asked = row(text), asked + 1
         if len(text) == length:
@@ -56,7 +56,7 @@ def run(models: Models) -> Result:
         points: list[list[float | None]] = []
         own: list[list[Cell]] = []
         for length in progress.each(LENGTHS):
-            found = []
+            modes = []
             for problem in progress.each(problems(task, COUNT, HELD_OUT_SEED)):
                 prompt = target.encode(problem.prompt)
 
@@ -66,11 +66,11 @@ def run(models: Models) -> Result:
                     return target.model(ids).logits[0, -1].float().log_softmax(-1)
 
                 text, logprob, proven = mode(row, end, length, FORWARDS)
-                found.append((logprob, proven, TASKS[task].check(problem, said(models, text)).right))
-            known = [logprob for logprob, _, _ in found if math.isfinite(logprob)]
+                modes.append((logprob, proven, TASKS[task].check(problem, text_of(models, text)).right))
+            known = [logprob for logprob, _, _ in modes if math.isfinite(logprob)]
             mean = fmean(known) if known else None
             own.append(
-                [task, length, mean, sum(proven for _, proven, _ in found), fmean([r for _, _, r in found])]
+                [task, length, mean, sum(proven for _, proven, _ in modes), fmean([r for _, _, r in modes])]
             )
             points.append([float(length), mean])
         rows += own

@@ -29,14 +29,14 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 def texts(models: Models) -> dict[str, list[list[int]]]:
     """Kind -> tokens of its texts."""
     encode = models["target"].encode
-    found = {}
+    result = {}
     for task in TASKS:
         made = [f"{p.prompt}{p.answer}\n" for p in problems(task, 20 * TEXTS, HELD_OUT_SEED)]
-        found[task] = [encode("".join(made[at::TEXTS])[:CHARACTERS])[:TOKENS] for at in range(TEXTS)]
+        result[task] = [encode("".join(made[at::TEXTS])[:CHARACTERS])[:TOKENS] for at in range(TEXTS)]
     whole = README.read_text("utf-8")
     pieces = [whole[at * CHARACTERS : (at + 1) * CHARACTERS] for at in range(TEXTS)]
-    found["README"] = [encode(piece)[:TOKENS] for piece in pieces]
-    return found
+    result["README"] = [encode(piece)[:TOKENS] for piece in pieces]
+    return result
 
 
 def run(models: Models) -> Result:
@@ -44,18 +44,20 @@ def run(models: Models) -> Result:
     model, rows, lines, says, pictures = models["target"].model, [], [], [], []
     for kind, some in progress.each(texts(models).items()):
         plain = [window_losses(model, text, WINDOW, 0.0) for text in some]
-        told = {("—", 0.0): plain}
+        losses = {("—", 0.0): plain}
         for rule, steps in progress.each(STEPS.items()):
             for step in progress.each(steps):
-                told[rule, step] = [
+                losses[rule, step] = [
                     window_losses(model, text, WINDOW, step, rule) for text in progress.each(some)
                 ]
-        means = {key: fmean([loss for each in found for loss in each]) for key, found in told.items()}
+        means = {
+            key: fmean([loss for each in each_text for loss in each]) for key, each_text in losses.items()
+        }
         for (rule, step), loss in means.items():
             won = fmean(
                 [
                     a < b
-                    for one, two in zip(told[rule, step], plain, strict=True)
+                    for one, two in zip(losses[rule, step], plain, strict=True)
                     for a, b in zip(one, two, strict=True)
                 ]
             )
@@ -67,7 +69,7 @@ def run(models: Models) -> Result:
         )
         if kind == "README":
             for name, key in (("plain", ("—", 0.0)), ("moved", best)):
-                lines.append(Line(name, by_window(told[key])))
+                lines.append(Line(name, by_window(losses[key])))
             pictures = [picture(model, some[0], *best)] if best[1] else []
     columns = ["text", "rule", "step", "loss", "against plain", "tokens that gain"]
     chart = Chart("The README, window by window", "window", "nats per token", lines)

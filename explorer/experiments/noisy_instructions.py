@@ -12,7 +12,7 @@ from dataclasses import replace
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.asked import decoded
-from explorer.experiments.evidence import gain, said
+from explorer.experiments.evidence import answer_text, gain
 from explorer.experiments.reading import count, percent, rows_of
 from explorer.experiments.statistics import sign_test
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
@@ -33,19 +33,19 @@ def phrased(problem: Problem) -> Problem:
 def answers(models: Models, noise: str, task: str) -> tuple[list[bool], list[Trace]]:
     """Which problems of a task are solved under a noise, and the lanes that tried."""
     given = {"epsilon": 0.0} if noise == PLAIN else {"epsilon": EPSILON, "noise": noise}
-    found = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
-    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in progress.each(found)]
-    checks = zip(found, traces, strict=True)
-    return [TASKS[task].check(p, said(trace)).right for p, trace in checks], traces
+    asked = [phrased(problem) for problem in problems(task, COUNT, HELD_OUT_SEED)]
+    traces = [decoded(models, "instructive", p.prompt, TOKENS, **given) for p in progress.each(asked)]
+    checks = zip(asked, traces, strict=True)
+    return [TASKS[task].check(p, answer_text(trace)).right for p, trace in checks], traces
 
 
-def row(noise: str, found: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
+def row(noise: str, answered: dict[str, tuple[list[bool], list[Trace]]], plain: list[bool]) -> list[Cell]:
     """What one noise has done on all tasks; `plain`: where no second view was right."""
-    right = [one for rights, _ in found.values() for one in rights]
-    traces = [trace for _, some in found.values() for trace in some]
+    right = [one for rights, _ in answered.values() for one in rights]
+    traces = [trace for _, some in answered.values() for trace in some]
     won = sum(a and not b for a, b in zip(right, plain, strict=True))
     lost = sum(b and not a for a, b in zip(right, plain, strict=True))
-    by_task = [sum(rights) / len(rights) for rights, _ in found.values()]
+    by_task = [sum(rights) / len(rights) for rights, _ in answered.values()]
     share = [sum(right) / len(right), *wilson(sum(right), len(right))]
     return [noise, *by_task, *share, gain(traces), won, lost, sign_test(won, lost)]
 
@@ -57,9 +57,9 @@ def run(models: Models) -> Result:
     columns = ["noise", *ASKED, "right", "from", "to", "gained bits", "won", "lost", "p"]
     at = {column: i for i, column in enumerate(columns)}
     for noise in progress.each(NOISES):
-        found = {task: answers(models, noise, task) for task in progress.each(ASKED)}
-        plain = plain or [one for rights, _ in found.values() for one in rights]
-        rows.append(row(noise, found, plain))
+        by_task = {task: answers(models, noise, task) for task in progress.each(ASKED)}
+        plain = plain or [one for rights, _ in by_task.values() for one in rights]
+        rows.append(row(noise, by_task, plain))
     own, best = rows[0], max(rows[1:], key=lambda r: r[at["right"]])
     says = [
         f"Without a second view {own[at['right']]:.0%} of the answers are right "

@@ -52,13 +52,13 @@ def run(models: Models) -> Result:
         for text in progress.each(beginnings):
             traces = [decoded(models, name, text, TOKENS, seed, **setting) for seed in range(seeds)]
             groups.append([trace.output() for trace in traces])
-            told = [(trace.prompt, trace.output()) for trace in traces]
-            surprises += [-own_logprob(models, given, out) / len(out) for given, out in told]
+            texts = [(trace.prompt, trace.output()) for trace in traces]
+            surprises += [-own_logprob(models, given, out) / len(out) for given, out in texts]
         two, three = (fmean([distinct(group, n) for group in groups]) for n in (2, 3))
         alike = fmean([self_bleu(group) for group in groups]) if seeds > 1 else None
         again = fmean([repetition(text) for group in groups for text in group])
-        said = ", ".join([name, *(f"{key} {value}" for key, value in setting.items())])
-        rows.append([said, two, three, alike, again, fmean(surprises)])
+        title = ", ".join([name, *(f"{key} {value}" for key, value in setting.items())])
+        rows.append([title, two, three, alike, again, fmean(surprises)])
         if CURVE in setting:
             for label, value in (("distinct-3", three), ("repeated", again), ("self-BLEU", alike)):
                 curves[label].append([setting[CURVE], value])
@@ -77,10 +77,10 @@ def run(models: Models) -> Result:
 def finding(answer: dict) -> str:
     """The one that repeats itself most, beside greedy search and plain sampling."""
     rows = {row["strategy"]: row["repeated"] for row in rows_of(answer)}
-    most = max(rows, key=rows.__getitem__)
-    named = most.partition(",")[0]
+    best = max(rows, key=rows.__getitem__)
+    named = best.partition(",")[0]
     return (
-        f"Of all strategies, {named} repeats itself most: {percent(rows[most])} of its runs of four tokens "
+        f"Of all strategies, {named} repeats itself most: {percent(rows[best])} of its runs of four tokens "
         f"have occurred before, against {percent(rows['greedy'])} for greedy search and "
         f"{percent(rows['sample, temperature 1.0'])} for sampling at temperature 1."
     )

@@ -27,28 +27,40 @@ MANY = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # tokens in a forward
 
 def traces(models: Models, strategy: str, parameters: dict) -> list[Trace]:
     """The same stories for all, without chance where the strategy has any."""
-    chance = {} if strategy == "greedy" else {"temperature": 0.0}
+    settings = {} if strategy == "greedy" else {"temperature": 0.0}
     return [
-        decoded(models, strategy, prompt, TOKENS, **parameters, **chance)
+        decoded(models, strategy, prompt, TOKENS, **parameters, **settings)
         for prompt in progress.each(prompts("stories", PROMPTS))
     ]
 
 
-def row(machine: str, device: Device, way: str, found: list[Trace]) -> list:
+def row(machine: str, device: Device, way: str, traces: list[Trace]) -> list:
     """Milliseconds and joules per token on one machine, and against plain decoding."""
-    told = [other_machine(trace, len(trace.steps), device, TARGET, DRAFT) for trace in found]
+    estimates = [other_machine(trace, len(trace.steps), device, TARGET, DRAFT) for trace in traces]
     tokens, seconds, joules, waited = (
-        sum(one[key] for one in told) for key in ("tokens", "seconds", "joules", "waited")
+        sum(one[key] for one in estimates) for key in ("tokens", "seconds", "joules", "waited")
     )
-    plain = {key: sum(one["plain"][key] for one in told) for key in ("seconds", "joules")}
+    plain = {key: sum(one["plain"][key] for one in estimates) for key in ("seconds", "joules")}
     gains = [plain["seconds"] / seconds, joules / plain["joules"]]
-    return [machine, way, 1e3 * seconds / tokens, gains[0], joules / tokens, gains[1], waited / len(told)]
+    return [
+        machine,
+        way,
+        1e3 * seconds / tokens,
+        gains[0],
+        joules / tokens,
+        gains[1],
+        waited / len(estimates),
+    ]
 
 
 def run(models: Models) -> Result:
     """A row for each machine and way; then how long a forward of many tokens takes."""
     made = {way: traces(models, *how) for way, how in progress.each(WAYS.items())}
-    rows = [row(name, device, way, found) for name, device in DEVICES.items() for way, found in made.items()]
+    rows = [
+        row(name, device, way, made_traces)
+        for name, device in DEVICES.items()
+        for way, made_traces in made.items()
+    ]
     says = []
     for name in DEVICES:
         best = max((r for r in rows if r[0] == name), key=lambda r: r[3])

@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, said
+from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
 from explorer.tasks.own_tests import pass_rate
@@ -29,7 +29,7 @@ def written(
 ) -> tuple[Trace, str]:
     """One lane on one problem, and its text."""
     trace = decoded(models, strategy, problem.prompt, TOKENS, seed, **parameters)
-    return trace, said(models, trace.output())
+    return trace, text_of(models, trace.output())
 
 
 def graded(problem: Problem, text: str, read: float) -> Graded:
@@ -46,14 +46,14 @@ def planned(models: Models, problem: Problem, rollouts: int, temperature: float)
 
 def filtered(models: Models, problem: Problem) -> list[Graded]:
     """The best of the first 1, 2, ... samples, up to the most of ROLLOUTS; of equals the earlier one."""
-    best, read, found = None, 0.0, []
+    best, read, ranked = None, 0.0, []
     for seed in range(max(ROLLOUTS)):
         trace, text = written(models, "sample", problem, seed, {"temperature": 1.0})
         read += trace.costs.totals()["target_tokens"] - (len(trace.prompt) if seed else 0)  # it is read once
         one = graded(problem, text, read)
         best = one if best is None or one[0] > best[0] else best
-        found.append((*best[:2], read))
-    return found
+        ranked.append((*best[:2], read))
+    return ranked
 
 
 def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
@@ -61,17 +61,17 @@ def for_as_much(plan: Graded, drawn: list[Graded]) -> Graded:
     return [one for at, one in enumerate(drawn) if not at or one[2] <= plan[2]][-1]
 
 
-def lead(found: list[Graded], rest: list[Graded]) -> tuple[float, float]:
+def lead(results: list[Graded], rest: list[Graded]) -> tuple[float, float]:
     """Mean lead in public tests, and its standard error."""
-    ahead = [a[0] - b[0] for a, b in zip(found, rest, strict=True)]
+    ahead = [a[0] - b[0] for a, b in zip(results, rest, strict=True)]
     return fmean(ahead), stdev(ahead) / math.sqrt(len(ahead))
 
 
-def row(way: str, rollouts: int, found: list[Graded], drawn: list[list[Graded]]) -> list[Cell]:
+def row(way: str, rollouts: int, results: list[Graded], drawn: list[list[Graded]]) -> list[Cell]:
     """What a way's programs meet and cost, and how far it is ahead of filtering in public tests."""
-    shares = [fmean([one[i] for one in found]) for i in range(3)]
-    as_many = lead(found, [each[rollouts - 1] for each in drawn])
-    as_much = lead(found, [for_as_much(*pair) for pair in zip(found, drawn, strict=True)])
+    shares = [fmean([one[i] for one in results]) for i in range(3)]
+    as_many = lead(results, [each[rollouts - 1] for each in drawn])
+    as_much = lead(results, [for_as_much(*pair) for pair in zip(results, drawn, strict=True)])
     return [way, rollouts, *shares, *as_many, *as_much]
 
 
@@ -82,8 +82,8 @@ def run(models: Models) -> Result:
     rows = [row("filtered", r, [each[r - 1] for each in drawn], drawn) for r in ROLLOUTS]
     for way, temperature in progress.each(COMPLETIONS.items()):
         for rollouts in progress.each(ROLLOUTS, weight=float):
-            found = [planned(models, problem, rollouts, temperature) for problem in progress.each(asked)]
-            rows.append(row(way, rollouts, found, drawn))
+            results = [planned(models, problem, rollouts, temperature) for problem in progress.each(asked)]
+            rows.append(row(way, rollouts, results, drawn))
     columns = [
         "way",
         "rollouts",

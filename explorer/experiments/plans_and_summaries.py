@@ -57,7 +57,7 @@ def summariser(models: Models) -> LoadedModel:
     return target if tags_of(target) else load(MODEL, str(target.model.device))
 
 
-def said(model: LoadedModel, tokens: list[int]) -> str:
+def text_of(model: LoadedModel, tokens: list[int]) -> str:
     """Their text, without ends."""
     kept = b"".join(model.bytes_of(token) for token in tokens if token not in model.eos)
     return kept.decode("utf-8", "replace")
@@ -85,18 +85,18 @@ def unguided(model: LoadedModel) -> LoadedModel:
     return LoadedModel(f"{TARGET} without tags", control.eval().requires_grad_(False), model.tokenizer)
 
 
-def adherences(model: LoadedModel, found: list[Sheet]) -> tuple[list[float], list[float]]:
+def adherences(model: LoadedModel, asked: list[Sheet]) -> tuple[list[float], list[float]]:
     """Of greedy summaries behind sheets with the tags of a plan: how far they keep to it, and to another."""
     rng, kept, others = random.Random(0), [], []
-    for sheet in progress.each(found):
+    for sheet in progress.each(asked):
         source = source_of(model.encode(sheet.prompt), model.bytes_of)
         count = len(oracle(source.texts, sheet.summary))
         plan, other = (rng.sample(range(len(source.texts)), count) for _ in range(2))
         ids, _ = source.tagged(plan, tags_of(model))
         trace = Lane("greedy", ids, {"target": model}, limits=Limits(TOKENS)).run()
-        told = sentences(said(model, trace.output()))
-        kept.append(agreement(source.texts, told, plan))
-        others.append(agreement(source.texts, told, other))
+        summary = sentences(text_of(model, trace.output()))
+        kept.append(agreement(source.texts, summary, plan))
+        others.append(agreement(source.texts, summary, other))
     return kept, others
 
 
@@ -119,19 +119,19 @@ def listed(model: LoadedModel, way: str, sheet: Sheet) -> list[list[int]]:
 
 def ranked(trace: Trace) -> list[list[int]]:
     """The summaries of all plans, the best first."""
-    index, found = trace.index(), []
+    index, plans = trace.index(), []
     scores = [e for e in trace.steps[-1].of(Score) if e.name == RERANKER]
     for score in sorted(scores, key=lambda e: e.rank):
-        found.append([index.token[node] for node in index.path(score.node)])
-    return found
+        plans.append([index.token[node] for node in index.path(score.node)])
+    return plans
 
 
-def worth(model: LoadedModel, way: str, found: list[Sheet]) -> dict[str, list[float]]:
+def worth(model: LoadedModel, way: str, asked: list[Sheet]) -> dict[str, list[float]]:
     """For each sheet how different the texts of a list are, and how near to its own summary."""
     measured: dict[str, list[float]] = {"distinct-2": [], "mean": [], "best": [], "first": []}
-    for sheet in progress.each(found):
+    for sheet in progress.each(asked):
         texts = listed(model, way, sheet)
-        near = [rouge(said(model, text), sheet.answer) for text in texts]
+        near = [rouge(text_of(model, text), sheet.answer) for text in texts]
         figures = (distinct(texts, 2), fmean(near), max(near), near[0])
         for name, figure in zip(measured, figures, strict=True):
             measured[name].append(figure)
@@ -140,29 +140,29 @@ def worth(model: LoadedModel, way: str, found: list[Sheet]) -> dict[str, list[fl
 
 def run(models: Models) -> Result:
     """A row a realiser, then a row a way to make lists."""
-    model, found = summariser(models), sheets(SHEETS)
+    model, asked = summariser(models), sheets(SHEETS)
     rows: list[list[Cell]] = []
     says = []
     realisers = ((MODEL, lambda: model), ("without like and unlike", lambda: unguided(model)))
     for name, realiser in progress.each(realisers, until=0.7):
         with progress.part(0.5):
             realised = realiser()
-        kept, others = adherences(realised, found)
+        kept, others = adherences(realised, asked)
         gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
         rows.append([name, fmean(kept), fmean(others), gap, error, *[None] * 4])
         says.append(
             f"{name}: adherence to the plan {fmean(kept):.2f}, to another plan {fmean(others):.2f}; ahead by "
-            f"{gap:.3f} ± {error:.3f} over {len(found)} sheets."
+            f"{gap:.3f} ± {error:.3f} over {len(asked)} sheets."
         )
-    lists = {way: worth(model, way, found[:LISTS]) for way in progress.each(WAYS)}
+    lists = {way: worth(model, way, asked[:LISTS]) for way in progress.each(WAYS)}
     rows += [[way, *[None] * 4, *map(fmean, figures.values())] for way, figures in lists.items()]
     for way in list(WAYS)[1:]:
         gaps = {
             name: paired([a - b for a, b in zip(lists["plans"][name], lists[way][name], strict=True)])
             for name in ("distinct-2", "best", "first")
         }
-        told = ", ".join(f"{name} {gap:+.3f} ± {error:.3f}" for name, (gap, error) in gaps.items())
-        says.append(f"Four plans against {way}: {told}.")
+        gaps_text = ", ".join(f"{name} {gap:+.3f} ± {error:.3f}" for name, (gap, error) in gaps.items())
+        says.append(f"Four plans against {way}: {gaps_text}.")
     columns = ["realiser, or way", "to its plan", "to another", "ahead", "± error", *lists["plans"]]
     return Result(columns, rows, [one.replace(" -", " −") for one in says])
 

@@ -14,7 +14,7 @@ from statistics import fmean
 
 from decoders.search.tree_search.treecoder import DECODERS
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.asked import decoded, said
+from explorer.experiments.asked import decoded, text_of
 from explorer.experiments.pictures import Board
 from explorer.experiments.reading import percent, rows_of
 from explorer.tasks import HELD_OUT_SEED, TASKS, Problem, problems
@@ -35,15 +35,15 @@ class Tried:
 
     setting: Setting
     origin: str
-    found: list[tuple[bool, float]] = field(default_factory=list)
+    results: list[tuple[bool, float]] = field(default_factory=list)
 
     @property
     def right(self) -> float:
-        return fmean(right for right, _ in self.found)
+        return fmean(right for right, _ in self.results)
 
     @property
     def tokens(self) -> float:
-        return fmean(tokens for _, tokens in self.found)
+        return fmean(tokens for _, tokens in self.results)
 
     def order(self) -> tuple[float, float]:
         """More right answers first, then fewer tokens."""
@@ -61,7 +61,7 @@ def defaults() -> list[Tried]:
 
 def drawn(count: int) -> list[Tried]:
     """Random configurations, the same for the same seed."""
-    rng, found = random.Random(SEED), []
+    rng, settings = random.Random(SEED), []
     for _ in range(count):
         setting = {
             "decoder": rng.choice(list(DECODERS)),
@@ -69,14 +69,14 @@ def drawn(count: int) -> list[Tried]:
             "population": rng.choice(POPULATIONS),
             "temperature": rng.choice(TEMPERATURES),
         }
-        found.append(Tried(setting, "random"))
-    return found
+        settings.append(Tried(setting, "random"))
+    return settings
 
 
 def answer(models: Models, setting: Setting, problem: Problem) -> tuple[bool, float]:
     """Whether a configuration solves a problem, and how many tokens the target read for it."""
     trace = decoded(models, "treecoder", problem.prompt, TOKENS, rollouts=ROLLOUTS, **setting)
-    right = TASKS[TASK].check(problem, said(models, trace.output())).right
+    right = TASKS[TASK].check(problem, text_of(models, trace.output())).right
     return right, trace.costs.totals()["target_tokens"]
 
 
@@ -84,11 +84,11 @@ def optimised(models: Models, asked: list[Problem]) -> list[Tried]:
     """All configurations that have answered all validation problems, best first."""
     fixed, racing = defaults(), drawn(RANDOM)
     for tried in progress.each(fixed, until=0.5):
-        tried.found = [answer(models, tried.setting, problem) for problem in progress.each(asked)]
+        tried.results = [answer(models, tried.setting, problem) for problem in progress.each(asked)]
     for until in progress.each((*RUNGS, len(asked))):
         for tried in progress.each(racing):
-            todo = asked[len(tried.found) : until]
-            tried.found += [answer(models, tried.setting, problem) for problem in progress.each(todo)]
+            todo = asked[len(tried.results) : until]
+            tried.results += [answer(models, tried.setting, problem) for problem in progress.each(todo)]
         racing = sorted(racing, key=Tried.order)
         racing = racing if until >= len(asked) else racing[: (len(racing) + 1) // 2]
     return sorted([*fixed, *racing], key=Tried.order)
@@ -98,18 +98,20 @@ def row(tried: Tried, held_out: Tried | None) -> list[Cell]:
     """One configuration."""
     named = [tried.setting[key] for key in ("decoder", "constraints", "population", "temperature")]
     named[1] = named[1] or "none"
-    low, high = wilson(sum(r for r, _ in held_out.found), len(held_out.found)) if held_out else (None, None)
+    low, high = (
+        wilson(sum(r for r, _ in held_out.results), len(held_out.results)) if held_out else (None, None)
+    )
     after = [held_out.right, low, high, held_out.tokens] if held_out else [None] * 4
     return [tried.origin, *named, tried.right, tried.tokens, *after]
 
 
 def staircase(points: list[list[float]]) -> list[list[float]]:
     """The best accuracy that can be had for each cost or less."""
-    best, found = 0.0, []
+    best, steps = 0.0, []
     for cost, right in sorted(points):
         best = max(best, right)
-        found.append([cost, best])
-    return found
+        steps.append([cost, best])
+    return steps
 
 
 def run(models: Models) -> Result:
@@ -119,8 +121,8 @@ def run(models: Models) -> Result:
         tried = optimised(models, asked[:VALIDATION])
     reported = {}
     for one in progress.each(one for one in tried if one is tried[0] or one.origin != "random"):
-        found = [answer(models, one.setting, problem) for problem in progress.each(asked[VALIDATION:])]
-        reported[id(one)] = Tried(one.setting, one.origin, found)
+        results = [answer(models, one.setting, problem) for problem in progress.each(asked[VALIDATION:])]
+        reported[id(one)] = Tried(one.setting, one.origin, results)
     rows = [row(one, reported.get(id(one))) for one in tried]
     points = sorted([one.tokens, one.right] for one in tried)
     held = sorted([one.tokens, one.right] for one in reported.values())

@@ -45,7 +45,7 @@ def each(
         start, done = done, begin + (last - begin) * total / sum(weights)
         _place[:] = [start, done]
         yield item
-        _tell(done)
+        _report(done)
     _place[:] = [last, end]
 
 
@@ -55,6 +55,6 @@ def part(until: float) -> Iterator[None]:
     yield from each([None], until)
 
 
-def _tell(done: float) -> None:
+def _report(done: float) -> None:
     for hear in _hearers:
         hear(done)

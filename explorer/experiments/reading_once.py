@@ -41,15 +41,15 @@ def reader() -> tuple[T5ForConditionalGeneration, PreTrainedTokenizerFast]:
 @contextmanager
 def counted(layers: list[torch.nn.Module]) -> Iterator[list[int]]:
     """While this is open, the list it gives gets how many tokens one of `layers` reads, each time."""
-    found: list[int] = []
+    counts: list[int] = []
 
     def read(module, inputs, named) -> None:
         states = inputs[0] if inputs else named["hidden_states"]
-        found.append(states.shape[0] * states.shape[1])
+        counts.append(states.shape[0] * states.shape[1])
 
     hooks = [layer.register_forward_pre_hook(read, with_kwargs=True) for layer in layers]
     try:
-        yield found
+        yield counts
     finally:
         for hook in hooks:
             hook.remove()
@@ -80,9 +80,9 @@ class Writer:
 
     def work(self, prompt: str, tokens: int) -> int:
         """Tokens read, summed over its layers."""
-        with counted(self.layers) as found:
+        with counted(self.layers) as counts:
             self.write(prompt, tokens)
-        return sum(found)
+        return sum(counts)
 
     def says(self, prompt: str) -> str:
         """Its answer."""
@@ -174,10 +174,10 @@ def sentences(named: dict[str, Writer], right: dict, seconds: dict[str, float], 
         low, high = wilson(sum(hits), len(hits))
         solved.append(f"{label} layers {sum(hits) / len(hits):.0%} ({low:.0%} to {high:.0%})")
     ratio = seconds["6 + 3"] / seconds[nine]
-    most = max(table, key=lambda row: row[1])
+    largest = max(table, key=lambda row: row[1])
     return [
-        f"Up to the first token the encoder-decoder does {most[5]:.2f} of the work of {nine} layers where "
-        f"sources are longest ({most[1]} tokens); it took {ratio:.2f} of the time, the median of runs in "
+        f"Up to the first token the encoder-decoder does {largest[5]:.2f} of the work of {nine} layers where "
+        f"sources are longest ({largest[1]} tokens); it took {ratio:.2f} of the time, the median of runs in "
         "turn.",
         f"Of all problems are right: {'; '.join(solved)}.",
         "The encoder-decoder has learned these tasks alone, the target many more and stories beside them.",

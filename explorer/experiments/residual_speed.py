@@ -25,11 +25,11 @@ COUNT, TOKENS = 8, 40
 
 def texts(models: Models) -> list[torch.Tensor]:
     """Prompts [1, T] of every kind with what greedy writes behind them."""
-    target, found = models["target"], []
+    target, result = models["target"], []
     for prompt in progress.each(prompt for kind in KINDS for prompt in prompts(kind, COUNT)):
         wrote = decoded(models, "greedy", prompt, TOKENS).output()
-        found.append(torch.tensor([[*target.encode(prompt), *wrote]], device=target.model.device))
-    return found
+        result.append(torch.tensor([[*target.encode(prompt), *wrote]], device=target.model.device))
+    return result
 
 
 class Tally:

@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional as F
 
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
-from explorer.experiments.models.duo import Duo, Router, bits, by_chance
+from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.models.small import fit, next_loss, own_text, words
 from explorer.experiments.pictures import Heat, Strip, TokenMap
 from explorer.experiments.reading import rows_of, two
@@ -41,7 +41,7 @@ def trained(models: Models, rows: torch.Tensor) -> Duo:
     model = models["target"].model
     torch.manual_seed(0)
     duo = Duo(model, min(LAYERS, model.config.num_hidden_layers), SMALLER)
-    fit(duo.parameters(), lambda some: next_loss(duo(some, by_chance), some), rows, STEPS, BATCH, RATE)
+    fit(duo.parameters(), lambda some: next_loss(duo(some, at_random), some), rows, STEPS, BATCH, RATE)
     return duo.requires_grad_(False)
 
 
@@ -81,15 +81,15 @@ def judged(duo: Duo, router: Router, rows: torch.Tensor) -> tuple[float, float]:
 @torch.no_grad()
 def losses(duo: Duo, rows: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
     """The loss [K, 2^L, B, T - 1] of each of K wanted next tokens [K, B, T - 1] on every route."""
-    found = []
+    batches = []
     for row, tokens in progress.each(zip(rows, wanted.unbind(1), strict=True)):
         some = []
         for states in duo.every(row[:-1]).split(ROUTES):
-            logits = duo.said(states)  # [R, T - 1, V]
-            said = logits[:, torch.arange(len(row) - 1), tokens]  # [R, K, T - 1]
-            some.append(logits.logsumexp(-1)[:, None] - said)
-        found.append(torch.cat(some).transpose(0, 1))
-    return torch.stack(found, 2)
+            logits = duo.logits(states)  # [R, T - 1, V]
+            predicted = logits[:, torch.arange(len(row) - 1), tokens]  # [R, K, T - 1]
+            some.append(logits.logsumexp(-1)[:, None] - predicted)
+        batches.append(torch.cat(some).transpose(0, 1))
+    return torch.stack(batches, 2)
 
 
 def picked(true: torch.Tensor, wrong: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -131,7 +131,7 @@ def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor)
     """
     tokens, count = tokens[1 : SHOWN + 1], next(iter(taken.values())).shape[1]
     rows = [f"layer {at}" for at in range(count, 0, -1)]
-    found = [
+    maps = [
         TokenMap(
             f"Routes {how}, half of the blocks big",
             "1: the big block, 0: the small one",
@@ -146,7 +146,7 @@ def drawn(tokens: list[str], taken: dict[str, torch.Tensor], true: torch.Tensor)
     names, high = ["best route", "middle one", "worst", "all big"], float(some[-1].max())
     costs = torch.stack(spread).tolist()
     title, says = "What a token's routes cost", "nats for the next token"
-    return [*found, TokenMap(title, says, tokens, names, costs, high)]
+    return [*maps, TokenMap(title, says, tokens, names, costs, high)]
 
 
 def shares(table: list[list[Cell]]) -> Heat:
@@ -166,9 +166,9 @@ def run(models: Models) -> Result:
     rows, held = texts[:-HELD_OUT], texts[-HELD_OUT:]
     with progress.part(0.4):
         duo = trained(models, rows)
-    layers, chance = len(duo.small), torch.Generator().manual_seed(0)
+    layers, generator = len(duo.small), torch.Generator().manual_seed(0)
     wanted = held[:, 1:]
-    others = wanted.flatten()[torch.randperm(wanted.numel(), generator=chance)].view_as(wanted)
+    others = wanted.flatten()[torch.randperm(wanted.numel(), generator=generator)].view_as(wanted)
     with progress.part(0.4):
         true, wrong = losses(duo, held, torch.stack([wanted, others]))
     routes, table, lured, maps = bits(layers), [], [], []
@@ -196,11 +196,11 @@ def run(models: Models) -> Result:
         )
     lines = [Line(COLUMNS[at], [[row[0], row[at]] for row in table]) for at in range(2, 8)]
     chart = Chart("What a choice of routes wins", "big blocks", "nats per token", lines)
-    says = said(table, lured[layers // 2], true)
+    says = conclusions(table, lured[layers // 2], true)
     return Result(COLUMNS, table, says, chart, pictures=[*maps, shares(table)])
 
 
-def said(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]:
+def conclusions(table: list[list[Cell]], lured: float, true: torch.Tensor) -> list[str]:
     """What follows. lured: what the choice by a wrong token gains for this wrong token on the one route, with
     half of the blocks big. true [R, B, T].
     """

@@ -47,7 +47,7 @@ def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: tor
 
     The mean over `draws` drawn sequences of rejected tokens, each test's own chance being exact.
     """
-    found = 0.0
+    total = 0.0
     for _ in range(draws):
         missed, left, drafted = 1.0, p, q
         for _ in range(count):
@@ -60,8 +60,8 @@ def distinct(p: torch.Tensor, q: torch.Tensor, count: int, draws: int, dice: tor
             left, drafted = rest, without(drafted, token)
             if float(drafted.sum()) == 0.0:
                 break  # there is nothing more to draw
-        found += (1.0 - missed) / draws
-    return found
+        total += (1.0 - missed) / draws
+    return total
 
 
 RULES = {
@@ -73,9 +73,9 @@ RULES = {
 
 
 @torch.inference_mode()
-def laws(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def distributions(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The target's and the draft's law [V] at each place of texts that the target drew."""
-    found = []
+    pairs = []
     for seed, prompt in progress.each(enumerate(prompts("stories", 6)), until=0.3):
         trace = decoded(models, "sample", prompt, TOKENS, seed, temperature=1.0)
         ids, first = torch.tensor([[*trace.prompt, *trace.output()]]), len(trace.prompt) - 1
@@ -83,32 +83,32 @@ def laws(models: Models) -> list[tuple[torch.Tensor, torch.Tensor]]:
             probabilities(models[role].model(ids.to(models[role].model.device)).logits[0, first:-1]).cpu()
             for role in ("target", "draft")
         )
-        found += list(zip(p, q, strict=True))
-    return found
+        pairs += list(zip(p, q, strict=True))
+    return pairs
 
 
 def run(models: Models) -> Result:
     """The chance that a guess is taken at one place, for each rule and number of guesses: means over places,
     exact at each but for distinct guesses.
     """
-    dice, places, rows = torch.Generator().manual_seed(0), laws(models), []
+    dice, places, rows = torch.Generator().manual_seed(0), distributions(models), []
     for count in progress.each(GUESSES, weight=float):
         shares = [sum(rule(p, q, count) for p, q in places) / len(places) for rule in RULES.values()]
         shares.append(sum(distinct(p, q, count, DRAWS, dice) for p, q in places) / len(places))
         rows.append([count, *shares])
     names = [*RULES, DISTINCT]
-    one, most = rows[0], rows[-1]
-    room = most[4] - one[4]
+    one, last = rows[0], rows[-1]
+    room = last[4] - one[4]
     says = [
-        f"One guess is accepted in {one[3]:.0%} of the cases; of {most[0]} independent ones K-SEQ takes one "
-        f"in {most[3]:.0%}, recursive rejection in {most[2]:.0%}; no rule that keeps the law could pass "
-        f"{most[4]:.0%}.",
-        f"Of what further guesses could win, K-SEQ wins {(most[3] - one[3]) / room:.0%} and recursive "
-        f"rejection {(most[2] - one[2]) / room:.0%}."
+        f"One guess is accepted in {one[3]:.0%} of the cases; of {last[0]} independent ones K-SEQ takes one "
+        f"in {last[3]:.0%}, recursive rejection in {last[2]:.0%}; no rule that keeps the law could pass "
+        f"{last[4]:.0%}.",
+        f"Of what further guesses could win, K-SEQ wins {(last[3] - one[3]) / room:.0%} and recursive "
+        f"rejection {(last[2] - one[2]) / room:.0%}."
         if room > 0
         else "Further guesses could win nothing.",
         f"Guesses that are drawn without replacement waste none on a token that was refused: one of "
-        f"{most[0]} is taken in {most[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
+        f"{last[0]} is taken in {last[5]:.0%}. The ceiling above is that of independent guesses, not theirs.",
         f"{len(places)} places of texts that the target drew at temperature 1; one level of a tree.",
     ]
     lines = [Line(name, [[row[0], row[i]] for row in rows]) for i, name in enumerate(names, 1)]

@@ -9,7 +9,7 @@ import time
 
 from decoders.trace.trace import Trace
 from explorer.experiments import Models, Result, progress
-from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_chance
+from explorer.experiments.asked import KINDS, decoded, lossless, prompts, tokens_a_round, without_sampling
 from explorer.experiments.reading import rows_of, two
 
 PAPERS = ("unlocking-efficiency-in-large-language-model-inference",)
@@ -19,7 +19,7 @@ COUNT, TOKENS = 6, 48
 def timed(models: Models, strategy: str, prompt: str) -> tuple[Trace, float]:
     """(trace, tokens/s) of one prompt, without chance."""
     began = time.perf_counter()
-    trace = decoded(models, strategy, prompt, TOKENS, **without_chance(strategy))
+    trace = decoded(models, strategy, prompt, TOKENS, **without_sampling(strategy))
     return trace, len(trace.output()) / (time.perf_counter() - began)
 
 
@@ -38,9 +38,9 @@ def run(models: Models) -> Result:
     """A row a strategy: tokens per target forward on each kind of text, and the mean of the speed ratios."""
     rows = []
     for name in progress.each(["greedy", *lossless()]):
-        found = [measured(models, name, kind) for kind in progress.each(KINDS)]
-        speed, equal = sum(speed for _, speed, _ in found) / len(found), all(same for *_, same in found)
-        rows.append([name, *(tokens for tokens, _, _ in found), speed, "yes" if equal else "no"])
+        by_kind = [measured(models, name, kind) for kind in progress.each(KINDS)]
+        speed, equal = sum(speed for _, speed, _ in by_kind) / len(by_kind), all(same for *_, same in by_kind)
+        rows.append([name, *(tokens for tokens, _, _ in by_kind), speed, "yes" if equal else "no"])
     says = []
     for at, kind in enumerate(KINDS, 1):
         best = max(rows, key=lambda row: row[at])

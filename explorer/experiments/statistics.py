@@ -34,14 +34,14 @@ def grams(tokens: Sequence[int], n: int) -> list[tuple[int, ...]]:
 
 def distinct(texts: list[list[int]], n: int) -> float:
     """distinct-n: the share of different n-grams among all of some texts (Li et al. 2016)."""
-    found = [gram for text in texts for gram in grams(text, n)]
-    return len(set(found)) / len(found) if found else 0.0
+    all_grams = [gram for text in texts for gram in grams(text, n)]
+    return len(set(all_grams)) / len(all_grams) if all_grams else 0.0
 
 
 def repetition(text: list[int], n: int = 4) -> float:
     """rep-n: the share of a text's n-grams that stood in it before (Welleck et al. 2020)."""
-    found = grams(text, n)
-    return 1 - len(set(found)) / len(found) if found else 0.0
+    all_grams = grams(text, n)
+    return 1 - len(set(all_grams)) / len(all_grams) if all_grams else 0.0
 
 
 def bleu(text: list[int], others: list[list[int]]) -> float:

@@ -20,7 +20,7 @@ from decoders.models.loading import LoadedModel, folder_of, load
 from decoders.search.planned.discourse_units import f1
 from decoders.search.planned.topic_tokens import END_TOPIC, NO_TOPIC, TOPICS, Topics, sentences, topic_tokens
 from explorer.experiments import Cell, Models, Result, progress
-from explorer.experiments.plans_and_summaries import said, sheets
+from explorer.experiments.plans_and_summaries import sheets, text_of
 from explorer.experiments.reading import percent, rows_of
 from explorer.experiments.statistics import paired
 
@@ -40,7 +40,7 @@ class Text:
     rest: list[str]
 
 
-def told_texts(kind: str, count: int) -> list[Text]:
+def training_texts(kind: str, count: int) -> list[Text]:
     """Texts of the kind that a model was trained on."""
     if kind == SHEETS:
         return [Text(sheet.prompt, sheet.summary) for sheet in sheets(count)]
@@ -57,10 +57,10 @@ def table_of(target: LoadedModel) -> Topics:
     return Topics(json.loads((folder_of(target.name) / TOPICS).read_text("utf-8")))
 
 
-def told(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
+def planned(target: LoadedModel, prompt: str, tokens: int, **parameters) -> str:
     """What a topic plan writes behind a prompt, topic tokens included."""
     lane = Lane("topic_plan", target.encode(prompt), {"target": target}, parameters, limits=Limits(tokens))
-    return said(target, lane.run().output())
+    return text_of(target, lane.run().output())
 
 
 def plain(target: LoadedModel, prompt: str, tokens: int) -> str:
@@ -104,7 +104,7 @@ def forced(target: LoadedModel, topics: Topics, texts: list[Text]) -> list[list[
 def first(target: LoadedModel, text: Text, name: str) -> str:
     """The first sentence behind where a text begins, under a topic, or under the model's own."""
     names = list(topic_tokens(target).ids)
-    written = told(target, text.begin, SENTENCE, plan=name, max_sentences=1)
+    written = planned(target, text.begin, SENTENCE, plan=name, max_sentences=1)
     return (tagged(written, names) or [""])[0]
 
 
@@ -112,28 +112,28 @@ def covered(target: LoadedModel, topics: Topics, texts: list[Text]) -> dict[str,
     """For each way of writing, the F1 of its topics against those of each text, in the texts' order."""
     names = list(topic_tokens(target).ids)
     plans = [[topics.token(s) for s in text.rest] for text in texts]
-    found: dict[str, list[float]] = {}
+    scores: dict[str, list[float]] = {}
     for at, text in progress.each(enumerate(texts)):
         ways = {
             BARE: plain(target, text.begin, TOKENS),
-            OWN: told(target, text.begin, TOKENS),
-            GIVEN: told(target, text.begin, TOKENS, plan=" ".join(plans[at])),
-            OTHER: told(target, text.begin, TOKENS, plan=" ".join(plans[at - 1])),
+            OWN: planned(target, text.begin, TOKENS),
+            GIVEN: planned(target, text.begin, TOKENS, plan=" ".join(plans[at])),
+            OTHER: planned(target, text.begin, TOKENS, plan=" ".join(plans[at - 1])),
         }
         for way, written in ways.items():
             made = sentences(written) if way == BARE else tagged(written, names)
             came = Counter({topics.token(s) for s in made[: len(plans[at])]})
-            found.setdefault(way, []).append(f1(came, Counter(set(plans[at]))))
-    return found
+            scores.setdefault(way, []).append(f1(came, Counter(set(plans[at]))))
+    return scores
 
 
 def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]]:
     """A row a topic and a row a way to write whole texts, and what they say, for one model."""
-    topics, found = table_of(target), told_texts(kind, TEXTS[kind])
+    topics, scored = table_of(target), training_texts(kind, TEXTS[kind])
     name = "Sheets" if kind == SHEETS else "Stories"
     with progress.part(0.5):
-        rows = forced(target, topics, found[:BEGINNINGS])
-    scores = covered(target, topics, found)
+        rows = forced(target, topics, scored[:BEGINNINGS])
+    scores = covered(target, topics, scored)
     says = [
         f"{name}: forced under a topic, a sentence has {fmean([row[3] for row in rows]):+.2f} more of it, on "
         f"average over {len(rows)} topics; its words name the forced topic in "
@@ -147,7 +147,7 @@ def steered(target: LoadedModel, kind: str) -> tuple[list[list[Cell]], list[str]
         if way != BARE:
             says.append(
                 f"{name}, {way}: F1 {fmean(values):.2f} of their topics, {BARE} {fmean(base):.2f}; ahead by "
-                f"{gap:.3f} ± {error:.3f} over {len(found)} texts."
+                f"{gap:.3f} ± {error:.3f} over {len(scored)} texts."
             )
     return [[f"{name}, {row[0]}", *row[1:]] for row in rows], says
 
@@ -158,8 +158,8 @@ def run(models: Models) -> Result:
     kinds = {SHEETS if target.name == SHEETS else STORIES: target}
     if topic_tokens(target) is None:
         kinds = {kind: load(kind, str(target.model.device)) for kind in TEXTS}
-    found = [steered(model, kind) for kind, model in progress.each(kinds.items())]
-    rows, says = ([one for part in parts for one in part] for parts in zip(*found, strict=True))
+    results = [steered(model, kind) for kind, model in progress.each(kinds.items())]
+    rows, says = ([one for part in parts for one in part] for parts in zip(*results, strict=True))
     columns = ["topic, or way", "by itself", "under it", "gain", "± error", "named"]
     return Result(columns, rows, [one.replace(" -", " −") for one in says])
 

@@ -43,7 +43,7 @@ def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
     """(target, draft distilled from it, texts that neither has read)."""
     with progress.part(0.1):
         rows = own_text(models, ROWS + TEXTS, LENGTH)
-    told, held = rows[:ROWS], rows[ROWS:]
+    train, held = rows[:ROWS], rows[ROWS:]
     vocabulary = models["target"].engine.vocabulary
     torch.manual_seed(0)
     target, draft = Hybrid(vocabulary), Hybrid(vocabulary, width=48, layers=2, attends=-1)
@@ -53,12 +53,12 @@ def trained(models: Models) -> tuple[Hybrid, Hybrid, torch.Tensor]:
 
     def as_the_target(some: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
-            law = target(some).softmax(-1)
-        return F.cross_entropy(draft(some).flatten(0, 1), law.flatten(0, 1))
+            probs = target(some).softmax(-1)
+        return F.cross_entropy(draft(some).flatten(0, 1), probs.flatten(0, 1))
 
     with progress.part(0.6):
-        fit(target.parameters(), next_token, told, STEPS)
-    fit(draft.parameters(), as_the_target, told, STEPS)
+        fit(target.parameters(), next_token, train, STEPS)
+    fit(draft.parameters(), as_the_target, train, STEPS)
     return target.requires_grad_(False), draft.requires_grad_(False), held
 
 
@@ -68,9 +68,9 @@ def beams(draft: Hybrid, known: Known, token: int, width: int, depth: int) -> tu
     """
     tokens, parents, scores, level = [token], [-1], [0.0], [0]
     for _ in range(depth):
-        laws = draft.read(torch.tensor([tokens]), parents, known).logits[0, level].log_softmax(-1)
-        total = torch.tensor([scores[node] for node in level])[:, None] + laws
-        best = [divmod(at, laws.shape[1]) for at in total.flatten().topk(width).indices.tolist()]
+        logprobs = draft.read(torch.tensor([tokens]), parents, known).logits[0, level].log_softmax(-1)
+        total = torch.tensor([scores[node] for node in level])[:, None] + logprobs
+        best = [divmod(at, logprobs.shape[1]) for at in total.flatten().topk(width).indices.tolist()]
         tokens += [one for _, one in best]
         parents += [level[above] for above, _ in best]
         scores += [float(total[above, one]) for above, one in best]
@@ -95,18 +95,18 @@ def accepted(tokens: list[int], parents: list[int], wants: list[int]) -> list[in
 def write(target: Hybrid, draft: Hybrid, begun: list[int], width: int, depth: int) -> Written:
     """TOKENS tokens behind a text, greedily, with trees of `width` beams and `depth` levels."""
     start = perf_counter()
-    (known, last), (seen, _) = target.told(begun), draft.told(begun)
-    found, forwards, nodes = [int(last.argmax())], 0, 0
-    while len(found) < TOKENS:
-        tokens, parents = beams(draft, seen, found[-1], width, depth)
+    (known, last), (seen, _) = target.read_text(begun), draft.read_text(begun)
+    written, forwards, nodes = [int(last.argmax())], 0, 0
+    while len(written) < TOKENS:
+        tokens, parents = beams(draft, seen, written[-1], width, depth)
         left = target.read(torch.tensor([tokens]), parents, known)
         wants = left.logits[0].argmax(-1).tolist()
         path = accepted(tokens, parents, wants)
-        found += [tokens[node] for node in path[1:]] + [wants[path[-1]]]
+        written += [tokens[node] for node in path[1:]] + [wants[path[-1]]]
         known, forwards, nodes = target.after(known, left, path), forwards + 1, nodes + len(tokens)
         text = [tokens[node] for node in path]
         seen = along(draft, seen, text)
-    return Written(found[:TOKENS], forwards, nodes, perf_counter() - start)
+    return Written(written[:TOKENS], forwards, nodes, perf_counter() - start)
 
 
 def along(model: Hybrid, known: Known, tokens: list[int]) -> Known:
@@ -161,8 +161,8 @@ def run(models: Models) -> Result:
         )
     width, depth = SHAPES["tree, 3 beams of 4"]
     with torch.inference_mode():
-        known, _ = target.told(texts[0])
-        tokens, parents = beams(draft, draft.told(texts[0])[0], texts[0][-1], width, depth)
+        known, _ = target.read_text(texts[0])
+        tokens, parents = beams(draft, draft.read_text(texts[0])[0], texts[0][-1], width, depth)
         many, rows = branches(known, width), torch.tensor([tokens[: depth + 1]] * width)
         chain = list(range(-1, depth))
         scan, apart = in_turn(

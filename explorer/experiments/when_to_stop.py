@@ -15,7 +15,7 @@ from visualizers.analysis.lane_stats import LaneFacts
 
 PAPERS = ("specdec-plus-plus",)
 LENGTHS, LIMITS, TOKENS, SEEDS, BINS = (1, 2, 3, 4, 6, 8), (0.1, 0.3, 0.5, 0.7, 0.9), 64, 2, 10
-MOST = 20
+MAX_DRAFT = 20
 PREDICTORS = {"acceptance head": HEAD, "draft's own probability": OWN}
 
 
@@ -28,31 +28,33 @@ def traces(models: Models, strategy: str, **parameters) -> list[Trace]:
     ]
 
 
-def row(way: str, limit: float, found: list[Trace]) -> list:
+def row(way: str, limit: float, runs: list[Trace]) -> list:
     """Costs a committed token."""
-    totals = [t.costs.totals() for t in found]
+    totals = [t.costs.totals() for t in runs]
     new = sum(t["new_tokens"] for t in totals)
     forwards = sum(t["target_forwards"] for t in totals) / new
     wasted = sum(t["proposed"] - t["accepted"] for t in totals) / new
-    return [way, limit, forwards, wasted, tokens_a_round(found)]
+    return [way, limit, forwards, wasted, tokens_a_round(runs)]
 
 
 def run(models: Models) -> Result:
     """Costs for each fixed length, and for each limit with either predictor; then the chances."""
     rows, says = [], []
     for length in progress.each(LENGTHS, until=0.3):
-        found = traces(models, "speculative", num_assistant_tokens=length)
-        rows.append(row("fixed length", length, found))
+        runs = traces(models, "speculative", num_assistant_tokens=length)
+        rows.append(row("fixed length", length, runs))
     for name, predictor in progress.each(PREDICTORS.items()):
         for limit in progress.each(LIMITS, until=0.8):
-            found = traces(models, "specdec_pp", stop=limit, predictor=predictor, num_assistant_tokens=MOST)
-            rows.append(row(name, limit, found))
-        found = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
-        pairs = foretold([made for trace in found for made in LaneFacts(trace).rounds])
+            runs = traces(
+                models, "specdec_pp", stop=limit, predictor=predictor, num_assistant_tokens=MAX_DRAFT
+            )
+            rows.append(row(name, limit, runs))
+        runs = traces(models, "specdec_pp", stop=1.0, predictor=predictor, num_assistant_tokens=8)
+        pairs = foretold([made for trace in runs for made in LaneFacts(trace).rounds])
         if pairs:
             says.append(
                 f"{name[0].upper()}{name[1:]}: of {len(pairs)} tested tokens it foretold "
-                f"{sum(chance for chance, _ in pairs) / len(pairs):.0%} to be accepted, and "
+                f"{sum(probability for probability, _ in pairs) / len(pairs):.0%} to be accepted, and "
                 f"{sum(came for _, came in pairs) / len(pairs):.0%} were; in ten bins of its chances it is "
                 f"off by {calibration_error(pairs, BINS):.3f} on average."
             )

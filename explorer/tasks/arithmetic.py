@@ -40,12 +40,12 @@ def make_difference(rng: random.Random) -> Problem:
 
 def column_lines(a: int, b: int) -> list[str]:
     """Addition column by column from the right: `7+5+0=12` for each, the carry last."""
-    found, carry = [], 0
+    lines, carry = [], 0
     for x, y in itertools.zip_longest(str(a)[::-1], str(b)[::-1], fillvalue="0"):
         total = int(x) + int(y) + carry
-        found.append(f"{x}+{y}+{carry}={total}")
+        lines.append(f"{x}+{y}+{carry}={total}")
         carry = total // 10
-    return found
+    return lines
 
 
 def make_column_sum(rng: random.Random) -> Problem:
@@ -91,8 +91,8 @@ def make_word_problem(rng: random.Random) -> Problem:
         k = rng.randint(2, 3) if sign == "*" else rng.randint(1, 9)
         if sign == "-" and k >= value:
             sign = "+"
-        said = {"+": MORE, "-": FEWER, "*": TIMES}[sign]
-        sentences.append(rng.choice(said).format(n=name, k=k))
+        words = {"+": MORE, "-": FEWER, "*": TIMES}[sign]
+        sentences.append(rng.choice(words).format(n=name, k=k))
         changes.append((sign, k))
         value = OPERATIONS[sign](value, k)
     prompt = f"{' '.join(sentences)} How many {thing} does {name} have?\n"
@@ -102,17 +102,17 @@ def make_word_problem(rng: random.Random) -> Problem:
 
 def worked_path(start: int, changes: list[tuple[str, int]], rng: random.Random) -> list[str]:
     """Steps `12+6=18` to the end: in order, or with two additions joined first, which is right as well."""
-    found, value, at = [], start, 0
+    steps, value, at = [], start, 0
     while at < len(changes):
         (sign, k), then = changes[at], changes[at + 1 : at + 2]
         if sign == "+" and then and then[0][0] == "+" and rng.random() < 0.5:
             other = then[0][1]
-            found += [f"{k}+{other}={k + other}", f"{value}+{k + other}={value + k + other}"]
+            steps += [f"{k}+{other}={k + other}", f"{value}+{k + other}={value + k + other}"]
             value, at = value + k + other, at + 2
             continue
-        found.append(f"{value}{sign}{k}={OPERATIONS[sign](value, k)}")
+        steps.append(f"{value}{sign}{k}={OPERATIONS[sign](value, k)}")
         value, at = OPERATIONS[sign](value, k), at + 1
-    return found
+    return steps
 
 
 def true_step(line: str) -> bool:
@@ -140,17 +140,17 @@ def make_countdown(rng: random.Random) -> Problem:
     """Numbers and a goal: `Make 24 from 3 5 9.` -> `3*5=15`, `15+9=24`. Every number is used once."""
     while True:
         numbers = [rng.randint(1, 9) for _ in range(rng.choice((3, 3, 4)))]
-        left, found = rng.sample(numbers, len(numbers)), []
+        left, steps = rng.sample(numbers, len(numbers)), []
         while len(left) > 1:
             a, b = left.pop(rng.randrange(len(left))), left.pop(rng.randrange(len(left)))
             sign = rng.choice("++-*")
             a, b = max(a, b), min(a, b)
             left.append(OPERATIONS[sign](a, b))
-            found.append(f"{a}{sign}{b}={left[-1]}")
+            steps.append(f"{a}{sign}{b}={left[-1]}")
         if 1 <= left[0] <= 99:
             break
     prompt = f"Make {left[0]} from {' '.join(map(str, numbers))}.\n"
-    return Problem("countdown", prompt, "\n".join(found), {"numbers": numbers, "goal": left[0]})
+    return Problem("countdown", prompt, "\n".join(steps), {"numbers": numbers, "goal": left[0]})
 
 
 def check_countdown(problem: Problem, text: str) -> Grade:

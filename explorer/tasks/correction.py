@@ -148,10 +148,10 @@ def check_correct(problem: Problem, text: str) -> Grade:
     if given == wanted:
         return Grade(True, "All errors are mended, and nothing else is changed.")
     pairs = zip(given.split(), wanted.split(), strict=False)
-    found = next(((a, b) for a, b in pairs if a != b), None)
-    if found is None:
+    different = next(((a, b) for a, b in pairs if a != b), None)
+    if different is None:
         return Grade(False, f"The sentence has {len(wanted.split())} words, not {len(given.split())}.")
-    return Grade(False, f"It must be {found[1]!r}, not {found[0][:40]!r}.")
+    return Grade(False, f"It must be {different[1]!r}, not {different[0][:40]!r}.")
 
 
 TASKS = (Task("correct", "A sentence with errors is mended.", make_correct, check_correct),)

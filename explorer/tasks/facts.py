@@ -13,7 +13,7 @@ FOODS = ("apples", "cake", "bread", "soup", "cheese", "rice", "nuts")
 
 def make_facts(rng: random.Random) -> Problem:
     """Four to eight facts, each about another person and matter, and one question."""
-    asked, told = [], []
+    asked, stated = [], []
     for name in rng.sample(NAMES, rng.randint(2, 4)):
         colour, thing, place, food = (rng.choice(words) for words in (COLOURS, THINGS, PLACES, FOODS))
         facts = [
@@ -22,11 +22,13 @@ def make_facts(rng: random.Random) -> Problem:
             (f"{name} likes {food}.", f"What does {name} like?", food),
         ]
         chosen = rng.sample(facts, 2)
-        told += [fact for fact, _, _ in chosen]
+        stated += [fact for fact, _, _ in chosen]
         asked += [(question, answer) for _, question, answer in chosen]
-    rng.shuffle(told)
+    rng.shuffle(stated)
     question, answer = rng.choice(asked)
-    return Problem("facts", f"{' '.join(told)}\nQuestion: {question}\nAnswer:", f" {answer}", {"sheet": told})
+    return Problem(
+        "facts", f"{' '.join(stated)}\nQuestion: {question}\nAnswer:", f" {answer}", {"sheet": stated}
+    )
 
 
 TASKS = (Task("facts", "A question about a fact sheet; the answer is a span of it.", make_facts, same_line),)

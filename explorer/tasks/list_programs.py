@@ -67,10 +67,10 @@ def make(rng: random.Random) -> Problem:
         if None in outputs or not any(outputs) or outputs == inputs:
             continue
         examples = list(zip(inputs, outputs, strict=True))
-        said = [
+        shown = [
             f"{' '.join(map(str, xs))} -> {' '.join(map(str, ys))}".rstrip() for xs, ys in examples[:SHOWN]
         ]
-        prompt = "\n".join(["program for", *said, "is", ""])
+        prompt = "\n".join(["program for", *shown, "is", ""])
         return Problem("list_program", prompt, "\n".join(program), {"examples": examples})
 
 
@@ -83,12 +83,12 @@ def check(problem: Problem, text: str) -> Grade:
     """Runs what was written on the shown and on the hidden examples."""
     program = lines_of(text)
     for count, (xs, ys) in enumerate(problem.facts["examples"]):
-        found = run(program, xs)
-        if found is None:
+        result = run(program, xs)
+        if result is None:
             return Grade(False, "A line is no operation, or its values grow too large.")
-        if found != ys:
+        if result != ys:
             which = "a shown example" if count < SHOWN else "a hidden example"
-            return Grade(False, f"It gives {found} for {xs}, {which} that should give {ys}.")
+            return Grade(False, f"It gives {result} for {xs}, {which} that should give {ys}.")
     return Grade(True, "It is right on all examples, shown and hidden.")
 
 

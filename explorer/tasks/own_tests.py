@@ -47,4 +47,4 @@ def python_rate(asserts: str, head: str, written: str) -> float:
     except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError, MemoryError):
         return 0.0  # a comment that only looks like a test
     ran = sandbox.call(f"{head}\n{python_programs.body_of(written)}", "f", calls)
-    return sum(found == right for found, right in zip(ran.values, wanted, strict=False)) / len(wanted)
+    return sum(result == right for result, right in zip(ran.values, wanted, strict=False)) / len(wanted)

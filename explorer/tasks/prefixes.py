@@ -74,7 +74,7 @@ def right_ways(numbers: tuple[int, ...], goal: int) -> tuple[str, ...]:
     """All right answers of countdown: every number once, each step a true sum of two that are left."""
     if len(numbers) == 1:
         return ("",) if numbers[0] == goal else ()
-    found = set()
+    result = set()
     for i, a in enumerate(numbers):
         for j, b in enumerate(numbers):
             if i == j:
@@ -85,5 +85,5 @@ def right_ways(numbers: tuple[int, ...], goal: int) -> tuple[str, ...]:
                 line = f"{a}{sign}{b}={value}"
                 if STEP.fullmatch(line):
                     ways = right_ways(tuple(sorted((*rest, value))), goal)
-                    found |= {f"{line}\n{way}" if way else line for way in ways}
-    return tuple(sorted(found))
+                    result |= {f"{line}\n{way}" if way else line for way in ways}
+    return tuple(sorted(result))

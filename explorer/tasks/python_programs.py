@@ -111,10 +111,10 @@ def check(problem: Problem, text: str) -> Grade:
     """
     head, examples = f"def f({problem.facts['parameters']}):", problem.facts["examples"]
     ran = sandbox.call(f"{head}\n{body_of(text)}", "f", [call for call, _ in examples])
-    for count, (found, (_, wanted)) in enumerate(zip(ran.values, examples, strict=False)):
-        if found != repr(wanted):
+    for count, (result, (_, wanted)) in enumerate(zip(ran.values, examples, strict=False)):
+        if result != repr(wanted):
             which = "a shown call" if count < SHOWN else "a hidden call"
-            return Grade(False, f"It gives {found} in {which} that should give {wanted!r}."[:200])
+            return Grade(False, f"It gives {result} in {which} that should give {wanted!r}."[:200])
     if ran.failed:
         return Grade(False, ran.failed)
     return Grade(True, "It is right in all calls, shown and hidden.")

@@ -27,14 +27,14 @@ def make_record(rng: random.Random, form: str) -> Problem:
         "city": rng.choice(CITIES),
         "pet": rng.choice(PETS),
     }
-    said = rng.choice(
+    sentence = rng.choice(
         (
             "{name} is {age} years old, lives in {city} and has a {pet}.",
             "In {city} lives {name}, {age} years old, with a {pet}.",
             "{name} from {city} has a {pet} and is {age}.",
         )
     ).format(**record)
-    return Problem(form, f"{said} As {form}:\n", write(record, form), {"record": record})
+    return Problem(form, f"{sentence} As {form}:\n", write(record, form), {"record": record})
 
 
 def unhelpful(problem: Problem, rng: random.Random) -> str:
@@ -62,10 +62,10 @@ def read(text: str, form: str) -> dict | None:
     given = lines(text)
     if form == "json":
         try:
-            found = json.loads(given[0]) if given else None
+            record = json.loads(given[0]) if given else None
         except ValueError:
             return None
-        return found if isinstance(found, dict) else None
+        return record if isinstance(record, dict) else None
     if form == "yaml":
         pairs = [line.partition(": ") for line in given[: len(KEYS)]]
         return {k: int(v) if v.isdecimal() else v for k, colon, v in pairs if colon}
@@ -80,14 +80,14 @@ def read(text: str, form: str) -> dict | None:
 
 def check(problem: Problem, text: str) -> Grade:
     """The form, the keys in the schema's order, and the values."""
-    wanted, found = problem.facts["record"], read(text, problem.task)
-    if found is None:
+    wanted, given = problem.facts["record"], read(text, problem.task)
+    if given is None:
         return Grade(False, f"The answer is no {problem.task.upper()}.")
-    if list(found) != list(KEYS):
+    if list(given) != list(KEYS):
         return Grade(False, f"The keys must be {', '.join(KEYS)}, in this order.")
-    wrong = [key for key in KEYS if found[key] != wanted[key]]
+    wrong = [key for key in KEYS if given[key] != wanted[key]]
     if wrong:
-        return Grade(False, f"The value of {wrong[0]} is {wanted[wrong[0]]!r}, not {found[wrong[0]]!r}.")
+        return Grade(False, f"The value of {wrong[0]} is {wanted[wrong[0]]!r}, not {given[wrong[0]]!r}.")
     return Grade(True, "Form, keys and values are right.")
 
 

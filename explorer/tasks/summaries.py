@@ -25,7 +25,7 @@ class Kind:
     """A kind of fact: how a sheet says it, in what words a summary tells it, how much it matters."""
 
     fact: str
-    told: tuple[str, ...]
+    tells: tuple[str, ...]
     weight: float
 
 
@@ -76,7 +76,7 @@ KINDS = (
         -0.4,
     ),
 )
-FIRST, LUCK = 1.0, 0.5  # what counts for the person of the first fact; how much chance counts
+FIRST, NOISE = 1.0, 0.5  # what counts for the person of the first fact; how much chance counts
 JOINED = 0.3  # share of neighbouring facts that `and` makes one sentence
 
 
@@ -86,7 +86,7 @@ class Sheet:
 
     text: str
     units: list[str]
-    told: list[int]
+    tells: list[int]
     summary: list[str]
 
     @property
@@ -122,14 +122,14 @@ def make_sheet(rng: random.Random) -> Sheet:
         }
         facts.append((name, kind, words))
     units = [kind.fact.format(**words) for _, kind, words in facts]
-    told = salient([kind.weight + FIRST * (name == facts[0][0]) for name, kind, _ in facts], rng)
-    summary = [f"{rng.choice(facts[i][1].told).format(**facts[i][2])}." for i in told]
-    return Sheet(written(units, rng), units, told, summary)
+    chosen = salient([kind.weight + FIRST * (name == facts[0][0]) for name, kind, _ in facts], rng)
+    summary = [f"{rng.choice(facts[i][1].tells).format(**facts[i][2])}." for i in chosen]
+    return Sheet(written(units, rng), units, chosen, summary)
 
 
 def salient(weights: list[float], rng: random.Random) -> list[int]:
     """The facts that are told, in their order: the heaviest after Gumbel noise; about every second one."""
-    noisy = [weight - LUCK * math.log(-math.log(rng.random())) for weight in weights]
+    noisy = [weight - NOISE * math.log(-math.log(rng.random())) for weight in weights]
     count = min(4, max(2, len(weights) // 2 + rng.choice((-1, 0, 0, 0))))
     return sorted(sorted(range(len(weights)), key=lambda i: -noisy[i])[:count])
 

@@ -85,7 +85,7 @@ ADHERED = (
     "F1 of the clauses that the summary tells and those of `its plan`, or `another plan` of as many; by how "
     "much the one is ahead, sheet by sheet.\n"
 )
-TOLD = (
+CLAUSES = (
     "On held-out fact sheets: F1 of the clauses that their own summaries tell and those of its likeliest "
     "plan, of the best of the four likeliest, and of as many clauses from the beginning. Chance decides in "
     "part which clauses a summary tells.\n"
@@ -122,56 +122,56 @@ GUESSES = (
 def write(folder: Path) -> None:
     """Writes README.md into the folder of a shipped model."""
     facts = json.loads((folder / "facts.json").read_text())
-    said = sections(folder, facts)
-    (folder / "README.md").write_text("\n".join([*front(folder, facts), *said, DATA, WARNING]), "utf-8")
+    measured = sections(folder, facts)
+    (folder / "README.md").write_text("\n".join([*front(folder, facts), *measured, DATA, WARNING]), "utf-8")
 
 
 def sections(folder: Path, facts: dict) -> list[str]:
     """What was measured, a section each."""
-    found, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
+    result, solved, guessed = [], left(folder, "accuracies.json"), left(folder, "acceptance.json")
     if (folder / "sample.txt").exists():
         quote = (folder / "sample.txt").read_text("utf-8").strip().replace("\n", "\n> ")
-        found.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
+        result.append(f"## A sample (temperature 0.8, top_p 0.9)\n> {quote}\n")
     if solved:
         columns = {column for row in solved.values() for column in row}
         pace = ", ".join(f"{n:.2f} at delta {d}" for d, n in facts.get("tokens_a_forward", {}).items())
-        told = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
-        told = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else told
-        told = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else told
-        found.append(f"{SOLVED}\n{told}\n{table(solved)}\n")
+        explained = CHOSEN.format(**facts) if "chosen" in columns else VOTES if "majority" in columns else ""
+        explained = A_STEP if "1 a step" in columns else JUDGED.format(pace=pace) if pace else explained
+        explained = DRAWN.format(**facts["best_fixed"]) if "best fixed" in columns else explained
+        result.append(f"{SOLVED}\n{explained}\n{table(solved)}\n")
     if rollbacks := left(folder, "rollbacks.json"):
-        found.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
+        result.append(f"## What is thrown away\n{ROLLBACKS}\n{table(rollbacks)}\n")
     if tempered := left(folder, "temperatures.json"):
-        found += autodeco(tempered)
+        result += autodeco(tempered)
     if rewards := left(folder, "rewards.json"):
-        told = REWARDS.format(**facts["compared"])
-        found.append(f"## What it does for the reward\n{told}\n{table(rewards, '{:.3f}'.format)}\n")
+        explained = REWARDS.format(**facts["compared"])
+        result.append(f"## What it does for the reward\n{explained}\n{table(rewards, '{:.3f}'.format)}\n")
     if ranks := left(folder, "ranks.json"):
-        told = RANKED.format(ranked=facts["ranked"], target=TARGET)
-        found.append(f"## What stands next, against …\n{told}\n{table(ranks)}\n")
+        explained = RANKED.format(ranked=facts["ranked"], target=TARGET)
+        result.append(f"## What stands next, against …\n{explained}\n{table(ranks)}\n")
     if middles := left(folder, "infilling.json"):
-        found.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
+        result.append(f"## What it fills in\n{FILLED}\n{table(middles)}\n")
     if adhered := left(folder, "adherence.json"):
-        found.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
+        result.append(f"## Whether summaries keep to plans\n{ADHERED}\n{table(adhered, '{:.2f}'.format)}\n")
     if clauses := left(folder, "clauses.json"):
-        found.append(f"## Which clauses it finds\n{TOLD}\n{table(clauses, '{:.2f}'.format)}\n")
+        result.append(f"## Which clauses it finds\n{CLAUSES}\n{table(clauses, '{:.2f}'.format)}\n")
     if plans := left(folder, "plans.json"):
         begin = "held-out fact sheets" if adhered else "the first ones of held-out stories"
         steered, covered = (table(plans[part], "{:.2f}".format) for part in ("topics", "coverage"))
-        told = STEERED.format(begin=begin)
-        found.append(f"## Whether topics steer\n{told}\n{steered}\n\n{COVERED}\n{covered}\n")
-    if chances := left(folder, "calibration.json"):
-        rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in chances.items()}
-        found.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
+        explained = STEERED.format(begin=begin)
+        result.append(f"## Whether topics steer\n{explained}\n{steered}\n\n{COVERED}\n{covered}\n")
+    if calibration := left(folder, "calibration.json"):
+        rows = {name: {k: v for k, v in row.items() if k != "tested"} for name, row in calibration.items()}
+        result.append(f"## Whether the foretold chances come true\n{FORETOLD}\n{table(rows)}\n")
     if guessed and "greedy" in guessed["stories"]:
-        found.append(accepted(folder.name, guessed))
+        result.append(accepted(folder.name, guessed))
     elif guessed:
         drafters = "".join(guesses(name, guessed) for name in guessed["stories"])
-        found.append(f"## How often early guesses are what the target says\n{GUESSES}\n{drafters}")
+        result.append(f"## How often early guesses are what the target says\n{GUESSES}\n{drafters}")
     if folder.name == TARGET:
         others = {draft: left(folder.parent / draft, "acceptance.json") for draft in DRAFTS}
-        found += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
-    return found
+        result += [accepted(draft, numbers) for draft, numbers in others.items() if numbers]
+    return result
 
 
 def left(folder: Path, name: str) -> dict | None:
@@ -180,31 +180,31 @@ def left(folder: Path, name: str) -> dict | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
-def accepted(draft: str, found: dict[str, dict[str, float]]) -> str:
+def accepted(draft: str, measured: dict[str, dict[str, float]]) -> str:
     """The acceptance of one draft, as a section."""
-    rows = {group: {k: row[k] for k in ("greedy", "temperature 1")} for group, row in found.items()}
-    stories = found["stories"]
-    told = AGAINST.format(greedy=stories["greedy tokens"], sampled=stories["temperature 1 tokens"])
-    return f"## Acceptance of `{draft}` against `{TARGET}`\n{told}\n{table(rows)}\n"
+    rows = {group: {k: row[k] for k in ("greedy", "temperature 1")} for group, row in measured.items()}
+    stories = measured["stories"]
+    against = AGAINST.format(greedy=stories["greedy tokens"], sampled=stories["temperature 1 tokens"])
+    return f"## Acceptance of `{draft}` against `{TARGET}`\n{against}\n{table(rows)}\n"
 
 
-def autodeco(found: dict[str, dict[str, dict[str, float]]]) -> list[str]:
+def autodeco(measured: dict[str, dict[str, dict[str, float]]]) -> list[str]:
     """What heads that set temperature and top-p win, and what they set, as sections."""
-    chosen = ", ".join(f"{group} {t:g}" for group, t in found["chosen"].items())
-    losses, nuclei = (table(found[part], "{:.3f}".format) for part in ("losses", "nuclei"))
+    chosen = ", ".join(f"{group} {t:g}" for group, t in measured["chosen"].items())
+    losses, nuclei = (table(measured[part], "{:.3f}".format) for part in ("losses", "nuclei"))
     return [
         f"## Temperatures against a single one\n{TEMPERED.format(chosen=chosen)}\n{losses}\n",
         f"## What the heads say\n{NUCLEI}\n{nuclei}\n",
     ]
 
 
-def guesses(drafter: str, found: dict[str, dict[str, dict]]) -> str:
+def guesses(drafter: str, measured: dict[str, dict[str, dict]]) -> str:
     """The numbers of one head or early exit."""
     rows = {}
-    for group, drafters in found.items():
-        said = drafters[drafter]
-        first = {f"depth {k}": ranks[0] for k, ranks in enumerate(said["accuracy"], 1)}
-        rows[group] = {**first, "temperature 1": said["overlap"][0], "accepted x 100": said["accepted"]}
+    for group, drafters in measured.items():
+        source = drafters[drafter]
+        first = {f"depth {k}": ranks[0] for k, ranks in enumerate(source["accuracy"], 1)}
+        rows[group] = {**first, "temperature 1": source["overlap"][0], "accepted x 100": source["accepted"]}
     return f"### {drafter}\n{table(rows)}\n\n"
 
 
@@ -258,12 +258,12 @@ def front(folder: Path, facts: dict) -> list[str]:
         lines.append(f"- right about {100 * facts['held_out_right']:.0f} % of held-out windows")
     areas = {question: area for question, area in facts.get("auc", {}).items() if area is not None}
     if areas:
-        told = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
-        lines.append(f"- area under the ROC curve of each question on held-out problems: {told}")
-    said = about(name)
+        areas_text = ", ".join(f"`{question}` {area:.3f}" for question, area in areas.items())
+        lines.append(f"- area under the ROC curve of each question on held-out problems: {areas_text}")
+    described = about(name)
     return [
         f"---\nlicense: apache-2.0\nlibrary_name: transformers\nlanguage: en\n---\n# {name}\n",
-        f"{said[:1].upper()}{said[1:]}\n\n{BUILT}\n",
+        f"{described[:1].upper()}{described[1:]}\n\n{BUILT}\n",
         *lines,
         f"\n{facts['note']}\n" if "note" in facts else "",
         *losses(folder),

@@ -97,8 +97,8 @@ def optimizers(model: torch.nn.Module, rates: tuple[float, float] = RATES) -> li
     matrices = [p for p in learned if p.ndim == 2 and p not in tables]
     rest = [p for p in learned if p.ndim != 2 or p in tables]
     inner = dict(lr=rates[0], weight_decay=0.01, adjust_lr_fn="match_rms_adamw")
-    found = [torch.optim.Muon(matrices, **inner)] if matrices else []
-    return found + (
+    result = [torch.optim.Muon(matrices, **inner)] if matrices else []
+    return result + (
         [torch.optim.AdamW(rest, lr=rates[1], betas=(0.9, 0.95), weight_decay=0.0)] if rest else []
     )
 
@@ -231,9 +231,9 @@ def go_on(
 def report(point: tuple[float, ...], speed: float, left: int) -> None:
     """One line of progress."""
     half = len(point) // 2
-    said = [" ".join(f"{loss:.3f}" for loss in part) for part in (point[1 : half + 1], point[half + 1 :])]
+    losses = [" ".join(f"{loss:.3f}" for loss in part) for part in (point[1 : half + 1], point[half + 1 :])]
     print(
-        f"{point[0]:6.2f} M tokens  loss {said[0]}  held-out {said[1]}  "
+        f"{point[0]:6.2f} M tokens  loss {losses[0]}  held-out {losses[1]}  "
         f"{speed:,.0f} tokens/s  {left / speed / 60:.0f} min left",
         flush=True,
     )

@@ -32,7 +32,7 @@ def answers(
     """What `model` writes after each prompt, up to its end of text or `limit` (NEW_TOKENS if None) tokens:
     greedy, or sampled at `temperature`.
     """
-    found = []
+    result = []
     sampling = {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {}
     for start in range(0, len(prompts), BATCH):
         some = tokenizer(
@@ -46,8 +46,8 @@ def answers(
             eos_token_id=tokenizer.eos_token_id,
             **sampling,
         )
-        found += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
-    return found
+        result += tokenizer.batch_decode(rows[:, inputs["input_ids"].shape[1] :], skip_special_tokens=True)
+    return result
 
 
 def outcome(text: str) -> str:
@@ -57,8 +57,8 @@ def outcome(text: str) -> str:
 
 def voted(texts: list[str]) -> str:
     """The first of the texts whose outcome is the most frequent."""
-    most = Counter(outcome(text) for text in texts).most_common(1)[0][0]
-    return next(text for text in texts if outcome(text) == most)
+    commonest = Counter(outcome(text) for text in texts).most_common(1)[0][0]
+    return next(text for text in texts if outcome(text) == commonest)
 
 
 def accuracy(asked: list[Problem], texts: list[str]) -> float:
@@ -75,15 +75,15 @@ def accuracies(
     """
     asked = problems(task, count, HELD_OUT_SEED)
     prompts = [p.prompt for p in asked]
-    found = {"greedy": accuracy(asked, answers(model, tokenizer, prompts))}
+    result = {"greedy": accuracy(asked, answers(model, tokenizer, prompts))}
     if not samples:
-        return found
+        return result
     torch.manual_seed(0)
     texts = answers(model, tokenizer, [prompt for prompt in prompts for _ in range(samples)], temperature=1.0)
     groups = [texts[i * samples : (i + 1) * samples] for i in range(count)]
     pairs = zip(asked, groups, strict=True)
     graded = [[TASKS[p.task].check(p, text).right for text in group] for p, group in pairs]
-    return found | {
+    return result | {
         "sampled": sum(sum(row) for row in graded) / (count * samples),
         "best": sum(any(row) for row in graded) / count,
         "majority": accuracy(asked, [voted(group) for group in groups]),
@@ -102,11 +102,11 @@ def measure(folder: Path, samples: int) -> None:
     answers are drawn of the tasks in `VOTED` alone.
     """
     model, tokenizer = loaded(folder)
-    found = {}
+    result = {}
     for task in NAMES:
-        found[task] = accuracies(model, tokenizer, task, PROBLEMS, samples if task in VOTED else 0)
-        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in found[task].items()), flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+        result[task] = accuracies(model, tokenizer, task, PROBLEMS, samples if task in VOTED else 0)
+        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in result[task].items()), flush=True)
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
 
 
 def write_sample(folder: Path) -> None:

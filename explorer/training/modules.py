@@ -51,8 +51,8 @@ def write_rows(
     """Rows [R, row] that `model` wrote, at least `tokens` tokens, after the beginnings [B, P] that
     `begin(tokens written so far)` gives; kept in `path`, from where a run that was cut off goes on.
     """
-    chance = {"do_sample": True, "top_k": 0, "temperature": temperature}
-    drawn = chance if temperature else {"do_sample": False}
+    sampling = {"do_sample": True, "top_k": 0, "temperature": temperature}
+    drawn = sampling if temperature else {"do_sample": False}
     small = model.config.get_text_config().vocab_size <= np.iinfo(np.int16).max
     model.eval()
     rows = [np.load(path)] if path.exists() else []
@@ -98,20 +98,20 @@ def train_modules(
         return take_taps(teacher, rows.to(device), layers)
 
     def step(seen: int) -> tuple[int, list[float]]:
-        rows, said = feed(seen), []
+        rows, losses = feed(seen), []
         with torch.autocast(device.type, torch.bfloat16):
             read = taps(rows)
             for module in modules.values():
                 value = module.loss(read)
                 value.backward()
                 torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
-                said.append(value.item())
-        return rows.numel(), said
+                losses.append(value.item())
+        return rows.numel(), losses
 
     def validate() -> list[float]:
-        found = held_out_losses(modules, map(taps, held.split(16)))
+        losses = held_out_losses(modules, map(taps, held.split(16)))
         together.train()
-        return found
+        return losses
 
     return go_on(together, opts, step, validate, million_tokens, work)
 
@@ -130,14 +130,14 @@ def held_out_losses(modules: dict[str, DraftModule], batches: Iterable[Taps]) ->
 def parted(tokens: torch.Tensor, every: int) -> tuple[loop.Rows, loop.Rows]:
     """What is told, and each `every`-th, which is held out, of `tokens` [R, ...]: rows with their places."""
     apart = torch.arange(len(tokens)) % every == 0
-    told, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
-    return told, held
+    train, held = ((tokens[at], at) for at in (part.nonzero()[:, 0] for part in (~apart, apart)))
+    return train, held
 
 
 def train_scorer(
     head: torch.nn.Module,
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    told: loop.Rows,
+    train: loop.Rows,
     held: loop.Rows,
     million_tokens: float,
     work: Path,
@@ -145,13 +145,13 @@ def train_scorer(
     rates: tuple[float, float] = loop.RATES,
 ) -> Curve:
     """Trains a head that scores, in place, on `loss(rows, truths)`: `batch` rows with their truths, drawn by
-    chance from `told`; those of `held` are never fed.
+    chance from `train`; those of `held` are never fed.
     """
 
     def feed(seen: int) -> loop.Rows:
-        chance = torch.Generator().manual_seed(seen)
-        pick = torch.randint(len(told[0]), (batch,), generator=chance)
-        return told[0][pick], told[1][pick]
+        generator = torch.Generator().manual_seed(seen)
+        pick = torch.randint(len(train[0]), (batch,), generator=generator)
+        return train[0][pick], train[1][pick]
 
     @torch.no_grad()
     def validate() -> float:

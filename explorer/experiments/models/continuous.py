@@ -26,9 +26,9 @@ class Process:
         far = (x - self.a * before - self.b) / self.sigma
         return torch.exp(-far * far / 2) / (self.sigma * math.sqrt(2 * math.pi))
 
-    def draw(self, before: torch.Tensor, chance: torch.Generator) -> torch.Tensor:
+    def draw(self, before: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """One value behind each of `before`, in its shape."""
-        noise = torch.randn(before.shape, generator=chance, dtype=before.dtype)
+        noise = torch.randn(before.shape, generator=generator, dtype=before.dtype)
         return self.a * before + self.b + self.sigma * noise
 
 
@@ -53,7 +53,7 @@ def overlap(target: Process, draft: Process, before: float) -> float:
 
 
 def residual(
-    before: torch.Tensor, target: Process, draft: Process, chance: torch.Generator
+    before: torch.Tensor, target: Process, draft: Process, generator: torch.Generator
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(draws [N] from norm(max(p - q, 0)), proposals [N] that each took): y ~ p is kept with probability
     max(0, 1 - q(y) / p(y)), which takes 1 / (1 - overlap) proposals on average.
@@ -63,9 +63,9 @@ def residual(
     for _ in range(TRIES):
         if not len(open_):
             break
-        y = target.draw(before[open_], chance)
+        y = target.draw(before[open_], generator)
         keep = 1.0 - 1.0 / ratio(y, before[open_], target, draft)
-        u = torch.rand(len(open_), generator=chance, dtype=torch.float64)
+        u = torch.rand(len(open_), generator=generator, dtype=torch.float64)
         kept[open_] = y
         proposals[open_] += 1
         open_ = open_[u >= keep]
@@ -90,7 +90,7 @@ def decode(
     draft: Process,
     length: int,
     drafted: int,
-    chance: torch.Generator,
+    generator: torch.Generator,
     prefilled: float = 0.0,
     inner_temperature: float = 1.0,
     first: float = 0.0,
@@ -103,33 +103,33 @@ def decode(
     3. From left to right x passes if u < p(x) / q(x).
     4. In place of the first that fails comes a draw from norm(max(p - q, 0)); if all pass, one more from p.
     """
-    found = Written([], 0, 0, 0, [])
+    written = Written([], 0, 0, 0, [])
 
     def last(value: float) -> torch.Tensor:
         return torch.tensor([value], dtype=torch.float64)
 
-    while len(found.values) < length:
-        tip = found.values[-1] if found.values else first
-        found.evaluations += 1
-        if len(found.values) < prefilled * length:
-            found.values.append(float(target.draw(last(tip), chance)))
+    while len(written.values) < length:
+        tip = written.values[-1] if written.values else first
+        written.evaluations += 1
+        if len(written.values) < prefilled * length:
+            written.values.append(float(target.draw(last(tip), generator)))
             continue
         guesses, at = [], tip
-        for _ in range(min(drafted, length - len(found.values))):
-            at = float(draft.draw(last(at), chance))
+        for _ in range(min(drafted, length - len(written.values))):
+            at = float(draft.draw(last(at), generator))
             guesses.append(at)
         for x in guesses:
-            u = float(torch.rand(1, generator=chance, dtype=torch.float64))
-            found.tested += 1
+            u = float(torch.rand(1, generator=generator, dtype=torch.float64))
+            written.tested += 1
             if u >= float(ratio(last(x), last(tip), target, draft, inner_temperature)):
-                y, proposals = residual(last(tip), target, draft, chance)
-                found.values.append(float(y))
-                found.proposals.append(int(proposals))
+                y, proposals = residual(last(tip), target, draft, generator)
+                written.values.append(float(y))
+                written.proposals.append(int(proposals))
                 break
-            found.accepted += 1
-            found.values.append(x)
+            written.accepted += 1
+            written.values.append(x)
             tip = x
         else:
-            if len(found.values) < length:
-                found.values.append(float(target.draw(last(tip), chance)))
-    return found
+            if len(written.values) < length:
+                written.values.append(float(target.draw(last(tip), generator)))
+    return written

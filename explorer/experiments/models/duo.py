@@ -19,7 +19,7 @@ def all_big(layer: int, state: torch.Tensor) -> torch.Tensor:
     return torch.ones_like(state[..., :1])
 
 
-def by_chance(layer: int, state: torch.Tensor) -> torch.Tensor:
+def at_random(layer: int, state: torch.Tensor) -> torch.Tensor:
     """Big or small for each token, each with probability 1/2: the routes of the training."""
     return torch.randint(0, 2, (*state.shape[:-1], 1)).to(state)
 
@@ -95,9 +95,9 @@ class Duo(nn.Module):
         for at, layer in enumerate(self.inner.layers):
             x, state = self.read(at, x, given)
             x = x + torch.lerp(self.small[at](state), layer.mlp(state), choose(at, state))
-        return self.said(x)
+        return self.logits(x)
 
-    def said(self, x: torch.Tensor) -> torch.Tensor:
+    def logits(self, x: torch.Tensor) -> torch.Tensor:
         """Logits of last states."""
         return self.head(self.inner.norm(x))
 

@@ -38,17 +38,17 @@ class Exits(nn.Module):
         """
         x = self.inner.embed_tokens(rows)
         places = self.inner.rotary_emb(x, torch.arange(rows.shape[1])[None])
-        found = []
+        outs = []
         for at, layer in enumerate(self.inner.layers):
             out = layer(x, position_embeddings=places)
             if dropped is not None:
                 stays = torch.rand(len(rows), 1, 1) >= dropped[at]
                 out = torch.where(stays, out, x)
             x = out
-            found.append(x)
-        return found
+            outs.append(x)
+        return outs
 
-    def said(self, states: list[torch.Tensor], exit: int) -> torch.Tensor:
+    def logits(self, states: list[torch.Tensor], exit: int) -> torch.Tensor:
         """Logits [B, T, V] after `exit` layers."""
         return self.head(self.inner.norm(states[exit - 1] + self.vectors[exit - 1]))
 
@@ -74,9 +74,9 @@ def rotated(layers: int, every: int, step: int) -> list[bool]:
     return [(layer - step) % every == 0 or layer == layers - 1 for layer in range(layers)]
 
 
-def skip_chances(layers: int, most: float, progress: float) -> torch.Tensor:
-    """LayerSkip's chance of passing a layer by [L]: from 0 at the first to `most` at the last, and from 0 at
-    the beginning of a training to that at its end (section 4.1.1, from scratch).
+def skip_probs(layers: int, highest: float, progress: float) -> torch.Tensor:
+    """LayerSkip's probability of skipping a layer [L]: from 0 at the first to `highest` at the last, and from
+    0 at the beginning of a training to that at its end (section 4.1.1, from scratch).
     """
     depth = [math.exp2(layer / max(1, layers - 1)) - 1 for layer in range(layers)]
-    return most * (math.exp2(progress) - 1) * torch.tensor(depth)
+    return highest * (math.exp2(progress) - 1) * torch.tensor(depth)

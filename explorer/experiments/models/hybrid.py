@@ -83,27 +83,27 @@ class Hybrid(nn.Module):
         for at, (norm, layer, past) in enumerate(zip(self.norms, self.layers, known.layers, strict=True)):
             if at == self.attends:
                 before = seen.new_ones(len(parents), known.length)
-                said, own = layer(norm(states), positions, torch.cat([before, seen], 1), past)
-                states = states + said
+                out, own = layer(norm(states), positions, torch.cat([before, seen], 1), past)
+                states = states + out
                 states = states + self.mlp(self.mlp_norm(states))
             else:
-                said, own = layer(norm(states), past, seen, places)
-                states = states + said
+                out, own = layer(norm(states), past, seen, places)
+                states = states + out
             left.append(own)
         return Leaves(F.linear(self.last_norm(states), self.embed.weight), tuple(left))
 
     def after(self, known: Known, left: Leaves, path: list[int]) -> Known:
         """What is known once the nodes `path`, root first, have become text."""
-        found: list[Memory | Past] = []
+        memories: list[Memory | Past] = []
         for layer, past, own in zip(self.layers, known.layers, left.layers, strict=True):
             if isinstance(layer, StateSpace):
-                found.append(layer.after(past, own, path))
+                memories.append(layer.after(past, own, path))
             else:
                 kept = [*range(known.length), *(known.length + node for node in path)]
-                found.append(tuple(part[:, :, kept] for part in own))
-        return Known(known.length + len(path), tuple(found))
+                memories.append(tuple(part[:, :, kept] for part in own))
+        return Known(known.length + len(path), tuple(memories))
 
-    def told(self, tokens: list[int]) -> tuple[Known, torch.Tensor]:
+    def read_text(self, tokens: list[int]) -> tuple[Known, torch.Tensor]:
         """What is known of a text, and the logits [V] behind it."""
         left = self.read(torch.tensor([tokens]), list(range(-1, len(tokens) - 1)), self.empty())
         return self.after(self.empty(), left, list(range(len(tokens)))), left.logits[0, -1]

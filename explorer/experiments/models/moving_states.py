@@ -51,13 +51,13 @@ def window_losses(
     losses: list[float] = []
     for start in range(0, len(tokens) - 1, window):
         read = ids[:, start : start + window]
-        told = ids[0, start + 1 : start + 1 + window]
+        targets = ids[0, start + 1 : start + 1 + window]
         leaves = [[part.detach().requires_grad_(bool(step)) for part in layer] for layer in states]
         with torch.set_grad_enabled(bool(step) and bool(states)):
             logits = model(read, past_key_values=cache_of(model, leaves), use_cache=True).logits[
-                0, : len(told)
+                0, : len(targets)
             ]
-            each = torch.nn.functional.cross_entropy(logits.float(), told, reduction="none")
+            each = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
         losses += each.tolist()
         if step and states:
             flat = [part for layer in leaves for part in layer]

@@ -22,7 +22,7 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
     target = models["target"]
     begin = min(target.eos, default=0)
     torch.manual_seed(seed)
-    found = []
+    batches = []
     for first in progress.each(range(0, rows, WRITERS)):
         ids = torch.full((min(WRITERS, rows - first), 1), begin, device=target.model.device)
         wrote = target.model.generate(
@@ -35,8 +35,8 @@ def own_text(models: Models, rows: int, length: int = 128, seed: int = 0) -> tor
             eos_token_id=None,
             pad_token_id=begin,
         )
-        found.append(wrote[:, 1:].cpu())
-    return torch.cat(found)
+        batches.append(wrote[:, 1:].cpu())
+    return torch.cat(batches)
 
 
 def words(models: Models, tokens: torch.Tensor) -> list[str]:
@@ -69,18 +69,18 @@ def fit(
         left = (step - rises) / max(1, steps - rises)
         return (step + 1) / rises if step < rises else 0.5 * (1 + math.cos(math.pi * left))
 
-    schedule, chance = (
+    schedule, generator = (
         torch.optim.lr_scheduler.LambdaLR(optimizer, share),
         torch.Generator().manual_seed(seed),
     )
-    found = []
+    losses = []
     for _ in progress.each(range(steps)):
-        pick = torch.randint(len(rows), (batch,), generator=chance)
+        pick = torch.randint(len(rows), (batch,), generator=generator)
         value = loss(rows[pick])
         optimizer.zero_grad()
         value.backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         schedule.step()
-        found.append(value.item())
-    return found
+        losses.append(value.item())
+    return losses

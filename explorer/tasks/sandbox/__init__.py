@@ -88,10 +88,10 @@ def protection() -> Protection:
 def tried() -> tuple[str, ...]:
     """The layers that hold, seccomp only where an honest program runs and none of the probes gets through."""
     for _ in range(3):  # on a machine that is very busy an honest program may be too slow
-        found = tried_once()
-        if "seccomp" in found:
+        result = tried_once()
+        if "seccomp" in result:
             break
-    return tuple(sorted(found))
+    return tuple(sorted(result))
 
 
 def tried_once() -> frozenset[str]:

@@ -28,7 +28,7 @@ NAMESPACES = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 ASK_VERSION = 1
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many kinds of access to files a version of Landlock knows
-MOST_FILE_RIGHTS = 16
+MAX_FILE_RIGHTS = 16
 TCP = 0b11  # bind and connect, from version 4 on
 SCOPES = 0b11  # abstract sockets and signals stay inside, from version 6 on
 M_ARENA_MAX = -8
@@ -118,8 +118,8 @@ def bound() -> None:
     if sys.platform == "linux":
         bounds[resource.RLIMIT_AS] = MEGABYTES << 20
         bounds[resource.RLIMIT_MEMLOCK] = bounds[resource.RLIMIT_MSGQUEUE] = 0
-    for what, most in bounds.items():
-        resource.setrlimit(what, (most, most))
+    for what, limit in bounds.items():
+        resource.setrlimit(what, (limit, limit))
 
 
 def landlocked(libc: ctypes.CDLL) -> bool:
@@ -127,7 +127,7 @@ def landlocked(libc: ctypes.CDLL) -> bool:
     version = libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(ASK_VERSION))
     if version < 1:
         return False
-    files = (1 << FILE_RIGHTS.get(version, MOST_FILE_RIGHTS)) - 1
+    files = (1 << FILE_RIGHTS.get(version, MAX_FILE_RIGHTS)) - 1
     rules = Ruleset(files, TCP if version >= 4 else 0, SCOPES if version >= 6 else 0)
     fields = 3 if version >= 6 else 2 if version >= 4 else 1
     size = ctypes.c_size_t(8 * fields)

@@ -71,9 +71,9 @@ NEVER = {"format", "format_map"}  # a text that is filled in reaches for attribu
 @cache
 def attributes() -> frozenset[str]:
     """Every attribute that a program may name."""
-    found = {name for kind in KINDS for name in dir(kind)} | MORE
-    found = found.union(*(offered(module) for module in MODULES))
-    return frozenset(name for name in found - NEVER if not name.startswith("_"))
+    names = {name for kind in KINDS for name in dir(kind)} | MORE
+    names = names.union(*(offered(module) for module in MODULES))
+    return frozenset(name for name in names - NEVER if not name.startswith("_"))
 
 
 @cache
@@ -90,7 +90,7 @@ def refusal(source: str) -> str | None:
         nodes = list(ast.walk(ast.parse(source, NAME)))
     except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
         return "It is no Python."  # or it is nested deeper than Python reads
-    nodes.sort(key=told_first)
+    nodes.sort(key=order)
     known = BUILTINS.union(name for node in nodes for name in binds(node))
     for node in nodes:
         if problem := unlisted(node) or reaches(node, known):
@@ -98,7 +98,7 @@ def refusal(source: str) -> str | None:
     return None
 
 
-def told_first(node: ast.AST) -> tuple[int, int]:
+def order(node: ast.AST) -> tuple[int, int]:
     """Sorts what is told of a program: `open(x).y.z` reaches for open, else for y, else for z."""
     return (node.end_lineno, node.end_col_offset) if isinstance(node, ast.Attribute) else (0, 0)
 

@@ -24,7 +24,7 @@ from explorer.tasks.sandbox.syscalls import seccomp_filter
 RUNNER = Path(__file__).with_name("runner.py")
 WALL_SECONDS = 2.0  # from the program's being sent to its answer
 START_SECONDS = 30.0  # for Python to start, on a machine that is very busy
-LONGEST, MOST = 10_000, 1_000_000  # characters of a value, bytes of an answer
+LONGEST, MAX_BYTES = 10_000, 1_000_000  # characters of a value, bytes of an answer
 LONGEST_REASON = 200
 STOPPED = "It reaches for the system, which is not allowed."  # of what the kernel has ended
 
@@ -88,17 +88,17 @@ def exchange(
     """Sends a message, ends it unless `until` is waited for, and gives what is said: to its end, to
     `until`, or as much as is heard; and whether the time was up before.
     """
-    said, deadline = b"", time.monotonic() + seconds
+    received, deadline = b"", time.monotonic() + seconds
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
         if not until:
             os.set_blocking(process.stdin.fileno(), False)
             ready.register(process.stdin, selectors.EVENT_WRITE)
-        while len(said) < MOST and not (until and said.endswith(until)):
+        while len(received) < MAX_BYTES and not (until and received.endswith(until)):
             left = deadline - time.monotonic()
             events = ready.select(left) if left > 0 else []
             if not events:
-                return said, True
+                return received, True
             for key, _ in events:
                 if key.fileobj is process.stdin:
                     message = sent(process, message)
@@ -106,10 +106,10 @@ def exchange(
                         ready.unregister(process.stdin)
                         process.stdin.close()
                 elif more := os.read(key.fd, 1 << 16):
-                    said += more
+                    received += more
                 else:
-                    return said, False
-    return said, False
+                    return received, False
+    return received, False
 
 
 def sent(process: subprocess.Popen, message: bytes) -> bytes:
@@ -136,22 +136,22 @@ def end(cell: Cell) -> int:
 
 def run_in(cell: Cell, asked: dict) -> Ran:
     """What the program gives that the process is sent; the process is gone afterwards."""
-    said, late = exchange(cell.process, marshal.dumps(asked), WALL_SECONDS)
+    received, late = exchange(cell.process, marshal.dumps(asked), WALL_SECONDS)
     status = end(cell)
-    if len(said) >= MOST:
+    if len(received) >= MAX_BYTES:
         return Ran([], "It was stopped: its values are too long.")
     if late or status in (-signal.SIGXCPU, -signal.SIGKILL):
         return Ran([], f"It was stopped: it may compute for {SECONDS} s.")
     if status == -signal.SIGSYS:
         return Ran([], STOPPED)
-    return answer(said) or Ran([], "It ended its process before it gave an answer.")
+    return answer(received) or Ran([], "It ended its process before it gave an answer.")
 
 
-def answer(said: bytes) -> Ran | None:
+def answer(received: bytes) -> Ran | None:
     """What a process said, which a program may have forged: texts and nothing else, or None."""
     try:
-        found = json.loads(said)
-        values, failed = found["values"], found["failed"]
+        reply = json.loads(received)
+        values, failed = reply["values"], reply["failed"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     texts = values if failed is None else [*values, failed]

@@ -46,22 +46,22 @@ def run(asked: dict, offers: dict) -> tuple[list[str], str | None]:
 
 def read_all() -> bytes:
     """Standard input to its end."""
-    found = []
+    parts = []
     while some := os.read(0, 1 << 16):
-        found.append(some)
-    return b"".join(found)
+        parts.append(some)
+    return b"".join(parts)
 
 
-def write_all(said: bytes) -> None:
+def write_all(data: bytes) -> None:
     """To standard output."""
-    while said:
-        said = said[os.write(1, said) :]
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def close_imports() -> None:
     """No module can be loaded any more, and those that reach outside cannot be imported again."""
-    for found in (sys.path, sys.path_hooks, sys.meta_path, sys.path_importer_cache):
-        found.clear()
+    for cache in (sys.path, sys.path_hooks, sys.meta_path, sys.path_importer_cache):
+        cache.clear()
     for name in ("ctypes", "_ctypes", "os", "posix", "resource", "kernel"):
         sys.modules.pop(name, None)
 
@@ -80,8 +80,8 @@ def main() -> None:
         if not asked["whole"]:
             close_imports()
         values, failed = run(asked, offers)
-        told = "null" if failed is None else quoted(failed)
-        write(f'{{"values": [{", ".join(map(quoted, values))}], "failed": {told}}}'.encode())
+        problem = "null" if failed is None else quoted(failed)
+        write(f'{{"values": [{", ".join(map(quoted, values))}], "failed": {problem}}}'.encode())
     leave(0)
 
 

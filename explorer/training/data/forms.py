@@ -35,8 +35,8 @@ def topics_of(
     topic is its WORDS heaviest words. starts: of k-means, of which the best counts.
     """
     rng = random.Random(0)
-    told = [s for story in rng.sample(stories, min(len(stories), SENTENCES // 4)) for s in sentences(story)]
-    bags = [Topics.words_of(s) for s in rng.sample(told, min(len(told), SENTENCES))]
+    chosen = [s for story in rng.sample(stories, min(len(stories), SENTENCES // 4)) for s in sentences(story)]
+    bags = [Topics.words_of(s) for s in rng.sample(chosen, min(len(chosen), SENTENCES))]
     counts = Counter(word for bag in bags for word in set(bag))
     words = [w for w, count in counts.most_common(common) if count <= frequent * len(bags) + 1]
     place = {word: at for at, word in enumerate(words)}
@@ -94,12 +94,12 @@ class Forms:
         """
         task = rng.choice(INFILLED)
         if task == "story":
-            told, units = [], self.cut(sentences(rng.choice(self.stories)))
+            parts, units = [], self.cut(sentences(rng.choice(self.stories)))
             first = rng.choice((0, rng.randrange(len(units))))
             units = units[first : first + rng.randint(3, 8)]
         else:
             problem = TASKS[task].make(rng)
-            told, *units = self.cut([problem.prompt, *problem.answer.splitlines(keepends=True)])
+            parts, *units = self.cut([problem.prompt, *problem.answer.splitlines(keepends=True)])
         ids = [token for unit in units for token in unit][:LONGEST]
         seams = [0, *np.cumsum([len(unit) for unit in units]).tolist()]
         places = [at for at in seams if at <= len(ids)]
@@ -111,7 +111,7 @@ class Forms:
         else:
             a, b, c = ids[:begin], ids[begin:end], ids[end:]
             document = [*a, self.id[SUF], *c, self.id[MID], *b, self.id[EOT]]
-        return [self.id[PRE], *told, *document], [IGNORED] * (1 + len(told)) + document
+        return [self.id[PRE], *parts, *document], [IGNORED] * (1 + len(parts)) + document
 
     def planned(self, rng: random.Random) -> Document:
         """A story with a topic in front of its sentences, now and then not of the first ones."""

@@ -74,7 +74,7 @@ class Sheets:
         """Documents as rows [N, T] and labels [N, T]; T is a multiple of 16."""
         longest = -(-max(len(ids) for ids, _ in documents) // 16) * 16
         rows = [ids + [self.id[PAD]] * (longest - len(ids)) for ids, _ in documents]
-        labels = [told + [IGNORED] * (longest - len(told)) for _, told in documents]
+        labels = [tokens + [IGNORED] * (longest - len(tokens)) for _, tokens in documents]
         return torch.tensor(rows), torch.tensor(labels)
 
 

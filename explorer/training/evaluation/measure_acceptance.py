@@ -24,10 +24,10 @@ def prompts(corpus: Path, target: LoadedModel) -> Groups:
     """What is continued: the first tokens of held-out stories, and held-out problems of every task."""
     _, held = read_stories(corpus)
     chosen = held[:: max(1, len(held) // STORIES)][:STORIES]
-    found = {"stories": [target.encode(story)[:PROMPT_TOKENS] for story in chosen]}
+    result = {"stories": [target.encode(story)[:PROMPT_TOKENS] for story in chosen]}
     for name in TASKS:
-        found[name] = [target.encode(p.prompt) for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
-    return found
+        result[name] = [target.encode(p.prompt) for p in problems(name, PROBLEMS, HELD_OUT_SEED)]
+    return result
 
 
 def acceptance(
@@ -50,13 +50,13 @@ def measure(folder: Path, corpus: Path) -> None:
     new tokens per target forward. The greedy share of stories goes into its facts as `greedy_acceptance`.
     """
     pair = {"target": load(str(folder.parent / TARGET)), "draft": load(str(folder))}
-    found = {}
+    result = {}
     for group, asked in prompts(corpus, pair["target"]).items():
-        row = found[group] = {}
+        row = result[group] = {}
         for name, temperature in TEMPERATURES.items():
             row[name], row[f"{name} tokens"] = acceptance(pair, asked, temperature)
         print(f"{group:16}", "  ".join(f"{k} {v:.3f}" for k, v in row.items()), flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
-    facts["greedy_acceptance"] = round(found["stories"]["greedy"], 4)
+    facts["greedy_acceptance"] = round(result["stories"]["greedy"], 4)
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -30,7 +30,7 @@ def measure(folder: Path, corpus: Path) -> None:
     }
     pair["draft"].acceptance, pair["target"].name = head, head.settings["against"]  # folders have long names
     asked = [prompt for group in prompts(corpus, pair["target"]).values() for prompt in group]
-    found = {}
+    result = {}
     for name, temperature in TEMPERATURES.items():
         for predictor, value in PREDICTORS.items():
             settings = {"stop": 1.0, "predictor": value, "num_assistant_tokens": DRAFTED}
@@ -39,11 +39,11 @@ def measure(folder: Path, corpus: Path) -> None:
                 Lane("specdec_pp", p, pair, settings, i, Limits(NEW_TOKENS)) for i, p in enumerate(asked)
             ]
             pairs = foretold([made for lane in lanes for made in LaneFacts(lane.run()).rounds])
-            row = found[f"{name}, {predictor}"] = {
+            row = result[f"{name}, {predictor}"] = {
                 "tested": len(pairs),
-                "foretold": sum(chance for chance, _ in pairs) / len(pairs),
+                "foretold": sum(probability for probability, _ in pairs) / len(pairs),
                 "accepted": sum(came for _, came in pairs) / len(pairs),
                 "calibration error": calibration_error(pairs, BINS),
             }
             print(f"{name}, {predictor}", row, flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

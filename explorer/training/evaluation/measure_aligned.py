@@ -27,12 +27,12 @@ def reward(text: str) -> float:
 
 def written(model: LoadedModel, strategy: str, settings: dict, begun: torch.Tensor) -> list[float]:
     """The reward of what a strategy writes behind each beginning [R, T]."""
-    found = []
+    texts = []
     for seed, row in enumerate(begun.tolist()):
         lane = Lane(strategy, row, {"target": model}, settings, seed, Limits(NEW_TOKENS))
-        found.append(reward(lane.run().text()))
-    print(strategy, settings.get("variant", ""), round(sum(found) / len(found), 4), flush=True)
-    return found
+        texts.append(reward(lane.run().text()))
+    print(strategy, settings.get("variant", ""), round(sum(texts) / len(texts), 4), flush=True)
+    return texts
 
 
 @torch.no_grad()
@@ -65,12 +65,12 @@ def measure(folder: Path, corpus: Path) -> None:
     model = load(str(folder.parent / TARGET))
     model.aligned = load_heads(str(folder), model)["aligned"]
     begun = beginnings(model.tokenizer, read_stories(corpus)[1], PROMPTS)
-    found = {"greedy": written(model, "greedy", {}, begun)}
-    found["sampled"] = sampled(model, begun, aligned=False)
-    found["aligned model, sampled"] = sampled(model, begun, aligned=True)
+    result = {"greedy": written(model, "greedy", {}, begun)}
+    result["sampled"] = sampled(model, begun, aligned=False)
+    result["aligned model, sampled"] = sampled(model, begun, aligned=True)
     for variant in VARIANTS:
-        found[variant] = written(model, "transfer_q", {**SHAPE, "variant": variant}, begun)
-    rows = {name: compared(rewards, found[BASE]) for name, rewards in found.items()}
+        result[variant] = written(model, "transfer_q", {**SHAPE, "variant": variant}, begun)
+    rows = {name: compared(rewards, result[BASE]) for name, rewards in result.items()}
     (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
     shape = "{candidates} candidates, guidance {guidance:g} and {rollout_tokens} tokens ahead".format(**SHAPE)

@@ -37,10 +37,10 @@ def losses(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor) -> tuple
 
 def nuclei(logits: torch.Tensor, tokens: torch.Tensor, t: torch.Tensor, p: torch.Tensor) -> dict[str, float]:
     """Means of what the heads say, and of what a hard top-p makes of it."""
-    law = at_temperature(logits, t)
-    above = law.sort(dim=-1, descending=True).values
+    probs = at_temperature(logits, t)
+    above = probs.sort(dim=-1, descending=True).values
     counts = 1 + ((above.cumsum(-1) < p[:, None])[:, :-1]).sum(-1)
-    rank = (law > law.gather(-1, tokens[:, None])).sum(-1)
+    rank = (probs > probs.gather(-1, tokens[:, None])).sum(-1)
     means = {"temperature": t, "top-p": p, "tokens left": counts.float(), "covered": (rank < counts).float()}
     return {name: value.mean().item() for name, value in means.items()}
 
@@ -65,29 +65,29 @@ def on_text(model: LoadedModel, heads: AutoDeco, corpus: Path) -> dict[str, dict
     rows = {"stories": (stories, stories), "right answers": own_answers(model)}
     read = {group: gathered(model.model, *pair) for group, pair in rows.items() if len(pair[0])}
     read["both"] = joined(list(read.values()))
-    found = {"losses": {}, "nuclei": {}, "chosen": {}}
+    result = {"losses": {}, "nuclei": {}, "chosen": {}}
     for group, (hidden, tokens) in read.items():
         logits = heads.target.logits(hidden)
         t, p = heads(hidden, logits)
-        found["losses"][group], found["chosen"][group] = losses(logits, tokens, t)
-        found["nuclei"][group] = nuclei(logits, tokens, t, p)
-        print(group, found["losses"][group], found["nuclei"][group], flush=True)
-    return found
+        result["losses"][group], result["chosen"][group] = losses(logits, tokens, t)
+        result["nuclei"][group] = nuclei(logits, tokens, t, p)
+        print(group, result["losses"][group], result["nuclei"][group], flush=True)
+    return result
 
 
 def solved(model: LoadedModel, strategy: str, settings: dict) -> dict[str, float]:
     """task -> share of held-out problems that one drawn answer solves."""
-    found = {}
+    result = {}
     for task in ASKED:
         right = []
         for seed, problem in enumerate(problems(task, PROBLEMS, HELD_OUT_SEED)):
             asked = model.encode(problem.prompt)
             trace = Lane(strategy, asked, {"target": model}, settings, seed, Limits(NEW_TOKENS)).run()
-            said = [token for token in trace.output() if token not in model.eos]
-            right.append(TASKS[task].check(problem, model.tokenizer.decode(said)).right)
-        found[task] = sum(right) / len(right)
-    print(strategy, settings, round(sum(found.values()) / len(found), 3), flush=True)
-    return found
+            output = [token for token in trace.output() if token not in model.eos]
+            right.append(TASKS[task].check(problem, model.tokenizer.decode(output)).right)
+        result[task] = sum(right) / len(right)
+    print(strategy, settings, round(sum(result.values()) / len(result), 3), flush=True)
+    return result
 
 
 def measure(folder: Path, corpus: Path) -> None:

@@ -65,10 +65,10 @@ def measure(folder: Path) -> None:
     """Leaves accuracies.json beside the weights: task -> {tokens per step: accuracy}."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    found = {}
+    result = {}
     for name in INDEPENDENT + DEPENDENT:
         asked = fitting(name, PROBLEMS, tokenizer)
         texts = {n: unmasked(model, tokenizer, [p.prompt for p in asked], n) for n in TOKENS_A_STEP}
-        found[name] = {f"{n} a step": accuracy(asked, answers) for n, answers in texts.items()}
-        print(f"{name:12}", found[name], flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+        result[name] = {f"{n} a step": accuracy(asked, answers) for n, answers in texts.items()}
+        print(f"{name:12}", result[name], flush=True)
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

@@ -39,11 +39,11 @@ def written(
     ids = torch.tensor([[pad] * (longest - len(p)) + p for p in prompts], device=target.model.device)
     mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts], device=ids.device)
     torch.manual_seed(0)
-    chance = (
+    sampling = (
         {"do_sample": True, "temperature": temperature, "top_k": 0} if temperature else {"do_sample": False}
     )
     wrote = target.model.generate(
-        input_ids=ids, attention_mask=mask, max_new_tokens=new_tokens, pad_token_id=pad, **chance
+        input_ids=ids, attention_mask=mask, max_new_tokens=new_tokens, pad_token_id=pad, **sampling
     )[:, longest:].tolist()
     texts = []
     for prompt, new in zip(prompts, wrote, strict=True):
@@ -69,8 +69,8 @@ class Tally:
             k, logits = at + 1, logits[0, start:].float()  # [N, V]
             if not len(logits):
                 break
-            said = tokens[start + 1 + k :]  # [N]
-            hits = logits.topk(RANKS).indices == said[:, None]
+            following = tokens[start + 1 + k :]  # [N]
+            hits = logits.topk(RANKS).indices == following[:, None]
             p = taps.p[0, start + k : start + k + len(logits)]
             self.right[at] += hits.sum(0).cpu()
             self.overlap[at] += torch.minimum(p, logits.softmax(-1)).sum().cpu()
@@ -128,15 +128,15 @@ def measured(
     guesses = {f"exit {layer}": exit_guess(shared, layer) for layer in exits}
     guesses |= {name: module.along for name, module in heads.items()}
     layers = tuple(sorted({*exits, *(layer for module in heads.values() for layer in module.reads)}))
-    found = {}
+    result = {}
     for group, asked in groups.items():
         starts = [len(p) for p in asked]
-        greedy, chance = (
+        greedy, sampled = (
             along_texts(target, guesses, written(target, asked, new_tokens, t), starts, layers, depth)
             for t in (0.0, 1.0)
         )
-        found[group] = {name: {**greedy[name], "overlap": chance[name]["overlap"]} for name in guesses}
-    return found
+        result[group] = {name: {**greedy[name], "overlap": sampled[name]["overlap"]} for name in guesses}
+    return result
 
 
 def measure_exits(folder: Path, corpus: Path) -> None:
@@ -152,11 +152,11 @@ def measure_heads(folder: Path, corpus: Path) -> None:
     keep(folder, measured(target, load_heads(str(folder), target), prompts(corpus, target), exits=()))
 
 
-def keep(folder: Path, found: dict[str, dict[str, dict]]) -> None:
+def keep(folder: Path, result: dict[str, dict[str, dict]]) -> None:
     """Writes the numbers, each to four digits, and prints the first of them."""
-    rounded = json.loads(json.dumps(found), parse_float=lambda digits: round(float(digits), 4))
+    rounded = json.loads(json.dumps(result), parse_float=lambda digits: round(float(digits), 4))
     (folder / FILE).write_text(json.dumps(rounded) + "\n")
-    for group, drafters in found.items():
-        for name, said in drafters.items():
-            first = "  ".join(f"{ranks[0]:.3f}" for ranks in said["accuracy"])
-            print(f"{group:14}{name:10}  {first}  {said['accepted']:.2f}  {said['overlap'][0]:.3f}")
+    for group, drafters in result.items():
+        for name, numbers in drafters.items():
+            first = "  ".join(f"{ranks[0]:.3f}" for ranks in numbers["accuracy"])
+            print(f"{group:14}{name:10}  {first}  {numbers['accepted']:.2f}  {numbers['overlap'][0]:.3f}")

@@ -24,7 +24,7 @@ def parts(task: str, count: int, stories: list[str]) -> list[tuple[str, str, str
     """(in front, a, b, c, problem) of held-out texts: a line, or a sentence, b is taken out of the middle; of
     a text of one line it is a word.
     """
-    rng, found = random.Random(f"{task} {HELD_OUT_SEED}"), []
+    rng, result = random.Random(f"{task} {HELD_OUT_SEED}"), []
     if task == "story":
         texts = [("", sentences(story)[:5], None) for story in stories if len(sentences(story)) >= 5][:count]
     else:
@@ -34,8 +34,8 @@ def parts(task: str, count: int, stories: list[str]) -> list[tuple[str, str, str
         if len(units) == 1:
             units = re.findall(r"\s*\S+", units[0])
         at = rng.randrange(len(units))
-        found.append((front, "".join(units[:at]), units[at], "".join(units[at + 1 :]), problem))
-    return found
+        result.append((front, "".join(units[:at]), units[at], "".join(units[at + 1 :]), problem))
+    return result
 
 
 def filled(model: LoadedModel, front: str, a: str, c: str) -> tuple[str, bool]:
@@ -81,21 +81,21 @@ def measure(folder: Path, corpus: Path) -> None:
     """
     model, stories = load(str(folder)), read_stories(corpus)[1]
     (folder / INFILL).write_text(json.dumps(infilled(model, stories), indent=1) + "\n")
-    told = [story for story in stories if 4 < len(sentences(story)) < 16][:STORIES]
-    (folder / PLANS).write_text(json.dumps(steered(model, begun(told)), indent=1) + "\n")
+    chosen = [story for story in stories if 4 < len(sentences(story)) < 16][:STORIES]
+    (folder / PLANS).write_text(json.dumps(steered(model, begun(chosen)), indent=1) + "\n")
 
 
-def steered(model: LoadedModel, told: list[Text]) -> dict[str, dict]:
+def steered(model: LoadedModel, chosen: list[Text]) -> dict[str, dict]:
     """How topics steer what a model writes behind where texts begin, as the experiment topic-plans."""
     topics = table_of(model)
     names = ("by itself", "under it", "gain", "2 s.e.", "named")
-    rows = forced(model, topics, told)
+    rows = forced(model, topics, chosen)
     plans = {row[0]: dict(zip(names, [*row[1:4], 2 * row[4], row[5]], strict=True)) for row in rows}
-    scores = covered(model, topics, told)
+    scores = covered(model, topics, chosen)
     base = scores[BARE]
     coverage = {}
-    for way, found in scores.items():
-        gap, error = paired([x - y for x, y in zip(found, base, strict=True)])
-        coverage[way] = {"F1": fmean(found), "ahead": gap, "2 s.e.": 2 * error}
+    for way, numbers in scores.items():
+        gap, error = paired([x - y for x, y in zip(numbers, base, strict=True)])
+        coverage[way] = {"F1": fmean(numbers), "ahead": gap, "2 s.e.": 2 * error}
     print(coverage, flush=True)
     return {"topics": plans, "coverage": coverage}

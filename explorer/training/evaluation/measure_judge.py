@@ -33,8 +33,8 @@ def area(pair: dict[str, LoadedModel], asked: list[Problem]) -> float | None:
         if row is None:
             continue
         tokens, truth = torch.tensor([row[0]], device=target.model.device), torch.tensor(row[1])
-        said = target.judge.along(take_taps(target.model, tokens))[0].cpu()
-        scores += said[truth >= 0].tolist()
+        judged = target.judge.along(take_taps(target.model, tokens))[0].cpu()
+        scores += judged[truth >= 0].tolist()
         truths += truth[truth >= 0].tolist()
     return auc(scores, truths)
 
@@ -46,8 +46,8 @@ def solved(pair: dict[str, LoadedModel], asked: list[Problem], delta: float) -> 
     for problem in asked:
         ids = pair["target"].encode(problem.prompt)
         trace = Lane("judge", ids, pair, settings, limits=Limits(NEW_TOKENS)).run()
-        said = [token for token in trace.output() if token not in pair["target"].eos]
-        right += TASKS[problem.task].check(problem, pair["target"].tokenizer.decode(said)).right
+        output = [token for token in trace.output() if token not in pair["target"].eos]
+        right += TASKS[problem.task].check(problem, pair["target"].tokenizer.decode(output)).right
         forwards += trace.costs.totals()["target_forwards"]
         tokens += trace.costs.totals()["new_tokens"]
     return right / len(asked), tokens / forwards
@@ -60,15 +60,15 @@ def measure(folder: Path) -> None:
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
     pair["target"].judge = load_heads(str(folder), pair["target"])["judge"]
     sets = {task: problems(task, PROBLEMS, HELD_OUT_SEED) for task in ASKED}
-    found, pace = {task: {} for task in ASKED}, dict.fromkeys(map(str, DELTAS), 0.0)
+    result, pace = {task: {} for task in ASKED}, dict.fromkeys(map(str, DELTAS), 0.0)
     for task, asked in sets.items():
         for delta in DELTAS:
-            found[task][f"delta {delta:g}"], tokens = solved(pair, asked, delta)
+            result[task][f"delta {delta:g}"], tokens = solved(pair, asked, delta)
             pace[str(delta)] += tokens / len(ASKED)
-        print(f"{task:16}", found[task], flush=True)
+        print(f"{task:16}", result[task], flush=True)
     everything = [problem for asked in sets.values() for problem in asked]
     random.Random(0).shuffle(everything)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
     facts |= {"auc": {"right": area(pair, everything)}, "tokens_a_forward": pace}
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -45,10 +45,10 @@ def measure(folder: Path) -> None:
     pair = {role: load(str(folder.parent / name)) for role, name in (("target", TARGET), ("draft", DRAFT))}
     pair["target"].outlook = load_heads(str(folder), pair["target"])["outlook"]
     pair["draft"].name = DRAFT  # that of its folder is longer
-    found = {}
+    result = {}
     for kind in KINDS:
         asked = prompts(kind, 6)
         for way, (strategy, settings) in WAYS.items():
-            found[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
-            print(f"{kind}, {way}", found[f"{kind}, {way}"], flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+            result[f"{kind}, {way}"] = wasted(pair, strategy, settings, asked)
+            print(f"{kind}, {way}", result[f"{kind}, {way}"], flush=True)
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

@@ -43,17 +43,17 @@ def likely(model: LoadedModel, prefixes: list, written: list, drawn: list) -> Sc
 @torch.no_grad()
 def mean_logprobs(model: LoadedModel, pairs: list[tuple[list[int], list[int]]]) -> torch.Tensor:
     """Mean log-probability of each continuation behind its prefix [N]."""
-    found = torch.empty(len(pairs))
+    result = torch.empty(len(pairs))
     texts = [before + behind for before, behind in pairs]
     for some in batches(texts):
         rows, ends = padded([texts[i] for i in some], model.model.device)
         after = model.model(input_ids=rows).logits[:, :-1].float().log_softmax(-1)
-        chances = after.gather(-1, rows[:, 1:, None])[..., 0]
+        logprobs = after.gather(-1, rows[:, 1:, None])[..., 0]
         starts = torch.tensor([len(pairs[i][0]) for i in some], device=rows.device)
         places = torch.arange(1, rows.shape[1], device=rows.device)
         counted = (places >= starts[:, None]) & (places < ends[:, None])
-        found[some] = ((chances * counted).sum(1) / counted.sum(1)).cpu()
-    return found
+        result[some] = ((logprobs * counted).sum(1) / counted.sum(1)).cpu()
+    return result
 
 
 def right(scores: Scores) -> dict[str, float]:
@@ -73,11 +73,11 @@ def measure(folder: Path, corpus: Path) -> None:
     head = load_heads(str(folder), model)["ranker"]
     stories = read_stories(corpus)[1] * CUTS
     prefixes, written, drawn = cut(model.model, model.tokenizer, stories, random.Random("held out"))
-    found = {
+    result = {
         "ranker": right(ranked(head, model, prefixes, written, drawn)),
         "log p": right(likely(model, prefixes, written, drawn)),
     }
-    rows = {rival: {by: shares[rival] for by, shares in found.items()} for rival in (IN_BOOK, DRAWN)}
+    rows = {rival: {by: shares[rival] for by, shares in result.items()} for rival in (IN_BOOK, DRAWN)}
     print(rows, flush=True)
     (folder / FILE).write_text(json.dumps(rows, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())

@@ -37,7 +37,7 @@ def scored(
     that is too long to be read has the score 0.
     """
     rows = [graded_row(target.tokenizer, problem, text) for problem, text in zip(asked, texts, strict=True)]
-    found = [0.0] * len(rows)
+    result = [0.0] * len(rows)
     whole = [at for at, row in enumerate(rows) if row]
     for some in (whole[start : start + BATCH] for start in range(0, len(whole), BATCH)):
         tokens = torch.tensor([rows[at][0] for at in some], device=target.model.device)
@@ -52,8 +52,8 @@ def scored(
                 counted = wanted >= 0
                 places[question][0].extend(scores[question][1:].cpu()[counted].tolist())
                 places[question][1].extend(wanted[counted].tolist())
-            found[at] = scores["outcome"][-1].item()
-    return found
+            result[at] = scores["outcome"][-1].item()
+    return result
 
 
 def measured(
@@ -63,7 +63,7 @@ def measured(
     mean of all samples, `chosen`, the one with the highest outcome score, and `best`, any of them; question
     -> area under the ROC curve, over all tasks).
     """
-    found, places = {}, {question: ([], []) for question in QUESTIONS}
+    result, places = {}, {question: ([], []) for question in QUESTIONS}
     for task in SCORED:
         asked = problems(task, count, HELD_OUT_SEED)
         greedy = answers(target.model, target.tokenizer, [p.prompt for p in asked], limit=LONGEST)
@@ -73,22 +73,22 @@ def measured(
         scores = scored(target, head, repeated, texts, places)
         right = [TASKS[task].check(p, text).right for p, text in zip(repeated, texts, strict=True)]
         groups = [range(i * samples, (i + 1) * samples) for i in range(count)]
-        found[task] = {
+        result[task] = {
             "greedy": accuracy(asked, greedy),
             "sampled": sum(right) / len(right),
             "chosen": sum(right[max(group, key=scores.__getitem__)] for group in groups) / count,
             "best": sum(any(right[i] for i in group) for group in groups) / count,
         }
-        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in found[task].items()), flush=True)
-    return found, {question: auc(*pair) for question, pair in places.items()}
+        print(f"{task:15}", "  ".join(f"{k} {v:.2f}" for k, v in result[task].items()), flush=True)
+    return result, {question: auc(*pair) for question, pair in places.items()}
 
 
 def measure(folder: Path) -> None:
     """Leaves accuracies.json beside the heads, and `auc` in their facts: see `measured`."""
     target = load(str(folder.parent / read_config(folder.name, folder)["target"]))
-    found, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
+    result, areas = measured(target, load_heads(str(folder), target)["reward"], PROBLEMS, SAMPLES)
     print("area under the ROC curve:", areas)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")
     facts = json.loads((folder / "facts.json").read_text())
     facts |= {"auc": areas, "samples": SAMPLES}
     (folder / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -17,19 +17,19 @@ from explorer.training.evaluation.measure_forms import PLANS, steered
 from explorer.training.recipes.llama_tiny_planner import TARGET, read_sheets
 
 SHEETS, STEERED = 100, 24
-ADHERENCE, FOUND = "adherence.json", "clauses.json"
+ADHERENCE, CLAUSES = "adherence.json", "clauses.json"
 BEAMS = 4  # plans
 
 
 def measure(folder: Path) -> None:
     """Leaves adherence.json and plans.json (how topics steer) beside the adapter."""
-    model, found = load(str(folder)), sheets(SHEETS, "measured")
-    kept, others = adherences(model, found)
+    model, asked = load(str(folder)), sheets(SHEETS, "measured")
+    kept, others = adherences(model, asked)
     gap, error = paired([a - b for a, b in zip(kept, others, strict=True)])
-    told = {"its plan": fmean(kept), "another plan": fmean(others), "ahead": gap, "2 s.e.": 2 * error}
-    print(told, flush=True)
-    (folder / ADHERENCE).write_text(json.dumps({"F1": told}, indent=1) + "\n")
-    plans = steered(model, [Text(sheet.prompt, sheet.summary) for sheet in found[:STEERED]])
+    result = {"its plan": fmean(kept), "another plan": fmean(others), "ahead": gap, "2 s.e.": 2 * error}
+    print(result, flush=True)
+    (folder / ADHERENCE).write_text(json.dumps({"F1": result}, indent=1) + "\n")
+    plans = steered(model, [Text(sheet.prompt, sheet.summary) for sheet in asked[:STEERED]])
     (folder / PLANS).write_text(json.dumps(plans, indent=1) + "\n")
 
 
@@ -37,15 +37,15 @@ def measure_planner(folder: Path) -> None:
     """Leaves clauses.json beside the plan model: F1 with the clauses that the sheets' own summaries tell."""
     target = load(str(folder.parent / TARGET))
     head = load_heads(str(folder), target)["planner"]
-    found: dict[str, list[float]] = {"its best plan": [], "best of four": [], "first clauses": []}
+    scores: dict[str, list[float]] = {"its best plan": [], "best of four": [], "first clauses": []}
     _, (vectors, counts, plans, _) = read_sheets(target, "measured", SHEETS)
     for row, count, plan in zip(vectors, counts.tolist(), plans.tolist(), strict=True):
-        told = Counter(unit for unit in plan if unit >= 0)
+        units = Counter(unit for unit in plan if unit >= 0)
         *_, (_, whole) = plan_beams(head.opened(row[: count + 1])[0], BEAMS)
-        near = [f1(Counter(one.units), told) for one in whole]
-        lead = f1(Counter(range(len(told))), told)
-        for name, figure in zip(found, (near[0], max(near), lead), strict=True):
-            found[name].append(figure)
-    means = {name: fmean(figures) for name, figures in found.items()}
+        near = [f1(Counter(one.units), units) for one in whole]
+        lead = f1(Counter(range(len(units))), units)
+        for name, figure in zip(scores, (near[0], max(near), lead), strict=True):
+            scores[name].append(figure)
+    means = {name: fmean(figures) for name, figures in scores.items()}
     print(means, flush=True)
-    (folder / FOUND).write_text(json.dumps({"F1": means}, indent=1) + "\n")
+    (folder / CLAUSES).write_text(json.dumps({"F1": means}, indent=1) + "\n")

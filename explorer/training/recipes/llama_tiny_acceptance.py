@@ -35,16 +35,16 @@ def labelled(
     At each place n the draft draws Y from its q behind the text; the truth is min(1, p(Y) / q(Y)). The row
     has Y there, or, with the chance KEPT, the text's own token, of which nothing is asked.
     """
-    chance = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     rows, truths = [], []
     for some in texts.split(max(1, LABELLED * VOCABULARY // max(VOCABULARY, target.config.vocab_size))):
         ids = some.to(target.device)
         p, q = (model(input_ids=ids).logits.float().softmax(-1) for model in (target, draft))
-        drawn = torch.multinomial(q[:, :-1].flatten(0, 1).cpu(), 1, generator=chance)  # [B (T - 1), 1]
+        drawn = torch.multinomial(q[:, :-1].flatten(0, 1).cpu(), 1, generator=generator)  # [B (T - 1), 1]
         drawn = drawn.view(len(some), -1, 1)
         ratio = (p.cpu()[:, :-1].gather(-1, drawn) / q.cpu()[:, :-1].gather(-1, drawn))[..., 0]
         mixed, truth = some.clone(), torch.full(some.shape, UNASKED)
-        own = torch.rand(ratio.shape, generator=chance) < KEPT
+        own = torch.rand(ratio.shape, generator=generator) < KEPT
         mixed[:, 1:] = torch.where(own, some[:, 1:], drawn[..., 0])
         truth[:, 1:] = torch.where(own, UNASKED, ratio.clamp(max=1.0))
         rows.append(mixed)
@@ -64,12 +64,12 @@ def fit(
     apart = torch.arange(len(rows)) % HELD_OUT == 0
     torch.manual_seed(0)
     head = Acceptance(Target.of(draft.model), against=target.name).to(draft.model.device)
-    told, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
+    train, held = (rows[~apart], truth[~apart]), (rows[apart], truth[apart])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss(take_taps(draft.model, some), wanted)
 
-    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
+    curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     facts = {
         "texts": len(rows),
         "note": f"It reads `{draft.name}` and foretells `{target.name}`. The loss is cross-entropy in nats, "

@@ -34,9 +34,9 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
     """Texts [R, PROMPT + WRITTEN] that the target wrote at temperature 1 behind beginnings [R, PROMPT]; kept
     in `path` as they come.
     """
-    found = torch.load(path, weights_only=True) if path.exists() else []
-    for some in begun.split(WRITERS)[len(found) :]:
-        torch.manual_seed(len(found))
+    result = torch.load(path, weights_only=True) if path.exists() else []
+    for some in begun.split(WRITERS)[len(result) :]:
+        torch.manual_seed(len(result))
         ids = some.to(target.device)
         wrote = target.generate(
             input_ids=ids,
@@ -47,10 +47,10 @@ def samples(target: LlamaForCausalLM, begun: torch.Tensor, path: Path) -> torch.
             min_new_tokens=WRITTEN,
             eos_token_id=None,
         )
-        found.append(wrote.cpu())
-        torch.save(found, path)
-        print(f"{sum(map(len, found))} texts written", flush=True)
-    return torch.cat(found)
+        result.append(wrote.cpu())
+        torch.save(result, path)
+        print(f"{sum(map(len, result))} texts written", flush=True)
+    return torch.cat(result)
 
 
 def reward(tokenizer: PreTrainedTokenizerFast, text: torch.Tensor) -> float:
@@ -61,8 +61,8 @@ def reward(tokenizer: PreTrainedTokenizerFast, text: torch.Tensor) -> float:
 
 def pairs(tokenizer: PreTrainedTokenizerFast, texts: torch.Tensor) -> tuple[torch.Tensor, list[float]]:
     """(best and worst texts [P, 2, T], paired by chance; the rewards of all texts)."""
-    rewards, luck = [reward(tokenizer, text) for text in texts], random.Random(0)
-    order = sorted(range(len(texts)), key=lambda at: (-rewards[at], luck.random()))
+    rewards, rng = [reward(tokenizer, text) for text in texts], random.Random(0)
+    order = sorted(range(len(texts)), key=lambda at: (-rewards[at], rng.random()))
     count = max(2, round(QUARTER * len(texts)))
     return torch.stack([texts[order[:count]], texts[order[-count:]]], 1), rewards
 
@@ -70,11 +70,11 @@ def pairs(tokenizer: PreTrainedTokenizerFast, texts: torch.Tensor) -> tuple[torc
 @torch.no_grad()
 def states(target: LlamaForCausalLM, texts: torch.Tensor) -> torch.Tensor:
     """The target's states [N, WRITTEN, d] before each written token of texts [N, PROMPT + WRITTEN]."""
-    found = []
+    result = []
     for some in texts.split(WRITERS):
         hidden = target.model(input_ids=some.to(target.device)).last_hidden_state
-        found.append(hidden[:, PROMPT - 1 : -1].cpu().float())
-    return torch.cat(found)
+        result.append(hidden[:, PROMPT - 1 : -1].cpu().float())
+    return torch.cat(result)
 
 
 def main(args: Namespace) -> None:

@@ -34,12 +34,12 @@ def places(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -
 
 def gathered(target: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) -> loop.Rows:
     """The same, a few rows at a time, without the padding that all of them have."""
-    found = []
+    result = []
     for some, wanted in zip(rows.split(ROWS), labels.split(ROWS), strict=True):
         longest = int((some != PAD).sum(1).max())
-        found.append(places(target, some[:, :longest], wanted[:, :longest]))
-        print(f"{sum(len(tokens) for _, tokens in found)} places read", flush=True)
-    return joined(found)
+        result.append(places(target, some[:, :longest], wanted[:, :longest]))
+        print(f"{sum(len(tokens) for _, tokens in result)} places read", flush=True)
+    return joined(result)
 
 
 def joined(parts: list[loop.Rows]) -> loop.Rows:
@@ -66,16 +66,16 @@ def read_texts(target: LlamaForCausalLM, texts: Texts, args: Namespace) -> tuple
     rows, labels = right_answers(*(torch.cat(part) for part in chunks))
     apart = torch.arange(len(rows)) % HELD_OUT == 0
     held = [(texts.held[:HELD_OUT],) * 2, (rows[apart], labels[apart])]
-    told = [(stories, stories), (rows[~apart], labels[~apart])]
-    return tuple(joined([gathered(target, *pair) for pair in part if len(pair[0])]) for part in (told, held))
+    train = [(stories, stories), (rows[~apart], labels[~apart])]
+    return tuple(joined([gathered(target, *pair) for pair in part if len(pair[0])]) for part in (train, held))
 
 
 def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
     target = loop.trained(TARGET).eval().requires_grad_(False)
-    told, held = read_texts(target, texts, args)
-    read, tokens = joined([told, held])
+    train, held = read_texts(target, texts, args)
+    read, tokens = joined([train, held])
     torch.manual_seed(0)
     head = AutoDeco(Target.of(target)).to(target.device)
 
@@ -83,7 +83,7 @@ def main(args: Namespace) -> None:
         return head.loss(read[some.cpu()].to(wanted.device), wanted)
 
     work = work_of(args.work, NAME, TARGET)
-    at = torch.arange(len(tokens)).split([len(told[1]), len(held[1])])
+    at = torch.arange(len(tokens)).split([len(train[1]), len(held[1])])
     rows = ((some, tokens[some]) for some in at)
     budget = args.million_tokens or MILLION_PLACES
     curve = train_scorer(head, loss, *rows, budget, work, BATCH, RATES)

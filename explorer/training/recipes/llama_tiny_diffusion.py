@@ -14,7 +14,7 @@ from explorer.training.loop import compiled, ship, train, trained
 
 MASK = 4096  # the token after the shared vocabulary
 CANVAS = 128  # tokens a row: prompt and answer, filled up with ends of text, which are targets too
-LEAST = 1e-3  # smallest share of masked tokens
+MIN_MASKED = 1e-3  # smallest share of masked tokens
 TASK_SHARE = 0.6
 
 
@@ -48,10 +48,10 @@ def denoising(model: torch.nn.Module, rows: torch.Tensor, labels: torch.Tensor, 
     """LLaDA's objective: each row draws t, each of its tokens is masked with probability t; cross-entropy of
     the masked ones divided by t, summed, divided by the number of tokens that could be masked.
     """
-    chance = torch.Generator().manual_seed(seed)
-    share = (1 - LEAST) * torch.rand(len(rows), 1, generator=chance) + LEAST
+    generator = torch.Generator().manual_seed(seed)
+    share = (1 - MIN_MASKED) * torch.rand(len(rows), 1, generator=generator) + MIN_MASKED
     open_ = labels != IGNORED
-    hidden = (torch.rand(rows.shape, generator=chance) < share).to(rows.device) & open_
+    hidden = (torch.rand(rows.shape, generator=generator) < share).to(rows.device) & open_
     everywhere = torch.zeros(1, 1, rows.shape[1], rows.shape[1], device=rows.device)
     logits = model(input_ids=rows.masked_fill(hidden, MASK), attention_mask=everywhere).logits
     losses = torch.nn.functional.cross_entropy(logits[hidden].float(), rows[hidden], reduction="none")

@@ -45,14 +45,14 @@ def distillation(draft: LlamaForCausalLM, target: LlamaForCausalLM, own: np.ndar
     forward, teach = compiled(draft), compiled(target.eval())
 
     def loss(rows: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        chance = torch.Generator().manual_seed(int(rows.sum()))
-        pick = torch.randint(len(own), (rows.numel() // ROW,), generator=chance)
+        generator = torch.Generator().manual_seed(int(rows.sum()))
+        pick = torch.randint(len(own), (rows.numel() // ROW,), generator=generator)
         written = torch.from_numpy(own[pick.numpy()].astype(np.int64)).view(rows.shape)
         both = torch.cat([rows, written.to(rows.device)])
         with torch.no_grad():
             wanted = teach(input_ids=both).logits.float().log_softmax(-1)
-        said = forward(input_ids=both).logits.float().log_softmax(-1)
-        return (wanted.exp() * (wanted - said)).sum(-1).mean()
+        logprobs = forward(input_ids=both).logits.float().log_softmax(-1)
+        return (wanted.exp() * (wanted - logprobs)).sum(-1).mean()
 
     return loss
 

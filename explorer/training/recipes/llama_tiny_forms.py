@@ -28,12 +28,12 @@ HELD_OUT = 5  # batches that are never fed
 def main(args: Namespace) -> None:
     """Trains and ships it."""
     texts = prepare(args.corpus, args.work)
-    told, held = read_stories(args.corpus)
-    topics = topics_of(told)
+    train, held = read_stories(args.corpus)
+    topics = topics_of(train)
     base, model = trained(BASE), adapted(trained(BASE), ADDED, RANK).to(loop.device())
     before = held_out_loss(base, texts.held)
     tokenizer = lora.with_tokens(texts.tokenizer, list(ADDED))
-    forms, unseen = Forms(told, tokenizer, topics), Forms(held, tokenizer, topics)
+    forms, unseen = Forms(train, tokenizer, topics), Forms(held, tokenizer, topics)
     kept = [unseen.batch(f"held out {at}") for at in range(HELD_OUT)]
     opt = torch.optim.AdamW(learned_of(model), lr=RATE, weight_decay=0.0)
     forward = compiled(model)

@@ -32,16 +32,16 @@ def truths(problem: Problem, pieces: list[str]) -> list[int]:
     """For each piece of an answer, the end of text being the last and empty one: 1 while it can still become
     right, 0 for the piece with which it no longer can, and nothing is asked behind that.
     """
-    text, found = "", []
+    text, result = "", []
     for at, piece in enumerate(pieces):
-        if 0 in found:
-            found.append(UNASKED)
+        if 0 in result:
+            result.append(UNASKED)
             continue
         text += piece
         ended = at == len(pieces) - 1
         right = TASKS[problem.task].check(problem, text).right if ended else possible(problem, text)
-        found.append(int(right))
-    return found
+        result.append(int(right))
+    return result
 
 
 def pieces_of(model: LoadedModel, answer: str, tokens: list[int]) -> list[str]:
@@ -57,15 +57,15 @@ def pieces_of(model: LoadedModel, answer: str, tokens: list[int]) -> list[str]:
 
 
 def judged_row(
-    model: LoadedModel, problem: Problem, answer: str, most: int
+    model: LoadedModel, problem: Problem, answer: str, max_tokens: int
 ) -> tuple[list[int], list[int]] | None:
     """Tokens [T] of a problem with an answer and its end, and their truth [T]; None if there are more than
-    `most`.
+    `max_tokens`.
     """
     prompt, wrote = model.encode(problem.prompt), model.cut(answer)
     end = [] if model.tokenizer.eos_token_id is None else [model.tokenizer.eos_token_id]
     tokens = prompt + wrote + end
-    if len(tokens) > most:
+    if len(tokens) > max_tokens:
         return None
     truth = [UNASKED] * len(prompt) + truths(problem, [*pieces_of(model, answer, wrote), ""])
     return tokens, truth[: len(tokens)]
@@ -92,47 +92,47 @@ def states_of(
 
 
 def judged_states(
-    target: LoadedModel, draft: LoadedModel, chunks: int, most: int
+    target: LoadedModel, draft: LoadedModel, chunks: int, max_tokens: int
 ) -> tuple[loop.Rows, loop.Rows]:
     """States and truths to learn from, and to validate on: of each problem its right answer and one that the
-    draft wrote at temperature 1, if they have no more than `most` tokens.
+    draft wrote at temperature 1, if they have no more than `max_tokens` tokens.
     """
-    found: dict[bool, list] = {False: [], True: []}
+    states: dict[bool, list] = {False: [], True: []}
     for chunk in range(chunks):
         rng = random.Random(f"judge {chunk}")
         made = [TASKS[rng.choice(SCORED)].make(rng) for _ in range(CHUNK)]
         torch.manual_seed(chunk)
         wrote = answers(draft.model, draft.tokenizer, [p.prompt for p in made], temperature=1.0)
         pairs = zip(made + made, [p.answer for p in made] + wrote, strict=True)
-        rows = [row for row in (judged_row(target, *pair, most) for pair in pairs) if row]
+        rows = [row for row in (judged_row(target, *pair, max_tokens) for pair in pairs) if row]
         if not rows:
-            raise ValueError(f"No problem with its answer fits into {most} tokens of this tokenizer.")
-        found[chunk % HELD_OUT == 0].append(states_of(target.model, rows))
+            raise ValueError(f"No problem with its answer fits into {max_tokens} tokens of this tokenizer.")
+        states[chunk % HELD_OUT == 0].append(states_of(target.model, rows))
         print(f"{(chunk + 1) * CHUNK} problems answered", flush=True)
-    told, held = (tuple(map(torch.cat, zip(*found[part], strict=True))) for part in (False, True))
-    return told, held
+    train, held = (tuple(map(torch.cat, zip(*states[part], strict=True))) for part in (False, True))
+    return train, held
 
 
 def fit(
-    target: LoadedModel, draft: LoadedModel, budget: float, work: Path, most: int = ROW
+    target: LoadedModel, draft: LoadedModel, budget: float, work: Path, max_tokens: int = ROW
 ) -> tuple[Judge, loop.Curve, dict]:
     """The head of a target, its losses, and facts. It learns on states that are made equally large in all
-    directions, and is then given weights that take them as they are. budget: in millions of tokens; most: of
+    directions, then weights that take them as they are. budget: in millions of tokens; max_tokens: of
     a problem with its answer.
     """
-    told, held = judged_states(target, draft, max(2, PROBLEMS // CHUNK), most)
-    middle, size = told[0].mean(0), told[0].std(0) + 1e-6
+    train, held = judged_states(target, draft, max(2, PROBLEMS // CHUNK), max_tokens)
+    middle, size = train[0].mean(0), train[0].std(0) + 1e-6
     torch.manual_seed(0)
     head = Judge(Target.of(target.model))
-    states, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
+    states, truth = (torch.cat(parts) for parts in zip(train, held, strict=True))
     states = (states - middle) / size
-    places = torch.arange(len(states)).split([len(told[1]), len(held[1])])
+    places = torch.arange(len(states)).split([len(train[1]), len(held[1])])
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return head.loss_of(states[some], wanted)
 
-    told, held = ((at, truth[at]) for at in places)
-    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
+    train, held = ((at, truth[at]) for at in places)
+    curve = train_scorer(head, loss, train, held, budget, work, BATCH)
     with torch.no_grad():
         head.said.weight /= size
         head.said.bias -= head.said.weight @ middle

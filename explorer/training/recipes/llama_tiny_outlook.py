@@ -39,7 +39,7 @@ def beginnings(tokenizer: PreTrainedTokenizerFast, stories: list[str]) -> list[l
 @torch.no_grad()
 def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tensor:
     """Texts [TEXTS, PROMPT + WRITTEN], fewer if not as many are begun: what the target writes greedily."""
-    found = []
+    result = []
     for at in range(0, min(TEXTS, len(begun)), WRITERS):
         ids = torch.tensor(begun[at : min(at + WRITERS, TEXTS)], device=target.device)
         wrote = target.generate(
@@ -50,9 +50,9 @@ def greedy_texts(target: PreTrainedModel, begun: list[list[int]]) -> torch.Tenso
             min_new_tokens=WRITTEN,
             eos_token_id=None,
         )
-        found.append(wrote.cpu())
-        print(f"{sum(map(len, found))} texts written", flush=True)
-    return torch.cat(found)
+        result.append(wrote.cpu())
+        print(f"{sum(map(len, result))} texts written", flush=True)
+    return torch.cat(result)
 
 
 def fates(guessed: torch.Tensor) -> torch.Tensor:
@@ -93,21 +93,21 @@ def fit(
     torch.manual_seed(0)
     head = Outlook(Target.of(target.model), of=draft.name, window=WINDOW)
     apart = torch.arange(len(texts)) % HELD_OUT == 0
-    told, held = (asked_places(head, target.model, draft.model, texts[part]) for part in (~apart, apart))
-    read, truth = (torch.cat(parts) for parts in zip(told, held, strict=True))
+    train, held = (asked_places(head, target.model, draft.model, texts[part]) for part in (~apart, apart))
+    read, truth = (torch.cat(parts) for parts in zip(train, held, strict=True))
 
     def loss(some: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(head(read[some]).float(), wanted)
 
-    places = torch.arange(len(read)).split([len(told[1]), len(held[1])])
-    told, held = ((at, truth[at]) for at in places)
-    curve = train_scorer(head, loss, told, held, budget, work, BATCH)
-    said = head.eval()(read[held[0]]).argmax(-1)
+    places = torch.arange(len(read)).split([len(train[1]), len(held[1])])
+    train, held = ((at, truth[at]) for at in places)
+    curve = train_scorer(head, loss, train, held, budget, work, BATCH)
+    predicted = head.eval()(read[held[0]]).argmax(-1)
     facts = {
         "places": len(read),
         "tokens_of": "of greedy text, each several times",
         "shares": [round(float((truth == fate).float().mean()), 3) for fate in (NONE, SOME, ALL)],
-        "held_out_right": round(float((said == held[1]).float().mean()), 3),
+        "held_out_right": round(float((predicted == held[1]).float().mean()), 3),
         "note": f"It reads `{target.name}` and foretells how {WINDOW} tokens of `{draft.name}` will fare. "
         "The loss is cross-entropy in nats; `shares`: how often none, some, all of them pass.",
     }

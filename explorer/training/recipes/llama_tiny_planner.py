@@ -19,7 +19,7 @@ from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
 
 TARGET, NAME = "llama-tiny-summaries", "llama-tiny-planner"
 SHEETS = 4000
-MOST = 8  # units of a sheet
+MAX_UNITS = 8  # units of a sheet
 MILLION_TOKENS = 0.9  # of sheets; a token counts each time that it is looked at
 NOTE = (
     f"It reads the mean of the states of `{TARGET}` in each unit, all of which have tags, and that of the "
@@ -36,25 +36,25 @@ def read_sheets(target: LoadedModel, seed: str, count: int) -> tuple[torch.Tenso
     plans, soft labels).
     """
     rng, tags = random.Random(f"planner {seed}"), tags_of(target)
-    rows, found = [], []
+    rows, result = [], []
     for _ in range(count):
         sheet = make_sheet(rng)
         source = source_of(target.encode(sheet.prompt), target.bytes_of)
         row, places = source.tagged(range(len(source.spans)), tags)
         states = take_taps(target.model, torch.tensor([row], device=target.model.device)).hidden[0, places]
         plan, soft = oracle(source.texts, sheet.summary), labels(source.texts, sheet.summary)
-        vectors, missing = unit_vectors(states, source.spans), MOST - len(soft)
+        vectors, missing = unit_vectors(states, source.spans), MAX_UNITS - len(soft)
         rows.append(torch.tensor(row))
-        found.append(
+        result.append(
             (
                 F.pad(vectors, (0, 0, 0, missing)).cpu(),
                 torch.tensor(len(soft)),
-                torch.tensor(plan + [-1] * (MOST - len(plan))),
+                torch.tensor(plan + [-1] * (MAX_UNITS - len(plan))),
                 torch.tensor(soft + [0.0] * missing),
             )
         )
     tokens = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-    return tokens, tuple(torch.stack(part) for part in zip(*found, strict=True))
+    return tokens, tuple(torch.stack(part) for part in zip(*result, strict=True))
 
 
 def main(args: Namespace) -> None:

@@ -19,7 +19,7 @@ from explorer.training.modules import parted, ship_scorer, train_scorer, work_of
 TARGET, NAME = "llama-tiny", "llama-tiny-ranker"
 MILLION_TOKENS = 3.2  # of continuations; a token counts each time that it is looked at
 DOCUMENTS, TRIPLES = 1100, 3  # stories, and pairs of neighbouring pieces of each
-LEAST, PREFIX, WRITTEN = 10, 96, 48  # tokens of a piece at least; of a prefix, of a continuation at most
+MIN_PIECE, PREFIX, WRITTEN = 10, 96, 48  # tokens of a piece at least; of a prefix, of a continuation at most
 STORY = 480  # tokens of the longest story
 SENTENCE = re.compile(r"(?<=[.!?\"])(?= [A-Z\"])")
 CHUNK, WRITERS = 64, 96  # documents made at a time; texts read or written at a time
@@ -34,8 +34,8 @@ def pieces(tokenizer: PreTrainedTokenizerFast, story: str, rng: random.Random) -
     if len(sentences) <= TRIPLES or sum(map(len, sentences)) > STORY:
         return None
     cuts = sorted(rng.sample(range(1, len(sentences)), TRIPLES))
-    found = [sum(sentences[a:b], []) for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
-    return found if min(map(len, found)) >= LEAST else None
+    result = [sum(sentences[a:b], []) for a, b in zip([0, *cuts], [*cuts, None], strict=True)]
+    return result if min(map(len, result)) >= MIN_PIECE else None
 
 
 def cut(
@@ -45,20 +45,20 @@ def cut(
     and what the target draws in its place, with top-p 0.9, as long as that.
     """
     prefixes, written = [], []
-    for found in filter(None, (pieces(tokenizer, story, rng) for story in stories)):
-        prefixes += [piece[-PREFIX:] for piece in found[:-1]]
-        written += [piece[: rng.randint(LEAST, WRITTEN)] for piece in found[1:]]
+    for parts in filter(None, (pieces(tokenizer, story, rng) for story in stories)):
+        prefixes += [piece[-PREFIX:] for piece in parts[:-1]]
+        written += [piece[: rng.randint(MIN_PIECE, WRITTEN)] for piece in parts[1:]]
     return prefixes, written, drawn(target, prefixes, written)
 
 
 @torch.no_grad()
 def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[int]]) -> list[list[int]]:
     """What the target draws behind each prefix, as long as `like`, or shorter if the text ends."""
-    found: dict[int, list[int]] = {}
+    by_length: dict[int, list[int]] = {}
     for some in batches(prefixes):
         ids, ends = padded([prefixes[i][::-1] for i in some], target.device)  # on the left
         ids, mask = ids.flip(1), (ids.flip(1) != PAD).long()
-        torch.manual_seed(len(found))
+        torch.manual_seed(len(by_length))
         wrote = target.generate(
             input_ids=ids,
             attention_mask=mask,
@@ -72,8 +72,8 @@ def drawn(target: LlamaForCausalLM, prefixes: list[list[int]], like: list[list[i
         )[:, ids.shape[1] :]
         for i, row in zip(some, wrote.tolist(), strict=True):
             own = [token for token in row if token not in (PAD, target.config.eos_token_id)]
-            found[i] = own[: len(like[i])]
-    return [found[i] for i in range(len(prefixes))]
+            by_length[i] = own[: len(like[i])]
+    return [by_length[i] for i in range(len(prefixes))]
 
 
 def batches(texts: list[list[int]]) -> list[list[int]]:
@@ -94,11 +94,11 @@ def padded(texts: list[list[int]], device: torch.device) -> tuple[torch.Tensor, 
 @torch.no_grad()
 def summaries(target: LlamaForCausalLM, texts: list[list[int]]) -> torch.Tensor:
     """What the ranker reads of texts [N, 2d], each read for itself."""
-    found = torch.empty(len(texts), 2 * target.config.hidden_size)
+    result = torch.empty(len(texts), 2 * target.config.hidden_size)
     for some in batches(texts):
         rows, ends = padded([texts[i] for i in some], target.device)
-        found[some] = summary(take_taps(target, rows).hidden, ends).cpu()
-    return found
+        result[some] = summary(take_taps(target, rows).hidden, ends).cpu()
+    return result
 
 
 def read_triples(

@@ -31,7 +31,7 @@ def truths(problem: Problem, pieces: list[str]) -> list[list[int]]:
     """The truth after each piece of an answer [pieces, 3]: steps at the ends of lines, the beginning after
     every piece, the outcome at the end.
     """
-    text, found = "", []
+    text, result = "", []
     for at, piece in enumerate(pieces):
         text += piece
         ended = at == len(pieces) - 1
@@ -41,8 +41,8 @@ def truths(problem: Problem, pieces: list[str]) -> list[list[int]]:
             steps = int(all(right for _, right in grade.steps))
         if ended:
             outcome = int(TASKS[problem.task].check(problem, text).right)
-        found.append([steps, outcome if ended else int(possible(problem, text)), outcome])
-    return found
+        result.append([steps, outcome if ended else int(possible(problem, text)), outcome])
+    return result
 
 
 def graded_row(

@@ -82,8 +82,8 @@ def build(target: LlamaForCausalLM) -> T5ForConditionalGeneration:
         copy_attention(block.layer[1], block.layer[1].EncDecAttention, later)
         copy_neurons(block.layer[2], layer)
     model.shared.weight.data.copy_(target.model.embed_tokens.weight)
-    said = target.model.norm.weight.data
-    model.decoder.final_layer_norm.weight.data.copy_(said * old.hidden_size**0.5)  # undone before the head
+    scale = target.model.norm.weight.data
+    model.decoder.final_layer_norm.weight.data.copy_(scale * old.hidden_size**0.5)  # undone before the head
     return model
 
 
@@ -107,7 +107,7 @@ def copy_neurons(part: torch.nn.Module, layer: torch.nn.Module) -> None:
 
 def story_sentences(stories: list[str]) -> list[str]:
     """Sentences of up to sixteen plain words."""
-    return sorted({found for story in stories for found in STORY_SENTENCE.findall(story)})
+    return sorted({sentence for story in stories for sentence in STORY_SENTENCE.findall(story)})
 
 
 def drawn(sentences: list[str], rng: random.Random) -> Problem:
@@ -202,9 +202,9 @@ def measure(folder: Path, corpus: Path) -> None:
     unread = sorted(set(story_sentences(held)) - set(story_sentences(stories)))
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     model = T5ForConditionalGeneration.from_pretrained(folder, dtype=torch.float32).to(device()).eval()
-    found = {
+    result = {
         name: {"greedy": accuracy(asked, answered(model, tokenizer, asked))}
         for name, asked in held_out(unread)
     }
-    print(found, flush=True)
-    (folder / FILE).write_text(json.dumps(found, indent=1) + "\n")
+    print(result, flush=True)
+    (folder / FILE).write_text(json.dumps(result, indent=1) + "\n")

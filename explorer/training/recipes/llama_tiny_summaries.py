@@ -55,13 +55,13 @@ def losses(model: LlamaForCausalLM, rows: torch.Tensor, labels: torch.Tensor) ->
     -log(1 - p) of each token of the summary behind the wrong tags.
     """
     states = model.model(input_ids=rows.flatten(0, 1)).last_hidden_state[:, :-1].unflatten(0, rows.shape[:2])
-    found = []
+    result = []
     for at in range(len(rows)):
-        told = labels[at, :, 1:] != IGNORED
-        logits = model.lm_head(states[at][told]).float()
-        nll = F.cross_entropy(logits, labels[at, :, 1:][told], reduction="none")
-        found.append(unlikelihood(nll).mean() if at == 2 else nll.mean())
-    return found
+        labelled = labels[at, :, 1:] != IGNORED
+        logits = model.lm_head(states[at][labelled]).float()
+        nll = F.cross_entropy(logits, labels[at, :, 1:][labelled], reduction="none")
+        result.append(unlikelihood(nll).mean() if at == 2 else nll.mean())
+    return result
 
 
 def unlikelihood(nll: torch.Tensor) -> torch.Tensor:
@@ -86,10 +86,10 @@ def main(args: Namespace) -> None:
 
     def step(seen: int) -> tuple[int, list[float]]:
         rows, labels = sheets.batch(str(seen), COARSE if seen < FINE * 1e6 else BATCH)
-        found = loss(rows, labels)
-        found.sum().backward()
+        losses = loss(rows, labels)
+        losses.sum().backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        return rows.numel(), found.tolist()
+        return rows.numel(), losses.tolist()
 
     @torch.no_grad()
     def validate() -> list[float]:

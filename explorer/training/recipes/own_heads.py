@@ -39,12 +39,12 @@ JUDGED_ROW = 256  # tokens of a problem with its answer at most; not every token
 class OwnTexts:
     """Rows of a person's texts, both [R, T]: those that are read, and those that are kept for validation."""
 
-    told: torch.Tensor
+    training: torch.Tensor
     held: torch.Tensor
 
     def beginnings(self, seen: int, length: int) -> torch.Tensor:
         """Beginnings [WRITERS, length] of rows drawn by chance, which depends on `seen`."""
-        return drawn(self.told, seen, WRITERS)[:, :length]
+        return drawn(self.training, seen, WRITERS)[:, :length]
 
 
 def read_texts(path: Path) -> list[str]:
@@ -55,10 +55,10 @@ def read_texts(path: Path) -> list[str]:
     if not path.exists() or not paths:
         raise ValueError(f"There are no texts at {str(path)!r}; name a text file, or a folder of .txt files.")
     try:
-        found = [text.strip() for each in paths for text in each.read_text("utf-8").split(END)]
+        result = [text.strip() for each in paths for text in each.read_text("utf-8").split(END)]
     except UnicodeDecodeError as error:
         raise ValueError(f"A text of {str(path)!r} is not UTF-8; save it as UTF-8.") from error
-    return [text for text in found if text]
+    return [text for text in result if text]
 
 
 def rows_of_texts(texts: list[str], tokenizer: PreTrainedTokenizerBase, row: int) -> OwnTexts:
@@ -107,7 +107,7 @@ def own_rows(target: LoadedModel, texts: OwnTexts, work: Path, tokens: float) ->
     def begin(written: int) -> torch.Tensor:
         return texts.beginnings(written, PROMPT)
 
-    return write_rows(target.model, begin, work / "own-text.npy", tokens, row=texts.told.shape[1])
+    return write_rows(target.model, begin, work / "own-text.npy", tokens, row=texts.training.shape[1])
 
 
 def acceptance(
@@ -123,8 +123,8 @@ def acceptance(
 def judge(target: LoadedModel, draft: LoadedModel, budget: float | None, work: Path, out: Path) -> None:
     """Judge Decoding's head, which reads the target. It learns from the checkable tasks, not from texts."""
     budget = budget or llama_tiny_judge.MILLION_TOKENS
-    most = min(JUDGED_ROW, target.context)
-    head, curve, facts = llama_tiny_judge.fit(target, draft, budget, work, most)
+    max_tokens = min(JUDGED_ROW, target.context)
+    head, curve, facts = llama_tiny_judge.fit(target, draft, budget, work, max_tokens)
     keep(out, head, target, None, curve, "token", facts)
 
 
@@ -148,14 +148,14 @@ def kangaroo(target: LoadedModel, texts: OwnTexts, budget: float | None, work: P
     """Kangaroo's adapter, which reads the target after the layers after which the strategy would leave it:
     half on the texts, half on what the target wrote.
     """
-    recipe, row = llama_tiny_heads, texts.told.shape[1]
+    recipe, row = llama_tiny_heads, texts.training.shape[1]
     budget = budget or recipe.MILLION_TOKENS
     own = torch.from_numpy(own_rows(target, texts, work, recipe.OWN_SHARE * budget * 1e6)).long()
     torch.manual_seed(0)
     head = Kangaroo(Target.of(target.model), exit_of({"exit_layer": 0}, target)).to(target.model.device)
 
     def feed(seen: int) -> torch.Tensor:
-        rows = own if seen // (recipe.BATCH * row) % 2 else texts.told
+        rows = own if seen // (recipe.BATCH * row) % 2 else texts.training
         return drawn(rows, seen, recipe.BATCH)
 
     held, modules = texts.held[: recipe.VALIDATION_ROWS], {head.kind: head}

@@ -102,7 +102,9 @@ def test_a_copy_learns_its_sequences_by_heart_and_the_target_stays(models, corpu
     copy, (first, last) = hyperfitting.trained(model, data, 0)
     assert (first.updates, last.updates) == (0, 120) and last.training < 0.1 < first.training
     assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
-    assert hyperfitting.told(first, last)[0].startswith("After 120 updates the copy knows its sequences by ")
+    assert hyperfitting.comparison(first, last)[0].startswith(
+        "After 120 updates the copy knows its sequences by "
+    )
     assert hyperfitting.written(copy, data.learned[:, :16]) == data.learned[:, 16:].tolist()
 
 
@@ -127,7 +129,7 @@ def test_sentences_filled_in_many_at_a_time_are_those_of_the_strategy(models):
         for gap, text in zip(gaps, found, strict=True):
             given = {"guidance_scale": gamma, "negative_prompt": gap.begin}
             trace = asked.decoded(models, "guidance", gap.prompt, guided_descriptions.TOKENS, **given)
-            assert text == asked.said(models, trace.output()).strip()
+            assert text == asked.text_of(models, trace.output()).strip()
 
 
 def test_an_end_is_found_by_the_words_it_shares():

@@ -5,7 +5,7 @@ import torch
 
 from explorer.experiments import losses_per_exit
 from explorer.experiments.losses_per_exit import asked, fitted_heads, left, own_heads, trained
-from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_chances, skip_weights
+from explorer.experiments.models.exits import Exits, joint_weights, rotated, skip_probs, skip_weights
 from explorer.experiments.models.small import next_loss
 
 
@@ -45,15 +45,15 @@ def test_every_exit_has_its_turn_and_the_last_one_always():
 
 
 def test_layers_are_dropped_more_the_deeper_and_the_later():
-    ends = skip_chances(8, 0.1, 1.0) / 0.1
+    ends = skip_probs(8, 0.1, 1.0) / 0.1
     assert ends.tolist() == pytest.approx([0, 0.104, 0.219, 0.346, 0.486, 0.641, 0.811, 1], abs=1e-3)
-    assert not skip_chances(8, 0.1, 0.0).any()
+    assert not skip_probs(8, 0.1, 0.0).any()
 
 
 def test_the_last_exit_is_the_llama_itself(model, rows):
     """With and without chances of zero; a layer that is always dropped changes nothing."""
     states = model.states(rows)
-    assert torch.allclose(model.said(states, 8), model.head(model.inner(rows).last_hidden_state), atol=1e-5)
+    assert torch.allclose(model.logits(states, 8), model.head(model.inner(rows).last_hidden_state), atol=1e-5)
     assert torch.equal(states[7], model.states(rows, torch.zeros(8))[7])
     passed = model.states(rows, torch.tensor([0.0, 1, 1, 1, 1, 1, 1, 1]))
     assert torch.equal(passed[0], passed[7]) and torch.equal(passed[0], states[0])
@@ -63,7 +63,7 @@ def test_a_threshold_above_one_is_the_full_model(model, rows):
     found = asked(model, own_heads(model), rows)
     layers, same, loss = left(*found, 1.01)
     assert (layers, same) == (8.0, 1.0)
-    assert loss == pytest.approx(float(next_loss(model.said(model.states(rows), 8), rows)), abs=1e-5)
+    assert loss == pytest.approx(float(next_loss(model.logits(model.states(rows), 8), rows)), abs=1e-5)
     assert left(*found, 0.0)[0] == 2.0
 
 

@@ -7,7 +7,7 @@ import torch
 from transformers import LlamaForCausalLM
 
 from explorer.experiments import routes_per_token
-from explorer.experiments.models.duo import Duo, Router, bits, by_chance
+from explorer.experiments.models.duo import Duo, Router, at_random, bits
 from explorer.experiments.routes_per_token import cost, judged, losses, picked, routed, widened
 
 
@@ -38,7 +38,7 @@ def test_every_route_of_a_token_is_what_it_does_alone_behind_big_ones(duo, rows)
     """One text at a time, in which only the last token leaves the reference route."""
     row, routes = rows[0], bits(2)
     assert routes.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
-    fast = duo.said(duo.every(row))
+    fast = duo.logits(duo.every(row))
     for route, taken in enumerate(routes):
         for at in range(len(row)):
 
@@ -58,7 +58,7 @@ def test_a_route_over_the_history_is_that_of_every(duo, rows):
         rows, lambda layer, state: torch.full_like(state[..., :1], float(layer)), duo.reference(rows)
     )
     for row, said in zip(rows, logits, strict=True):
-        assert torch.allclose(said, duo.said(duo.every(row))[2], atol=1e-4)
+        assert torch.allclose(said, duo.logits(duo.every(row))[2], atol=1e-4)
 
 
 def test_a_small_block_adds_nothing_until_it_has_learned(tiny_model, rows):
@@ -67,7 +67,7 @@ def test_a_small_block_adds_nothing_until_it_has_learned(tiny_model, rows):
     for layer in fresh.inner.layers:
         torch.nn.init.zeros_(layer.mlp.down_proj.weight)
     assert torch.allclose(fresh(rows), without, atol=1e-5)
-    shares = by_chance(0, torch.zeros(50, 40, 3))
+    shares = at_random(0, torch.zeros(50, 40, 3))
     assert shares.shape == (50, 40, 1) and set(shares.unique().tolist()) == {0.0, 1.0}
     assert abs(float(shares.mean()) - 0.5) < 0.05
 
@@ -77,7 +77,7 @@ def test_the_losses_are_those_of_the_wanted_tokens(duo, rows):
     found = losses(duo, rows, wanted)
     assert found.shape == (2, 4, 3, 8)
     for route, states in enumerate(duo.every(rows[1][:-1])):
-        logprobs = duo.said(states).log_softmax(-1)
+        logprobs = duo.logits(states).log_softmax(-1)
         for kind in range(2):
             want = -logprobs.gather(-1, wanted[kind, 1][:, None])[:, 0]
             assert torch.allclose(found[kind, route, 1], want, atol=1e-4)

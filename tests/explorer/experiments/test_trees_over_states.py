@@ -31,7 +31,7 @@ def test_the_text_is_the_plain_one(pair, monkeypatch):
 def test_beams_are_the_likeliest_of_the_level(pair):
     """By hand: all continuations of the level before, each read as a text of its own."""
     _, draft = pair
-    known, _ = draft.told([1, 2])
+    known, _ = draft.read_text([1, 2])
     tokens, parents = trees.beams(draft, known, 3, 2, 2)
     assert parents[:3] == [-1, 0, 0] and len(tokens) == 5
 
@@ -53,7 +53,7 @@ def test_the_path_that_is_accepted():
 
 def test_branches_side_by_side_are_read_as_one(pair):
     target, _ = pair
-    known, _ = target.told([1, 2, 3])
+    known, _ = target.read_text([1, 2, 3])
     rows = torch.tensor([[4, 5], [6, 7]])
     both = target.read(rows, [-1, 0], trees.branches(known, 2)).logits
     for row, said in zip(rows, both, strict=True):

@@ -21,7 +21,7 @@ def path_to(node: int) -> list[int]:
 
 def test_a_tree_is_read_as_its_paths(model):
     tokens = torch.tensor([[2, 7, 1, 8, 2, 8, 1, 8, 2]])
-    known, _ = model.told(TEXT)
+    known, _ = model.read_text(TEXT)
     said = model.read(tokens, TREE, known).logits[0]
     for node in range(len(TREE)):
         whole = torch.tensor([[*TEXT, *tokens[0, path_to(node)].tolist()]])
@@ -30,10 +30,10 @@ def test_a_tree_is_read_as_its_paths(model):
 
 def test_going_on_along_a_path_is_reading_it(model):
     tokens = torch.tensor([[2, 7, 1, 8, 2, 8, 1, 8, 2]])
-    known, _ = model.told(TEXT)
+    known, _ = model.read_text(TEXT)
     path = path_to(6)
     moved = model.after(known, model.read(tokens, TREE, known), path)
-    again, last = model.told([*TEXT, *tokens[0, path].tolist()])
+    again, last = model.read_text([*TEXT, *tokens[0, path].tolist()])
     assert moved.length == again.length and moved.size == again.size == known.size
     for one, other in zip(moved.layers, again.layers, strict=True):
         pairs = (

@@ -73,7 +73,7 @@ TOYS = {
     "llama-tiny-planner": (("llama-tiny-summaries",), dict(SHEETS=20, BATCH=4)),
     "llama-tiny-autodeco": (("llama-tiny-reward",), dict(ANSWERS=9, ROWS=4, BATCH=256, HELD_OUT=1)),
     "llama-tiny-outlook": (("llama-tiny-draft-distilled",), dict(TEXTS=16, WRITERS=8, WRITTEN=8, BATCH=64)),
-    "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, LEAST=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
+    "llama-tiny-ranker": (("llama-tiny",), dict(DOCUMENTS=8, MIN_PIECE=2, WRITTEN=8, BATCH=2, HELD_OUT=2)),
     "llama-tiny-judge": (("llama-tiny-draft-distilled",), dict(PROBLEMS=8, CHUNK=4, BATCH=64)),
     "llama-tiny-seq2seq": (
         ("llama-tiny",),
