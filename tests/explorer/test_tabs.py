@@ -17,13 +17,13 @@ from explorer.experiments.groups import GROUPS
 from explorer.page.tabs import experiments as experiments_tab
 from explorer.page.tabs.events import inputs
 from explorer.page.tabs.experiment_cards import card, catalogue, grouped, picture
-from explorer.page.tabs.methods import EVERY, found
+from explorer.page.tabs.methods import EVERY, matches
 from explorer.schema import Malformed, read
 from visualizers.figures.theme import THEMES, theme
 
 
 def test_methods_and_papers_are_found_by_words_and_family():
-    count, heads, names, here, missing = found("", EVERY)
+    count, heads, names, here, missing = matches("", EVERY)
     assert json.loads(names)[: len(START)] == list(START), "what to try first"
     assert (
         sorted(json.loads(names)) == sorted(strategies()) and len(here) + len(missing) == len(papers()) == 193
@@ -31,15 +31,15 @@ def test_methods_and_papers_are_found_by_words_and_family():
     works = sum(paper["status"] == "works" for paper in papers())
     assert count == f"{len(strategies())} methods from {works} papers" and len(here) == works and not heads
     assert (
-        found("JACOBI  parallel zzz", EVERY)[0]
+        matches("JACOBI  parallel zzz", EVERY)[0]
         == "Nothing found for “JACOBI  parallel zzz”. Try fewer words."
     )
-    assert found("JACOBI  parallel zzz", EVERY)[1:] == ("", "[]", [], [])
-    assert r"\<img src=x\>" in found("<img src=x>", EVERY)[0] and len(found("x y" * 999, EVERY)[0]) < 200
+    assert matches("JACOBI  parallel zzz", EVERY)[1:] == ("", "[]", [], [])
+    assert r"\<img src=x\>" in matches("<img src=x>", EVERY)[0] and len(matches("x y" * 999, EVERY)[0]) < 200
     for family in ("m:search", "p:diffusion"):
-        _, _, names, *rows = found("", family)
+        _, _, names, *rows = matches("", family)
         assert 0 <= len(json.loads(names)) < len(strategies()) and 0 < sum(map(len, rows)) < 193
-    one = found("fast inference from transformers via", EVERY)
+    one = matches("fast inference from transformers via", EVERY)
     assert one[0] == "2 methods · 1 paper here · 0 not here yet" and set(json.loads(one[2])) == {
         "speculative",
         "lenient",
@@ -69,12 +69,12 @@ def test_methods_and_papers_are_found_by_words_and_family():
     }.items(),
 )
 def test_a_method_is_found_by_the_names_that_people_use(words, method):
-    assert json.loads(found(words, EVERY)[2])[0] == method
+    assert json.loads(matches(words, EVERY)[2])[0] == method
 
 
 @pytest.mark.parametrize("name", ["Medusa", "EAGLE", "eagle-2"])
 def test_what_is_no_lane_yet_is_found_and_says_what_there_is(name):
-    count, heads, *_ = found(name, EVERY)
+    count, heads, *_ = matches(name, EVERY)
     assert "1 draft head" in count
     assert "There is no lane that drafts with it yet" in heads and "https://arxiv.org/abs/" in heads
 

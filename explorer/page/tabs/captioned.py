@@ -36,20 +36,20 @@ class Captioned:
 
     def shows(self, figure: Any) -> dict:
         """The updates after which they show a Plotly figure."""
-        return {self.plot: figure, self.words: said(figure)}
+        return {self.plot: figure, self.words: caption_of(figure)}
 
 
 def captioned(figure: Any = None, wide: bool = False) -> Captioned:
     """Declares the components of a figure. `wide`: it has a row of its own, and scrolls where that is
     narrow.
     """
-    words = None if figure is None else said(figure)
+    words = None if figure is None else caption_of(figure)
     with gr.Column(min_width=900 if wide else 420, elem_classes="figure wide" if wide else "figure"):
         plot = gr.Plot(figure, show_label=False, container=False)
         return Captioned(plot, gr.Markdown(words, elem_classes="caption"))
 
 
-def said(figure: Any) -> str:
+def caption_of(figure: Any) -> str:
     """The caption of a Plotly figure, as Markdown."""
     from visualizers.figures import caption  # only when one is looked at: plotly takes its time
 

@@ -16,7 +16,7 @@ from explorer.runs.scheduler import Runs
 from visualizers.analysis.comparison import CHARGES
 from visualizers.analysis.cost_summary import COLUMNS
 
-NO_RUN = "There is no run of these settings yet: press Run, and its lanes are compared here."
+NO_RUN = "These settings have not been run yet: press Run, and their lanes are compared here."
 # Whether it is open is remembered in this browser; at first it is, but not on a phone.
 OPENED = "() => ({__type__: 'update', open: ExplorerPage.compareOpen()})"
 KEEP = "() => ExplorerPage.keepCompare({open})"
@@ -36,7 +36,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
                 charge = gr.Radio(
                     [(words, key) for key, words in CHARGES.items()],
                     value="forwards",
-                    label="Cost counted in",
+                    label="Cost measured in",
                 )
                 likelihood = gr.Radio(
                     [(words, key) for key, words in comparison.LIKELIHOODS.items()],
@@ -72,19 +72,19 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> None:
         now = (seen.key, theme, charge, likelihood)
         if now == before:
             return {moment: now}
-        found = compared(seen.run, [(lane.index, lane.number, lane.count) for lane in seen.lanes])
-        told = {moment: now, body: gr.Column(visible=True), table: comparison.table(found)}
-        told[texts] = of_run(seen.run.id, comparison.texts(found))
-        made = comparison.charts(found, charge, likelihood, look_of(theme))
+        made_of = compared(seen.run, [(lane.index, lane.number, lane.count) for lane in seen.lanes])
+        updates = {moment: now, body: gr.Column(visible=True), table: comparison.table(made_of)}
+        updates[texts] = of_run(seen.run.id, comparison.texts(made_of))
+        made = comparison.charts(made_of, charge, likelihood, look_of(theme))
         for names, row in rows.items():
-            told[row] = gr.Row(visible=names[0] in made)
+            updates[row] = gr.Row(visible=names[0] in made)
         for name, figure in made.items():
-            told |= places[name].shows(figure)
-        return told
+            updates |= places[name].shows(figure)
+        return updates
 
     def nothing(sentence: str) -> dict:
-        told = of_run("", f"<p>{html.escape(sentence)}</p>")
-        return {texts: told, body: gr.Column(visible=False), moment: None}
+        message = of_run("", f"<p>{html.escape(sentence)}</p>")
+        return {texts: message, body: gr.Column(visible=False), moment: None}
 
     plots = [component for place in places.values() for component in place.parts]
     drawn = gr.on(

@@ -13,18 +13,20 @@ from explorer.experiments.groups import GROUPS
 LINK, ALL = "#experiment=", "#experiments"  # what the page's address ends with: one experiment, all of them
 WIDE, HIGH, EDGE = 116, 68, 5  # units of a picture, and its margin
 DASHES = ("", "5 3", "1.5 3", "8 3 1.5 3")
-MOST_ROWS, MOST_COLUMNS = 14, 9  # of a picture of a table
-MOST_QUOTED = 60  # characters of what was searched
+MAX_ROWS, MAX_COLUMNS = 14, 9  # of a picture of a table
+MAX_QUOTED = 60  # characters of what was searched
 
 
 def catalogue(answers: list[dict], words: str) -> str:
     """The cards that fit the words, by group; without words all of them, the most surprising first."""
     groups = grouped(answers)
     fits = [
-        (title, cards) for title, members in groups.items() if (cards := search.best(members, words, said_of))
+        (title, cards)
+        for title, members in groups.items()
+        if (cards := search.best(members, words, search_terms))
     ]
     if not fits:
-        return f"<p>No experiment fits “{html.escape(words.strip()[:MOST_QUOTED])}”. Try fewer words.</p>"
+        return f"<p>No experiment fits “{html.escape(words.strip()[:MAX_QUOTED])}”. Try fewer words.</p>"
     return "".join(
         f"<h3>{html.escape(title)}</h3><ul>{''.join(map(card, cards))}</ul>" for title, cards in fits
     )
@@ -37,7 +39,7 @@ def grouped(answers: list[dict]) -> dict[str, list[dict]]:
     return groups | ({"Others": list(known.values())} if known else {})
 
 
-def said_of(answer: dict) -> list[str]:
+def search_terms(answer: dict) -> list[str]:
     """What an answer is found by: its names, then its finding, then all that it says and its group."""
     group = next((title for title, names in GROUPS.items() if answer["name"] in names), "")
     return [
@@ -95,8 +97,8 @@ def dash(at: int) -> str:
 def shades(answer: dict) -> str:
     """The numbers of a table, column by column, as shades."""
     columns = [shares(column) for column in zip(*answer["rows"], strict=True) if is_numbers(column)]
-    columns = columns[:MOST_COLUMNS]
-    every = max(1, math.ceil(len(answer["rows"]) / MOST_ROWS))
+    columns = columns[:MAX_COLUMNS]
+    every = max(1, math.ceil(len(answer["rows"]) / MAX_ROWS))
     columns = [column[::every] for column in columns]
     wide, high = (WIDE - 2 * EDGE) / len(columns), (HIGH - 2 * EDGE) / len(columns[0])
     return "".join(

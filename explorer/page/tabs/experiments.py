@@ -17,10 +17,10 @@ from explorer.page.tabs import carried
 from explorer.page.tabs.captioned import captioned, escaped, look_of
 from explorer.page.tabs.experiment_cards import ALL, LINK, catalogue, is_numbers, shares
 from explorer.page_requests import StoredCall
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 
-ABOUT = "What the models that come with the app answered to repeatable questions, the most surprising first."
-SHADES = "Shades go from the lowest value of a column to its highest, which stands out most."
+ABOUT = "Repeatable questions and what the models that come with the app answered, the most surprising first."
+SHADES = "Shades run from the lowest value of a column (pale) to the highest (dark)."
 DARKEST = 32  # percent of the text's colour in a cell: text on it keeps a contrast of 5 to 1 in both themes
 # The page's address says which experiment is open.
 FOLLOW = f"""const tell = () => {{
@@ -64,39 +64,39 @@ def build(tab: gr.Tab, opened: gr.HTML, look: gr.HTML) -> None:
         if not name:
             return
         gr.HTML(f'<a href="{ALL}">← All experiments</a>', js_on_load=FOCUS)
-        found = {one["name"]: one for one in experiments.stored()}.get(name)
-        if found is None:
+        answer = {one["name"]: one for one in experiments.stored()}.get(name)
+        if answer is None:
             gr.Markdown(f"There is no experiment “{escaped(name)}”.")
             return
-        gr.Markdown(heading(found))
-        figures(found, look_of(look))
-        for one in found.get("pictures", []):
+        gr.Markdown(heading(answer))
+        figures(answer, look_of(look))
+        for one in answer.get("pictures", []):
             if one["kind"] == "passages":
                 gr.HTML(passages(one))
-        gr.Markdown(sentences(found))
-        if found.get("calls"):
-            calls(found)
+        gr.Markdown(sentences(answer))
+        if answer.get("calls"):
+            calls(answer)
         gr.Dataframe(
-            shaded(found),
-            datatype=kinds(found),
-            label=f"Table: {found['title']}",
+            shaded(answer),
+            datatype=kinds(answer),
+            label=f"Table: {answer['title']}",
             interactive=False,
             wrap=True,
             elem_classes="experiment-table",
         )
         with gr.Row():
-            gr.Markdown(f"{SHADES} {measured(found)}")
+            gr.Markdown(f"{SHADES} {measured(answer)}")
             gr.DownloadButton(
                 "Download as JSON", experiments.FOLDER / f"{name}.json", scale=0, min_width=180, size="sm"
             )
 
 
-def figures(found: dict, look: str) -> None:
+def figures(answer: dict, look: str) -> None:
     """The figures of an answer, two beside each other where there is room, each with a caption in words."""
     from visualizers.figures import experiments as drawn  # only when one is looked at: plotly takes its time
 
     with gr.Row():
-        for figure in drawn.figures(found, look):
+        for figure in drawn.figures(answer, look):
             captioned(figure, wide=figure.layout.width is not None or len(figure.data) > 40)
 
 
@@ -118,11 +118,11 @@ def marked(text: str, marks: str) -> str:
     return f'<mark class="{marks}">{html.escape(text)}</mark>' if marks else html.escape(text)
 
 
-def calls(found: dict) -> None:
+def calls(answer: dict) -> None:
     """A button for each decoding behind a message: it opens in a lane."""
     with gr.Row():
-        for number in range(1, len(found["calls"]) + 1):
-            opened = json.dumps([found["name"], number, found["title"]])
+        for number in range(1, len(answer["calls"]) + 1):
+            opened = json.dumps([answer["name"], number, answer["title"]])
             button = gr.Button(f"Open call {number} in a lane", scale=0, min_width=200, size="sm")
             button.click(None, js=f"() => ExplorerPage.openCall(...{opened})")
 
@@ -130,42 +130,42 @@ def calls(found: dict) -> None:
 # ---- words -------------------------------------------------------------------------------------------------
 
 
-def heading(found: dict) -> str:
+def heading(answer: dict) -> str:
     """Question, finding and what was done in an experiment, as Markdown."""
-    return f"## {escaped(found['title'])}\n\n**{escaped(found['finding'])}**\n\n{escaped(found['asks'])}"
+    return f"## {escaped(answer['title'])}\n\n**{escaped(answer['finding'])}**\n\n{escaped(answer['asks'])}"
 
 
-def sentences(found: dict) -> str:
+def sentences(answer: dict) -> str:
     """All that follows from an experiment, as Markdown."""
-    return "\n".join(f"- {escaped(sentence)}" for sentence in found["says"])
+    return "\n".join(f"- {escaped(sentence)}" for sentence in answer["says"])
 
 
-def measured(found: dict) -> str:
+def measured(answer: dict) -> str:
     """Which models were asked, and the command that asks again, as Markdown."""
-    models = ", ".join(f"{role} {model}" for role, model in found["models"].items())
-    corpus = " --corpus FOLDER" if found.get("corpus") else ""
-    again = f"`python -m explorer experiment {found['name']}{corpus}`"
+    models = ", ".join(f"{role} {model}" for role, model in answer["models"].items())
+    corpus = " --corpus FOLDER" if answer.get("corpus") else ""
+    again = f"`python -m explorer experiment {answer['name']}{corpus}`"
     return f"Asked of {escaped(models)}. Again: {again}"
 
 
 # ---- the table ---------------------------------------------------------------------------------------------
 
 
-def kinds(found: dict) -> list[str]:
+def kinds(answer: dict) -> list[str]:
     """What a column holds: numbers, which are sorted as such, or words."""
-    columns = zip(*found["rows"], strict=True)
+    columns = zip(*answer["rows"], strict=True)
     return ["str" if any(isinstance(cell, str) for cell in column) else "number" for column in columns]
 
 
-def shaded(found: dict):
+def shaded(answer: dict):
     """The table as a pandas Styler: numbers with three places, shaded more the greater they are in
     their column. The first column, which says what a row is, and columns of one value are plain.
     """
     import pandas  # only when a table is looked at
 
-    frame = pandas.DataFrame(found["rows"], columns=found["columns"], dtype=object)
+    frame = pandas.DataFrame(answer["rows"], columns=answer["columns"], dtype=object)
     styles = pandas.DataFrame("", frame.index, frame.columns)
-    for name, column in list(zip(found["columns"], zip(*found["rows"], strict=True), strict=True))[1:]:
+    for name, column in list(zip(answer["columns"], zip(*answer["rows"], strict=True), strict=True))[1:]:
         if is_numbers(column) and len(set(column) - {None}) > 1:
             styles[name] = ["" if share is None else shade(share) for share in shares(column)]
     return frame.style.format(experiments.number).apply(lambda _: styles, axis=None)
@@ -180,7 +180,7 @@ def functions(runs, loader) -> list:
     """What the page can ask for: the decoding behind a message of a stored answer."""
 
     def opened(request: StoredCall) -> dict:
-        calls = {found["name"]: found.get("calls", []) for found in experiments.stored()}
+        calls = {answer["name"]: answer.get("calls", []) for answer in experiments.stored()}
         calls = calls.get(request.name, [])
         if not 0 < request.number <= len(calls):
             raise ValueError("There is no such call; choose one of a stored experiment.")
@@ -188,6 +188,6 @@ def functions(runs, loader) -> list:
 
     async def explorer_call(request: StoredCall) -> str:
         """`{name, number}` gives the call as a run: see `save_and_open.shown`."""
-        return await said(asyncio.to_thread(opened, request))
+        return await as_json(asyncio.to_thread(opened, request))
 
     return [explorer_call]

@@ -12,7 +12,7 @@ from explorer.page.tabs.metrics import metrics_table, rows
 from visualizers.analysis.speculation_report import counted
 
 ABOUT = (
-    "Imported counts: measured by that server, the rates derived from them. They do not say which tokens "
+    "Imported counts: measured by the server; the rates are derived. They do not say which tokens "
     "were drafted, so there is no lane to replay and no list of rejected tokens."
 )
 
@@ -35,12 +35,12 @@ class Card:
         """The updates after which the card shows what `decoders.trace.vllm_counts` has read."""
         from visualizers.figures.draft_places import counted_depths  # plotly takes its time
 
-        found = counted(counts)
+        counts_read = counted(counts)
         return {
             self.body: gr.Column(visible=True),
-            self.sentence: f"### {escaped(file)}\n**{escaped(found['sentence'])}**",
-            self.metrics: rows(found["metrics"]),
-            **self.figure.shows(counted_depths(found, look)),
+            self.sentence: f"### {escaped(file)}\n**{escaped(counts_read['sentence'])}**",
+            self.metrics: rows(counts_read["metrics"]),
+            **self.figure.shows(counted_depths(counts_read, look)),
         }
 
     def hides(self) -> dict:

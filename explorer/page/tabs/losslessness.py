@@ -23,8 +23,8 @@ AT_ONCE = 8  # tests of all visitors together; others wait their turn
 ABOUT = (
     "Many seeds are run, each a short continuation of the lane's prompt; how often each continuation occurs "
     "is compared with its exact probability under the target. The figure shows the total variation distance, "
-    "Σ |share − probability| / 2. Chance alone makes it fall with the root of the number of seeds: 99 of 100 "
-    "exact samplers stay below the dotted line. The broken verifier exists here alone: after a rejection it "
+    "Σ |share − probability| / 2. An exact sampler's distance falls with the square root of the number of "
+    "seeds: 99 of 100 stay below the dotted line. The broken verifier exists only here: after a rejection it "
     "draws from all of p instead of max(p − q, 0)."
 )
 COMPUTING = "Computing the target's exact distribution …"
@@ -65,10 +65,10 @@ def build(
     ) -> AsyncIterator[dict]:
         try:
             yield {says: COMPUTING, body: gr.Column(visible=False)} | buttons(counting=True)
-            found = screen(runs, value)
-            one = found.drafting(wanted) if found else None
+            seen = screen(runs, value)
+            one = seen.drafting(wanted) if seen else None
             test = await asyncio.to_thread(
-                begin, runs, loader, found, one, temperature, samples, length, broken
+                begin, runs, loader, seen, one, temperature, samples, length, broken
             )
             state = test.state()
             while state["done"] < state["samples"]:
@@ -104,7 +104,7 @@ def build(
 def begin(
     runs: Runs,
     loader: Loader,
-    found: Screen | None,
+    seen: Screen | None,
     one: Lane | None,
     temperature: float | None,
     samples: int | None,
@@ -124,7 +124,7 @@ def begin(
             f"{trace.title} does not draw its text from the target's distribution, so there is nothing to "
             "test."
         )
-    models = models_of(trace, loader.find(found.run.models).wait())
+    models = models_of(trace, loader.find(seen.run.models).wait())
     parameters = {**trace.parameters, "temperature": temperature}
     with_broken = broken and "draft" in models
 
@@ -146,9 +146,12 @@ def figure(state: dict, number: int, look: str) -> Any:
 
 def progress(state: dict) -> str:
     """How far a test is, and what is known by then, as Markdown."""
-    from visualizers.figures.losslessness import way_said
+    from visualizers.figures.charts import counted
+    from visualizers.figures.losslessness import way_text
 
     done, samples = state["done"], state["samples"]
     seeds = f"{done:,} of {samples:,} seeds" if done < samples else f"{done:,} seeds"
-    ways = [words for words in map(way_said, state["ways"]) if words]
-    return "\n".join([f"{seeds}, {state['cells']} cells.", "", *(f"- {escaped(words)}" for words in ways)])
+    ways = [words for words in map(way_text, state["ways"]) if words]
+    return "\n".join(
+        [f"{seeds}, {counted(state['cells'], 'cell')}.", "", *(f"- {escaped(words)}" for words in ways)]
+    )

@@ -24,7 +24,7 @@ from explorer.tasks import sandbox
 
 EVERY = "every"
 COLUMNS, WIDTHS = ["Paper", "Authors", "Year", "Link", "Here"], ["360px", "140px", "60px", "100px", "260px"]
-MOST_QUOTED = 60  # characters of what was searched
+MAX_QUOTED = 60  # characters of what was searched
 # A click on "Open in a lane"; `element` is the component, which stays when its value is another one.
 OPEN = """element.addEventListener("click", ({ target }) => {
     const { strategy, models } = target.closest("[data-strategy]")?.dataset || {};
@@ -53,7 +53,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
     with gr.Accordion("Map of decoding", open=False) as unfolded:
         with gr.Column(elem_classes="figure wide"):
             picture = gr.Plot(show_label=False, container=False)
-            told = gr.Markdown(elem_classes="caption")
+            message = gr.Markdown(elem_classes="caption")
         poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
     count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
     heads = gr.Markdown(elem_id="methods-heads")
@@ -63,19 +63,19 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
     names = carried()  # of the methods that are found, as JSON
     gr.Markdown("## Papers")
     here = table("Papers", COLUMNS)
-    with gr.Accordion("Papers that are not here yet", open=False):
-        backlog = table("Papers that are not here yet", COLUMNS[:-1])
+    with gr.Accordion("Papers not here yet", open=False):
+        backlog = table("Papers not here yet", COLUMNS[:-1])
 
     async def find(words: str | None, family: str | None, before: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)  # importing the strategies twice at once gains nothing
         rows = gr.skip() if before else await asyncio.to_thread(all_rows)
-        return rows, *await asyncio.to_thread(found, words or "", family or EVERY)
+        return rows, *await asyncio.to_thread(matches, words or "", family or EVERY)
 
     async def draw(look: str) -> tuple:
         await asyncio.to_thread(loader.done.wait)
         return await asyncio.to_thread(drawn_map, "dark" if look == "dark" else "light")
 
-    unfolded.expand(draw, look, [picture, told, poster], show_progress="minimal", api_visibility="private")
+    unfolded.expand(draw, look, [picture, message, poster], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     gr.on(
         [words.change, family.change],
@@ -124,7 +124,7 @@ def listing() -> dict:
     return method_cards.listing()
 
 
-def found(words: str, family: str) -> tuple[str, str, str, list[list[str]], list[list[str]]]:
+def matches(words: str, family: str) -> tuple[str, str, str, list[list[str]], list[list[str]]]:
     """What fits: a sentence that counts it, what is to say of draft heads, the names of methods as JSON, the
     rows of papers that are here and of those that are not.
     """
@@ -189,7 +189,7 @@ def routes() -> list[Route]:
 def counted(words: str, cards: list, heads: list, works: list, missing: list) -> str:
     """How many methods and papers there are, and how many of these are here."""
     if not (cards or heads or works or missing):
-        quoted = f" for “{escaped(words.strip()[:MOST_QUOTED])}”" if words.strip() else ""
+        quoted = f" for “{escaped(words.strip()[:MAX_QUOTED])}”" if words.strip() else ""
         return f"Nothing found{quoted}. Try fewer words."
     if not words.strip() and len(cards) == len(listing()["methods"]):
         return f"{many(len(cards), 'method')} from {many(len(works), 'paper')}"

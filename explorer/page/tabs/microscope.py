@@ -20,7 +20,7 @@ from visualizers.analysis.speculation_report import microscope
 
 ABOUT = (
     "One speculative lane of the run in Decode, up to the step at which its slider stands: which drafted "
-    "tokens were accepted, and where drafting was in vain."
+    "tokens were accepted, and where drafting was wasted."
 )
 NONE = (
     "No lane of this run has drafted anything. Choose a speculative strategy in Decode, for example "
@@ -69,23 +69,23 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
         nothing = {lane: gr.Radio(visible=False), body: gr.Column(visible=False)}
         nothing |= {moment: None, subject: None}
         try:
-            found = screen(runs, value)
+            seen = screen(runs, value)
         except ValueError as error:
             return nothing | {sentence: escaped(str(error))}
-        one = found.drafting(wanted) if found else None
+        one = seen.drafting(wanted) if seen else None
         if one is None:
             return nothing | {sentence: NONE}
-        names = tuple(each.title for each in found.drafting_lanes)
-        now = (found.run.id, one.index, one.count, one.record.trace.ended, names, theme)
+        names = tuple(each.title for each in seen.drafting_lanes)
+        now = (seen.run.id, one.index, one.count, one.record.trace.ended, names, theme)
         if now == before:
             return {moment: now}
         report = microscope(one.record.trace, one.count)
-        told = {lane: choices(found, one), sentence: f"**{escaped(report['sentence'])}**", moment: now}
-        told[subject] = (found.run.id, one.index)
+        updates = {lane: choices(seen, one), sentence: f"**{escaped(report['sentence'])}**", moment: now}
+        updates[subject] = (seen.run.id, one.index)
         if not report["metrics"]:
-            return told | {body: gr.Column(visible=False)}
-        told |= {body: gr.Column(visible=True), metrics: rows(report["metrics"]), left: report}
-        return told | shown(report, theme, *FIRST)
+            return updates | {body: gr.Column(visible=False)}
+        updates |= {body: gr.Column(visible=True), metrics: rows(report["metrics"]), left: report}
+        return updates | shown(report, theme, *FIRST)
 
     def show_others(theme: str, report: dict | None) -> dict:
         """What is below the first rows: a browser draws all that one answer brings before it shows any."""
@@ -108,9 +108,9 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs, loader: Loader) -> None
     machine(drawn.then)  # it stands at the end of the page, and is drawn after what is above it
 
 
-def choices(found: Screen, one: Lane) -> gr.Radio:
+def choices(seen: Screen, one: Lane) -> gr.Radio:
     """The lanes that draft, with `one` chosen; hidden where there is no choice."""
-    names = [(each.title, each.index) for each in found.drafting_lanes]
+    names = [(each.title, each.index) for each in seen.drafting_lanes]
     return gr.Radio(names, value=one.index, visible=len(names) > 1)
 
 

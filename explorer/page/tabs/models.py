@@ -24,10 +24,10 @@ from explorer.runs.validation import (
     DTYPES,
     MAX_PROMPT_CHARACTERS,
     Choice,
+    as_json,
     check_chat,
     check_models,
     is_ours,
-    said,
 )
 from explorer.schema import parsed, read
 
@@ -35,8 +35,8 @@ NONE = "none"
 WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
 MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
 KINDS = "A model of the app, a Hub id (owner/model or owner/model@revision) or a folder"
-ASKED = "What you opened asks for these models. Nothing is loaded until you press Load."
-IN_USE, STAY = "These are in use.", "The models in use stay."
+ASKED = "What you opened uses these models. Nothing is loaded until you press Load."
+IN_USE, STAY = "These are in use.", "The current models stay in use."
 SPECIAL = "special token"
 STATUS = '<div role="status">${value}</div>'
 PROGRESS = gr.Progress()
@@ -57,7 +57,7 @@ def build(loader: Loader) -> None:
         with gr.Row():  # the sentences stand where they can grow without moving what is pressed
             load = gr.Button("Load", variant="primary", size="md", scale=0, min_width=90)
             cancel = gr.Button("Cancel", interactive=False, size="md", scale=0, min_width=90)
-            status = gr.HTML(told([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
+            status = gr.HTML(paragraphs([IN_USE]), html_template=STATUS, elem_id="explorer-models-status")
         with gr.Row(visible=False) as talk:
             chat = gr.Checkbox(label="Chat", info="The prompt is a message to the model", min_width=200)
             system = gr.Textbox(label="System message", placeholder="optional", max_lines=4)
@@ -112,7 +112,7 @@ def fields(loader: Loader) -> list[gr.Dropdown]:
             none,
             value=second,
             label="Second draft model",
-            info="For strategies that take several: SpecInfer",
+            info="For strategies that take several draft models: SpecInfer",
             min_width=240,
             **any_model,
         ),
@@ -127,7 +127,7 @@ def fields(loader: Loader) -> list[gr.Dropdown]:
             list(DEVICES),
             value=own.device,
             label="device",
-            info="auto: CUDA where there is one",
+            info="auto: CUDA if available",
             min_width=150,
         ),
     ]
@@ -155,8 +155,8 @@ def devices() -> list[str]:
 
 def drafts(names: str | None) -> tuple[str, str]:
     """The values of both draft fields; more than two names stand in the first, with commas."""
-    found = [name.strip() for name in (names or NONE).split(",")]
-    return (found[0], found[1]) if len(found) == 2 else (", ".join(found), NONE)
+    listed = [name.strip() for name in (names or NONE).split(",")]
+    return (listed[0], listed[1]) if len(listed) == 2 else (", ".join(listed), NONE)
 
 
 def choice_of(
@@ -179,11 +179,11 @@ def choice_in(used: str) -> Choice | None:
 def title(choice: Choice, chat: object = None) -> str:
     """What the closed panel says."""
     short = [name.rstrip("/\\").replace("\\", "/").split("/")[-1] for name in choice.names.values()]
-    said = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
-    return said + (" · chat" if chat else "")
+    text = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
+    return text + (" · chat" if chat else "")
 
 
-def told(lines: list[str], problem: str = "") -> str:
+def paragraphs(lines: list[str], problem: str = "") -> str:
     """Sentences, and perhaps one that says what is wrong, as HTML."""
     wrong = f'<p class="wrong" role="alert">{html.escape(problem)}</p>' if problem else ""
     return wrong + "".join(f"<p>{html.escape(line)}</p>" for line in lines)
@@ -200,15 +200,15 @@ def memory(loader: Loader, names: tuple, used: str) -> str:
     try:
         choice = choice_of(*names)
         if choice == choice_in(used):
-            return told([IN_USE])
+            return paragraphs([IN_USE])
         need = loader.need(choice)
     except ValueError as error:
         if not is_ours(error):
             raise
-        return told([], str(error))
+        return paragraphs([], str(error))
     if need["fits"]:
-        return told([*need["parts"], need["sentence"]])
-    return told(need["parts"], need["sentence"])
+        return paragraphs([*need["parts"], need["sentence"]])
+    return paragraphs(need["parts"], need["sentence"])
 
 
 async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress) -> AsyncIterator[list]:
@@ -217,32 +217,37 @@ async def loading(loader: Loader, used: str, names: tuple, progress: gr.Progress
     try:
         choice = choice_of(*names)
         if choice == now:
-            yield [gr.skip(), told([IN_USE]), gr.skip(), *pressed(False)]
+            yield [gr.skip(), paragraphs([IN_USE]), gr.skip(), *pressed(False)]
             return
-        found = await asyncio.to_thread(loader.open, choice)
+        model_set = await asyncio.to_thread(loader.open, choice)
     except ValueError as error:
         if not is_ours(error):
             raise
-        yield [gr.skip(), told([STAY], str(error)), gr.skip(), *pressed(False)]
+        yield [gr.skip(), paragraphs([STAY], str(error)), gr.skip(), *pressed(False)]
         return
-    yield [gr.Accordion(label="Models: loading …"), told([found.sentence]), gr.skip(), *pressed(True)]
-    while not found.done.is_set():
-        progress(found.share, desc=found.sentence)
+    yield [
+        gr.Accordion(label="Models: loading …"),
+        paragraphs([model_set.sentence]),
+        gr.skip(),
+        *pressed(True),
+    ]
+    while not model_set.done.is_set():
+        progress(model_set.share, desc=model_set.sentence)
         await asyncio.sleep(0.1)
-    if found.state == "failed":
-        stays = json.dumps({"choice": asdict(now), "problem": found.sentence})
-        yield [gr.Accordion(label=title(now)), told([STAY], found.sentence), stays, *pressed(False)]
+    if model_set.state == "failed":
+        stays = json.dumps({"choice": asdict(now), "problem": model_set.sentence})
+        yield [gr.Accordion(label=title(now)), paragraphs([STAY], model_set.sentence), stays, *pressed(False)]
         return
-    facts = await asyncio.to_thread(lambda: {role: model.facts() for role, model in found.models.items()})
-    use = json.dumps({"choice": asdict(choice), "sentence": found.sentence, "facts": facts})
+    facts = await asyncio.to_thread(lambda: {role: model.facts() for role, model in model_set.models.items()})
+    use = json.dumps({"choice": asdict(choice), "sentence": model_set.sentence, "facts": facts})
     closed = gr.Accordion(label=title(choice), open=False)
-    yield [closed, told([found.sentence]), use, *pressed(False)]
+    yield [closed, paragraphs([model_set.sentence]), use, *pressed(False)]
 
 
 def chats(loader: Loader, used: str) -> bool:
     """Whether the target in use is loaded and brings a chat template."""
-    found = loader.sets.get(choice_in(used))
-    return found is not None and found.state == "ready" and found.models["target"].chats
+    model_set = loader.sets.get(choice_in(used))
+    return model_set is not None and model_set.state == "ready" and model_set.models["target"].chats
 
 
 def filled(loader: Loader, asked: str) -> list:
@@ -254,7 +259,7 @@ def filled(loader: Loader, asked: str) -> list:
         wanted = read(Wanted, parsed(asked.encode()))
         choice, chat = check_models(wanted.models), check_chat(wanted.chat)
     except ValueError as error:
-        return [gr.skip(), told([], str(error)), *[gr.skip()] * 3, *same]
+        return [gr.skip(), paragraphs([], str(error)), *[gr.skip()] * 3, *same]
     talk = [gr.Row(visible=True) if chat else gr.skip(), chat is not None, (chat or {}).get("system", "")]
     if choice is None:
         return [gr.skip(), gr.skip(), *talk, *same]
@@ -264,9 +269,9 @@ def filled(loader: Loader, asked: str) -> list:
     except ValueError as error:
         problem = str(error)
     if problem and loader.allowed is not None:
-        return [opened, told([STAY], problem), *talk, *same]
+        return [opened, paragraphs([STAY], problem), *talk, *same]
     values = [choice.target, *drafts(choice.draft), choice.dtype, choice.device]
-    return [opened, told([ASKED], problem), *talk, *values]
+    return [opened, paragraphs([ASKED], problem), *talk, *values]
 
 
 async def rendering(loader: Loader, asked: str) -> list:
@@ -282,7 +287,7 @@ async def rendering(loader: Loader, asked: str) -> list:
         if not is_ours(error):
             raise
         return [gr.skip(), gr.HighlightedText([], label=str(error))]
-    label = f"Rendered prompt: {count:,} tokens, this is what is decoded"
+    label = f"Rendered prompt: {count:,} tokens, exactly what is decoded"
     return [gr.Accordion(label=title(choice, chat)), gr.HighlightedText(tokens, label=label)]
 
 
@@ -306,11 +311,11 @@ def functions(runs, loader: Loader) -> list:
 
         async def news() -> dict:
             choice = check_models(request.models) or loader.choice
-            found, until = loader.find(choice), time.monotonic() + WAIT_SECONDS
-            while time.monotonic() < until and found.sentence == request.sentence:
+            model_set, until = loader.find(choice), time.monotonic() + WAIT_SECONDS
+            while time.monotonic() < until and model_set.sentence == request.sentence:
                 await asyncio.sleep(0.05)
-            return {"state": found.state, "sentence": found.sentence}
+            return {"state": model_set.state, "sentence": model_set.sentence}
 
-        return await said(news())
+        return await as_json(news())
 
     return [explorer_models_progress]

@@ -87,14 +87,14 @@ def screen(runs: Runs, value: str) -> Screen | None:
     """
     if not value:
         return None
-    told = read(OnScreen, parsed(value.encode(errors="replace")))
-    if not runs.belongs(told.run, told.session):
+    state = read(OnScreen, parsed(value.encode(errors="replace")))
+    if not runs.belongs(state.run, state.session):
         raise ValueError(GONE)
-    run = runs.find(told.run)
-    if len({one.number for one in told.lanes}) < len(told.lanes):
+    run = runs.find(state.run)
+    if len({one.number for one in state.lanes}) < len(state.lanes):
         raise ValueError("Two lanes have the same number; reload the page.")
     lanes = []
-    for one in told.lanes:
+    for one in state.lanes:
         record = run.lane(one.lane)
         lanes.append(Lane(one.lane, one.number, min(one.shown, len(record.rows)), record))
-    return Screen(run, lanes, told.current)
+    return Screen(run, lanes, state.current)

@@ -26,15 +26,15 @@ from visualizers.analysis.roofline import (
 
 ABOUT = (
     "Derived, not measured: the forwards of the lanes in Decode, as if target and draft had the sizes below, "
-    "on a device with these figures. A forward takes as long as the slower of reading weights and cache and "
-    "of two operations a parameter and token. The figures of each class of machine are round ones to begin "
-    "from; change any."
+    "on a device with these figures. A forward takes as long as the slower of two things: reading weights "
+    "and cache, or two operations per parameter and token. The figures of each class of machine are round "
+    "numbers to start from; change any."
 )
 NONE = "Press Run in Decode: there is no lane yet."
 HEADERS = ["Lane", "ms per token", "× plain", "mJ per token", "× energy", "Waits for memory"]
 PLAIN = (
-    "Plain: one forward of the target per token. × plain: how many times as fast. × energy: energy over that "
-    "of plain decoding, below 1 saves."
+    "Plain: one target forward per token. × plain: how many times as fast. × energy: energy relative to "
+    "plain decoding; below 1 saves energy."
 )
 DASH = "—"
 FIRST = next(iter(DEVICES))  # the device to begin with
@@ -57,7 +57,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
     with gr.Column(visible=False) as body:
         with gr.Row():
             race, plain = captioned(), captioned()
-        table = gr.Dataframe(headers=HEADERS, label="What it would take there", interactive=False)
+        table = gr.Dataframe(headers=HEADERS, label="Cost on that machine", interactive=False)
         gr.Markdown(PLAIN, elem_classes="caption")
         forward = captioned()
     numbers = [*of_device, *of_target, *of_draft]
@@ -65,16 +65,16 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
     def show_machine(value: str, theme: str, apart: bool, *given: float | None) -> dict:
         try:
             there, target, draft = described(list(given), apart)
-            found = screen(runs, value)
-            if found is None or not found.lanes:
+            seen = screen(runs, value)
+            if seen is None or not seen.lanes:
                 return {says: NONE, body: gr.Column(visible=False)}
-            answer = answered(found, there, target, draft)
+            answer = answered(seen, there, target, draft)
         except ValueError as error:
             return {says: escaped(str(error)), body: gr.Column(visible=False)}
         from visualizers.figures import other_machine as drawn  # only when one is looked at
 
         shown, look = {"target": target, "draft": draft}, look_of(theme)
-        names = {lane.number: lane.record.trace.title for lane in found.lanes}
+        names = {lane.number: lane.record.trace.title for lane in seen.lanes}
         return {
             says: f"**{escaped(answer['sentence'])}**",
             body: gr.Column(visible=True),
@@ -122,11 +122,11 @@ def described(given: list[float | None], apart: bool) -> tuple[Device, Size, Siz
     )
 
 
-def answered(found: Screen, device: Device, target: Size, draft: Size) -> dict:
+def answered(seen: Screen, device: Device, target: Size, draft: Size) -> dict:
     """The steps on screen on `device`: `{sentence, lanes}`, each lane as `other_machine` says."""
     lanes = [
         {"lane": one.number} | other_machine(one.record.trace, one.count, device, target, draft)
-        for one in found.lanes
+        for one in seen.lanes
     ]
     return {"sentence": sentence(device, target), "lanes": lanes}
 

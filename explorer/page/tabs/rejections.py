@@ -31,7 +31,7 @@ PLACE = ("step", "position", "token", "depth")  # by these columns a row is reco
 WORDS = ("context", "token", "instead", "cause")
 GROUPS = {"Cause": "cause", "Token": "token", "Kind of token": "class"}
 NOTE = (
-    "A click on a row opens its round in Decode. Lost: drafted tokens behind the rejected one that were "
+    "A click on a row opens its round in Decode. Lost: drafted tokens after the rejected one that were "
     "never tested. ⋮ in a header sorts. In Decode, N and Shift+N step from one rejection to another. Traces "
     "saves it all as CSV."
 )
@@ -48,7 +48,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         groups = gr.Dataframe(
             headers=["Group", "Rejected", "Of tested", "Lost", "Why", "First one"],
             datatype=["str", "number", "str", "number", "str", "str"],
-            label="Rejections by group: a click keeps its tokens below",
+            label="Rejections by group: click one to list its tokens below",
             interactive=False,
             wrap=True,
             max_height=420,
@@ -58,7 +58,7 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
         # Not the table's own search field: it has no name that a screen reader could say.
         filter_words = gr.Textbox(
             label="Filter",
-            placeholder='a token, its context, a cause; "in quotes": the whole of one',
+            placeholder='a token, its context, a cause; "in quotes": exact match',
             max_lines=1,
         )
         table = gr.Dataframe(
@@ -85,10 +85,10 @@ def build(on_screen: gr.HTML, lane: gr.Radio, moment: gr.State, runs: Runs) -> N
 
     def lane_seen(value: str, wanted: int | None) -> Lane | None:
         try:
-            found = screen(runs, value)
+            seen = screen(runs, value)
         except ValueError:  # the microscope says what is wrong
-            found = None
-        return found.drafting(wanted) if found else None
+            seen = None
+        return seen.drafting(wanted) if seen else None
 
     def show_rejections(value: str, wanted: int | None, by: str | None, words: str | None) -> dict:
         one = lane_seen(value, wanted)
@@ -140,7 +140,7 @@ def sentence(drafted: int, rejected: list[dict]) -> str:
     lost, many = sum(row["lost"] for row in rejected), len(rejected)
     was, more = ("was" if many == 1 else "were"), ("token" if lost == 1 else "tokens")
     return (
-        f"{many} of {drafted} drafted tokens {was} rejected, and {lost} more {more} behind them never tested."
+        f"{many} of {drafted} drafted tokens {was} rejected, and {lost} more {more} after them never tested."
     )
 
 

@@ -30,20 +30,20 @@ from explorer.runs.validation import MAX_LANES
 from explorer.schema import Asked, Malformed, Name, parsed, read
 from visualizers.registry import titles
 
-NOTHING = "Nothing is decoded yet: press Run in the tab Decode."
+NOTHING = "Nothing has been decoded yet: press Run in the tab Decode."
 SCAN = "Opens and runs this set-up on every device that can reach this address."
 KEPT = (
     "The app no longer has this run. What this page has of it can still be saved: Save run, and Save trace "
     "for one lane."
 )
-SAVED = "Saved. Your browser has put it where it puts downloads."
+SAVED = "Saved to your browser's downloads folder."
 AS_SHOWN = "as shown"  # the view of a lane that is on screen
 SHOWN = ("As shown", AS_SHOWN)
 OPENED = "(text) => ExplorerPage.app.traces.opened(JSON.parse(text))"
 WHOLE = {
     "page": (
         "Save page",
-        "One HTML file that replays the run from the disk: slider, hover, inspector, and the lesson that is "
+        "One HTML file that replays the run from disk: slider, hover, inspector, and the lesson that is "
         "open; no server, no network.",
     ),
     "run": (
@@ -225,23 +225,23 @@ def saving(
 
 def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None) -> tuple[Run, Save]:
     """What was clicked, as a run and a request. Raises ValueError with one sentence."""
-    told = read(Wish, parsed(wish.encode(errors="replace")))
-    if not runs.belongs(told.run, told.session):
+    asked = read(Wish, parsed(wish.encode(errors="replace")))
+    if not runs.belongs(asked.run, asked.session):
         raise ValueError(GONE)
-    run, (form, of_lane) = runs.find(told.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
-    seen = next((one for one in told.lanes if one.number == lane), None) if of_lane else None
+    run, (form, of_lane) = runs.find(asked.run), (form.removesuffix(" of lane"), form.endswith(" of lane"))
+    seen = next((one for one in asked.lanes if one.number == lane), None) if of_lane else None
     if of_lane and (seen is None or seen.lane >= len(run.records)):
-        raise ValueError(f"Lane {lane} has not been decoded yet; choose another one, or press Run.")
+        raise ValueError(f"Lane {lane} has not been decoded yet; choose another, or press Run.")
     views: list[str | None] = [None] * len(run.records)
-    for one in told.lanes:
+    for one in asked.lanes:
         if one.lane < len(views):
             views[one.lane] = one.view
     if seen and form == "figure" and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
-            raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another one.")
+            raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another.")
         views[seen.lane] = view
     of_seen = {"lane": seen.lane, "step": seen.shown} if seen else {}
-    return run, Save(run=told.run, form=form, look=told.look, views=views, lesson=told.lesson, **of_seen)
+    return run, Save(run=asked.run, form=form, look=asked.look, views=views, lesson=asked.lesson, **of_seen)
 
 
 def laid(component: gr.components.Component, name: str, data: bytes) -> str:
@@ -316,7 +316,7 @@ def sentence(seen: on_screen.Screen | None) -> str:
         return NOTHING
     which = "The run on the page:" if seen.run.session else "The stored run:"
     many = "1 lane" if len(seen.lanes) == 1 else f"{len(seen.lanes)} lanes"
-    going = " It is still going on: what is saved is what is there so far."
+    going = " It is still running: what is saved is what exists so far."
     return f"{which} {many}.{going if seen.run.state in ('running', 'paused') else ''}"
 
 
@@ -326,8 +326,8 @@ def sentence(seen: on_screen.Screen | None) -> str:
 def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) -> None:
     """A file is uploaded, read, and shown as a run of the page's own."""
     gr.Markdown(
-        "## Open\nA trace, a run, a saved page, a server's JSON answer with log-probabilities, or what vLLM "
-        "counts of its drafts (the text of /metrics, or JSON): drop it anywhere on this page, or choose it."
+        "## Open\nA trace, a run, a saved page, a server's JSON answer with log-probabilities, or "
+        "vLLM's counts of its drafts (the text of /metrics, or JSON): drop it on this page, or choose it."
     )
     with gr.Row():
         chosen = gr.UploadButton("Open a file", size="md", file_types=FILES, scale=0, min_width=160)
@@ -339,10 +339,10 @@ def opening(runs: Runs, screen: gr.HTML, dropped: Dropped, says: gr.Markdown) ->
             name, data = asked.file.name, asked.file.take()
             try:
                 counts = run_file.counts(data)
-                found = {"counts": True} if counts else shown(runs, data, asked.session)
+                result = {"counts": True} if counts else shown(runs, data, asked.session)
             except ValueError as error:
                 raise ValueError(f"{name} was not opened. {error}") from error
-            answer = {dropped.answer: json.dumps({**found, "file": name}), says: ""}
+            answer = {dropped.answer: json.dumps({**result, "file": name}), says: ""}
             return answer | (card.shows(counts, name, asked.look) if counts else card.hides())
 
         try:

@@ -28,7 +28,7 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
         widths = gr.Textbox(
             "3 2 1 1",
             label="Children, level by level",
-            info="Tokens drafted below each node; 1 1 1 is a chain of three.",
+            info="Tokens drafted after each node; 1 1 1 is a chain of three.",
             scale=2,
         )
         below = gr.Number(
@@ -55,8 +55,8 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
         value: str, theme: str, wanted: int | None, widths: str | None, below: float | None
     ) -> dict:
         try:
-            found = screen(runs, value)
-            one = found.drafting(wanted) if found else None
+            seen = screen(runs, value)
+            one = seen.drafting(wanted) if seen else None
             if one is None:  # the microscope says what to do
                 return {body: gr.Column(visible=False)}
             if below is None:
@@ -68,9 +68,9 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
             return {says: escaped(other["sentence"]), body: gr.Column(visible=False)}
         from visualizers.figures import what_if as drawn  # only when one is looked at
 
-        told = {says: "", body: gr.Column(visible=True), table: cells(other)}
-        told |= tokens.shows(drawn.tokens_a_round(other, one.number, look_of(theme)))
-        return told | faster.shows(drawn.speed(other, look_of(theme)))
+        updates = {says: "", body: gr.Column(visible=True), table: cells(other)}
+        updates |= tokens.shows(drawn.tokens_a_round(other, one.number, look_of(theme)))
+        return updates | faster.shows(drawn.speed(other, look_of(theme)))
 
     gr.on(
         [moment.change, compute.click, widths.submit, below.submit],
@@ -86,8 +86,8 @@ def build(on_screen: gr.HTML, look: gr.HTML, lane: gr.Radio, moment: gr.State, r
 
 def levels(text: str) -> list[int]:
     """The numbers in a text such as "3 2 1" or "3, 2, 1"; a text without any gives none."""
-    found = text.replace(",", " ").split() if len(text) < MAX_TEXT else []
-    return [int(one) for one in found] if all(one.isascii() and one.isdigit() for one in found) else []
+    parts = text.replace(",", " ").split() if len(text) < MAX_TEXT else []
+    return [int(one) for one in parts] if all(one.isascii() and one.isdigit() for one in parts) else []
 
 
 def cells(other: dict) -> list[list[str]]:

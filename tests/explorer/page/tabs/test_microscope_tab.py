@@ -175,7 +175,7 @@ def test_the_figures_of_a_machine_are_those_that_are_typed(events, told):
     [
         (0, None, "memory takes a number above 0, in GB/s."),
         (1, 0, "arithmetic takes a number above 0, in TFLOP/s."),
-        (2, -1, "each forward besides takes a number of 0 or more, in µs."),
+        (2, -1, "fixed cost of a forward takes a number of 0 or more, in µs."),
         (5, 1e30, "parameters takes a number from 1e-09 to 1e+09, in billion."),
     ],
 )
