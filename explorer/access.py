@@ -192,8 +192,8 @@ class Guard:
     def refused(self, scope: Scope) -> Response | None:
         """The answer to a request that must not reach the app, None for all others."""
         headers, method = Headers(scope=scope), scope["method"]
-        if found := refusal(self.access, method, headers, scope["path"]):
-            return JSONResponse({"detail": found[1]}, status_code=found[0])
+        if refused_with := refusal(self.access, method, headers, scope["path"]):
+            return JSONResponse({"detail": refused_with[1]}, status_code=refused_with[0])
         if self.access.token is None or scope["path"] == OPEN_PATH:
             return None
         query, cookie = QueryParams(scope["query_string"].decode("latin-1")), cookie_name(headers)

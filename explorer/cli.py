@@ -38,7 +38,7 @@ def parser() -> Parser:
     listing.add_argument("--json", action="store_true", help="as one JSON list")
     strategies_option(listing)
 
-    covered = commands.add_parser("papers", help="list all papers and how far each is covered")
+    covered = commands.add_parser("papers", help="list all papers and how far each one is covered")
     covered.add_argument("--json", action="store_true", help="as one JSON list")
     covered.add_argument(
         "--graph",
@@ -61,7 +61,7 @@ def parser() -> Parser:
 
     train = commands.add_parser(
         "train",
-        help="train one of these models, or a head for your own; goes on where it was cut off",
+        help="train one of these models, or a head for your own; continues where it was interrupted",
     )
     train.add_argument(
         "recipe",
@@ -254,7 +254,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(summary(trace)))
     else:
-        tell(prompt, trace)
+        summarise(prompt, trace)
 
 
 def compare(options: argparse.Namespace) -> None:
@@ -268,7 +268,7 @@ def compare(options: argparse.Namespace) -> None:
         return
     for number, trace in enumerate(traces, 1):
         print(f"{number}. {trace.title}")
-        tell(prompt, trace)
+        summarise(prompt, trace)
         print()
 
 
@@ -344,7 +344,7 @@ def save_other(trace: Trace, options: argparse.Namespace) -> None:
         graphs.save(trace.graph(options.graph), options.out)
 
 
-def tell(prompt: str, trace: Trace) -> None:
+def summarise(prompt: str, trace: Trace) -> None:
     """Prints the text, or all texts that were asked for, what it cost, and why it ended."""
     texts, prompt = sequences(trace), before_text(prompt, trace)
     if len(texts) == 1:

@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError, from_json
 
 from decoders.strategy import shortened
 
-MOST_VALUES = 1000  # of a list that is the value of a parameter
-MOST_CHARACTERS = 120  # of what a sentence quotes
+MAX_VALUES = 1000  # of a list that is the value of a parameter
+MAX_CHARACTERS = 120  # of what a sentence quotes
 
 
 class Malformed(ValueError):
@@ -48,7 +48,7 @@ def typed(value: Any) -> int | float | str:
 
 def plain(value: Any) -> Any:
     """A value of a parameter: true or false, a number, text, or a list of such."""
-    if isinstance(value, list) and len(value) <= MOST_VALUES:
+    if isinstance(value, list) and len(value) <= MAX_VALUES:
         return [value_of_list(one) for one in value]
     return value_of_list(value)
 
@@ -68,7 +68,7 @@ def encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise PydanticCustomError("kind", "text of whole characters") from None
+        raise PydanticCustomError("kind", "valid Unicode text") from None
     return text
 
 
@@ -127,7 +127,7 @@ def dotted(where: tuple[str | int, ...]) -> str:
         for one in where
         if one != "[key]"
     ]
-    return "".join(words).lstrip(".")[:MOST_CHARACTERS]
+    return "".join(words).lstrip(".")[:MAX_CHARACTERS]
 
 
 KINDS = {
@@ -135,7 +135,7 @@ KINDS = {
     "float_type": "a number",
     "finite_number": "a finite number",
     "string_type": "text",
-    "string_unicode": "text of whole characters",
+    "string_unicode": "valid Unicode text",
     "bool_type": "true or false",
     "list_type": "a list",
     "dict_type": "an object",

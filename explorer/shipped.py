@@ -34,15 +34,15 @@ def about(name: str) -> str:
     recipe = RECIPES / f"{name.replace('-', '_')}.py"
     if not recipe.exists():
         return ""
-    said = ast.get_docstring(ast.parse(recipe.read_text("utf-8"))) or ""
-    return " ".join(said.split("\n\n")[0].split()).partition(": ")[2]
+    docstring = ast.get_docstring(ast.parse(recipe.read_text("utf-8"))) or ""
+    return " ".join(docstring.split("\n\n")[0].split()).partition(": ")[2]
 
 
 def models() -> list[dict]:
     """Each shipped model: name, kind, about, bytes on the disk, and all facts that its recipe and its
     measurements left; those of `FACTS` are always there, None where they were not measured.
     """
-    found = []
+    shipped = []
     for config in sorted(SHIPPED.glob("*/config.json")):
         folder = config.parent
         facts = json.loads((folder / "facts.json").read_text("utf-8"))
@@ -52,11 +52,11 @@ def models() -> list[dict]:
             "about": about(folder.name),
             "bytes": sum(path.stat().st_size for path in folder.iterdir()),
         }
-        found.append({**known, **dict.fromkeys(FACTS), **facts})
-    return found
+        shipped.append({**known, **dict.fromkeys(FACTS), **facts})
+    return shipped
 
 
-def told(model: dict) -> str:
+def described(model: dict) -> str:
     """The facts of one model in two lines; what was not measured is left out."""
     facts = [model["kind"], f"{model['parameters'] / 1e6:.2f} M parameters", f"{model['bytes'] / 1e6:.1f} MB"]
     if model["million_tokens"] is not None:
@@ -70,13 +70,13 @@ def told(model: dict) -> str:
 
 def list_models(options: argparse.Namespace) -> None:
     """Prints what is shipped, as one JSON list or as text."""
-    found = models()
+    shipped = models()
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(shipped))
         return
-    for model in found:
-        print(told(model))
-    print(f"{len(found)} models, {sum(model['bytes'] for model in found) / 1e6:.1f} MB together")
+    for model in shipped:
+        print(described(model))
+    print(f"{len(shipped)} models, {sum(model['bytes'] for model in shipped) / 1e6:.1f} MB together")
 
 
 def train(options: argparse.Namespace) -> None:

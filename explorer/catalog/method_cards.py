@@ -245,7 +245,7 @@ def beside(name: str) -> dict:
     return known | {"parent": get(known["parent"]).title if known["parent"] else ""}
 
 
-def found_by(strategy: Strategy) -> dict:
+def search_terms(strategy: Strategy) -> dict:
     """A declaration, and what a strategy is searched by: `{parent, differs, aliases}`, its papers in `by`."""
     rows = origins.sources(strategy.name, strategy.papers)
     return {
@@ -258,14 +258,14 @@ def found_by(strategy: Strategy) -> dict:
 def paragraphs(strategy: Strategy) -> list[dict]:
     """The docstring below its first line: `{steps: [...]}` for lists, `{text}` for all else."""
     text = inspect.getdoc(strategy.run) or ""
-    found = []
+    result = []
     for block in re.split(r"\n\s*\n", text)[1:]:
         steps = re.split(r"(?m)^\d+\. ", block)
         if steps[0].strip():
-            found.append({"text": joined(steps[0])})
+            result.append({"text": joined(steps[0])})
         if len(steps) > 1:
-            found.append({"steps": [joined(step) for step in steps[1:]]})
-    return found
+            result.append({"steps": [joined(step) for step in steps[1:]]})
+    return result
 
 
 def joined(text: str) -> str:

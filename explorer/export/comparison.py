@@ -10,7 +10,7 @@ from itertools import groupby, product
 from typing import Any
 
 LIKELIHOODS = {"mean": "mean per token", "total": "total"}
-REFERENCE = "Grey: what lane {lane} has not. ≠: the first difference."
+REFERENCE = "Grey: what lane {lane} does not have. ≠: the first difference."
 # The charts, a row each line; a row is there or not as its first chart is.
 ROWS = (
     ("tokens", "likelihood"),
@@ -21,23 +21,25 @@ ROWS = (
 NO_TEXT = "No token is final yet."
 
 
-def marks(found: dict) -> dict:
+def marks(compared: dict) -> dict:
     """What the lanes themselves show of a comparison: `{sentence, lanes: [{lane, relation, parting}]}`."""
     names = ("lane", "relation", "parting")
     return {
-        "sentence": found["sentence"],
-        "lanes": [{name: lane[name] for name in names} for lane in found["lanes"]],
+        "sentence": compared["sentence"],
+        "lanes": [{name: lane[name] for name in names} for lane in compared["lanes"]],
     }
 
 
-def texts(found: dict) -> str:
+def texts(compared: dict) -> str:
     """The texts side by side as HTML: prose with its line breaks, differences marked, a button to copy it."""
-    several = any(lane["relation"] for lane in found["lanes"])
+    several = any(lane["relation"] for lane in compared["lanes"])
     first = next(
-        (lane["lane"] for lane in found["lanes"] if several and lane["relation"] is None), None
+        (lane["lane"] for lane in compared["lanes"] if several and lane["relation"] is None), None
     )  # the lane that the others are compared with
-    said = "" if first is None else f'<p class="soft">{REFERENCE.format(lane=first)}</p>'
-    return f'{said}<div class="texts-beside">{"".join(text(lane, several) for lane in found["lanes"])}</div>'
+    note = "" if first is None else f'<p class="soft">{REFERENCE.format(lane=first)}</p>'
+    return (
+        f'{note}<div class="texts-beside">{"".join(text(lane, several) for lane in compared["lanes"])}</div>'
+    )
 
 
 def text(lane: dict, several: bool) -> str:
@@ -73,48 +75,48 @@ def prose(lane: dict) -> str:
     return "".join(made)
 
 
-def charts(found: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
+def charts(compared: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
     """The charts that say something about these lanes, by name, as Plotly figures; see `ROWS`.
 
     charge: a key of `found["charges"]`; likelihood: one of LIKELIHOODS; look: "light" or "dark".
     """
-    return by_cost(found, charge, likelihood, look) | by_token(found, look)
+    return by_cost(compared, charge, likelihood, look) | by_token(compared, look)
 
 
-def by_cost(found: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
+def by_cost(compared: dict, charge: str, likelihood: str, look: str) -> dict[str, Any]:
     """Those of `charts` that count a cost."""
     from visualizers.figures import comparison  # only when one is looked at: plotly takes its time
 
     likely = {"mean": comparison.mean_log_probability, "total": comparison.total_log_probability}
     return {
-        "tokens": comparison.tokens_reached(found, charge, look),
-        "likelihood": likely[likelihood](found, charge, look),
+        "tokens": comparison.tokens_reached(compared, charge, look),
+        "likelihood": likely[likelihood](compared, charge, look),
     }
 
 
-def by_token(found: dict, look: str) -> dict[str, Any]:
+def by_token(compared: dict, look: str) -> dict[str, Any]:
     """Those of `charts` that count none."""
     from visualizers.figures import comparison, first_differences
 
     made = {
-        "entropies": comparison.entropies(found, look),
-        "log_probabilities": comparison.log_probabilities(found, look),
+        "entropies": comparison.entropies(compared, look),
+        "log_probabilities": comparison.log_probabilities(compared, look),
     }
-    if comparison.drafting(found):
-        made["depth"] = comparison.acceptance_by_depth(found, look)
-        made["class"] = comparison.acceptance_by_class(found, look)
-    if len(found["pairs"]) > 1:
-        made["beginnings"] = first_differences.shared_beginnings(found, look)
+    if comparison.drafting(compared):
+        made["depth"] = comparison.acceptance_by_depth(compared, look)
+        made["class"] = comparison.acceptance_by_class(compared, look)
+    if len(compared["pairs"]) > 1:
+        made["beginnings"] = first_differences.shared_beginnings(compared, look)
     return made
 
 
-def table(found: dict) -> dict:
+def table(compared: dict) -> dict:
     """All costs, a row for each lane: `{headers, data, metadata}`; shown in few digits, sorted by all."""
-    rows = found["table"]["rows"]
+    rows = compared["table"]["rows"]
     names = [f"{row['lane']} {row['label']}" for row in rows]
     data = [[name, *map(plain, row["cells"])] for name, row in zip(names, rows, strict=True)]
     shown = [[name, *(cell["label"] for cell in row["cells"])] for name, row in zip(names, rows, strict=True)]
-    headers = ["lane", *(column["name"] for column in found["table"]["columns"])]
+    headers = ["lane", *(column["name"] for column in compared["table"]["columns"])]
     return {"headers": headers, "data": data, "metadata": {"display_value": shown}}
 
 
@@ -123,7 +125,7 @@ def plain(cell: dict) -> float | str | None:
     return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]
 
 
-def whole(found: dict) -> dict:
+def whole(compared: dict) -> dict:
     """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
 
     `charts`: look -> name of a chart -> figure; of a chart that counts a cost the name is `tokens charge` or
@@ -131,18 +133,18 @@ def whole(found: dict) -> dict:
     """
     made = {}
     for look in ("light", "dark"):
-        figures = by_token(found, look)
-        for charge, likelihood in product(found["charges"], LIKELIHOODS):
-            counted = by_cost(found, charge, likelihood, look)
+        figures = by_token(compared, look)
+        for charge, likelihood in product(compared["charges"], LIKELIHOODS):
+            counted = by_cost(compared, charge, likelihood, look)
             figures |= {f"tokens {charge}": counted["tokens"]}
             figures |= {f"likelihood {charge} {likelihood}": counted["likelihood"]}
         made[look] = {name: json.loads(figure.to_json()) for name, figure in figures.items()}
     return {
-        "texts": texts(found),
+        "texts": texts(compared),
         "charts": made,
         "rows": ROWS,
-        "charges": found["charges"],
+        "charges": compared["charges"],
         "likelihoods": LIKELIHOODS,
-        "table": table(found),
-        "titles": [f"{column['title']} ({column['how']})" for column in found["table"]["columns"]],
+        "table": table(compared),
+        "titles": [f"{column['title']} ({column['how']})" for column in compared["table"]["columns"]],
     }

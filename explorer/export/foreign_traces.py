@@ -60,11 +60,11 @@ def described(trace: Trace) -> dict:
 def has_data(view: str, trace: Trace) -> bool:
     """Whether the events that a view is about occur; most views draw the committed tokens of any trace."""
     events = [event for step in trace.steps for event in step.events]
-    found = {type(event).__name__ for event in events}
-    found |= {"draft"} if trace.costs.proposed else set()
-    found |= {event.view for event in events if isinstance(event, Distribution)}
+    present = {type(event).__name__ for event in events}
+    present |= {"draft"} if trace.costs.proposed else set()
+    present |= {event.view for event in events if isinstance(event, Distribution)}
     of_folder = WANTS_OF_FOLDER.get(VIEWS[view].__module__.split(".")[2], set())
-    return of_folder | WANTS.get(view, set()) <= found
+    return of_folder | WANTS.get(view, set()) <= present
 
 
 def viewed(setup: dict, declared: dict[str, dict]) -> dict:

@@ -3,12 +3,12 @@
 from html import escape
 
 KEYS = [
-    ("Space", "run, pause, go on"),
+    ("Space", "run, pause, continue"),
     ("← →", "one step back, one step forward"),
     ("Home End", "before the first step, the last step"),
     ("S", "decode one more step in every lane"),
-    ("P", "replay what is here, hold the replay"),
-    ("N", "the next rejected token of this lane; with Shift the one before"),
+    ("P", "replay the run, pause the replay"),
+    ("N", "the next rejected token of this lane; with Shift, the previous one"),
     ("[ ]", "previous lane, next lane"),
     ("1 2 3 4", "that lane"),
     ("T", "the steps of this lane as text"),
@@ -22,12 +22,12 @@ KEYS = [
 WORDS = [
     (
         "token",
-        "a piece of text, often a word: what a model writes at a time. ␣ stands for a space, "
+        "a piece of text, often a word: the unit in which a model writes. ␣ stands for a space, "
         "↵ for a line break.",
     ),
     (
         "target, draft",
-        "the model whose text is wanted, and a smaller one that guesses ahead for it.",
+        "the model whose text you want, and a smaller one that guesses ahead for it.",
     ),
     ("forward", "one run of a model. The target's forwards are what decoding costs."),
     ("round", "the draft proposes tokens, and one target forward tests them all."),
@@ -38,26 +38,25 @@ WORDS = [
     ),
     (
         "accepted, rejected",
-        "a drafted token passed its test, or did not; what was drafted behind a rejected token is "
-        "never reached.",
+        "a drafted token passed its test, or did not; tokens drafted after a rejected one are never reached.",
     ),
     (
         "resampled",
-        "the target's own token in the place of a rejected one, drawn from the residual: what p has "
-        "more than q.",
+        "the target's own token in place of a rejected one, drawn from the residual: the part of p "
+        "that exceeds q.",
     ),
     (
         "bonus",
-        "one more token of the target after all drafted ones were accepted; it costs no forward of its own.",
+        "one more token from the target after all drafted tokens were accepted; it costs no extra forward.",
     ),
-    ("entropy", "how unsure the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."),
+    ("entropy", "how uncertain the model is, in bits: 0 is certain, 1 is a coin, 3 a choice of eight."),
     (
         "log p",
         "the logarithm of a probability; its sum over a text says how probable the text is. Closer to 0 "
         "is more probable.",
     ),
     ("beam", "one of the texts that beam search keeps side by side."),
-    ("KV slots", "places in the model's memory of the tokens that it has read."),
+    ("KV slots", "places in the model's memory (its cache) for the tokens it has read."),
     ("lossless", "the same text, or the same distribution of texts, as without the draft."),
 ]
 HERE = '<span class="here"></span>'  # the page's own address, which only the page knows

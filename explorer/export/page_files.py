@@ -24,8 +24,8 @@ def sheets() -> list[Path]:
 def page_scripts() -> list[Path]:
     """The page's own scripts: what all share first, what starts it last, between them no order."""
     last = {"base.js": -1, "app.js": 1}
-    found = [path for path in own() if path.parent.name == "page" and path.suffix == ".js"]
-    return sorted(found, key=lambda path: last.get(path.name, 0))
+    scripts = [path for path in own() if path.parent.name == "page" and path.suffix == ".js"]
+    return sorted(scripts, key=lambda path: last.get(path.name, 0))
 
 
 def drawing_scripts() -> list[Path]:

@@ -50,12 +50,16 @@ def replay_html(traces: list[Trace], setup: dict | None = None, lesson: dict | N
     }
     first |= {"lesson": lesson} if lesson else {}
     del first["example"]["answer"]["now"]  # the same run makes the same file, whenever it is saved
-    found = compare(traces)
-    blobs = {"first": first, "rest": rest(shown, declared) | {"marks": comparison.marks(found)}, "run": run}
+    compared = compare(traces)
+    blobs = {
+        "first": first,
+        "rest": rest(shown, declared) | {"marks": comparison.marks(compared)},
+        "run": run,
+    }
     blobs["rest"] = rounded(blobs["rest"])
     packed = {name: pack(blob) for name, blob in blobs.items()}
     packed["pictures"] = pack([lane_pictures(trace, declared[trace.strategy]["views"]) for trace in traces])
-    packed |= {"comparison": pack(rounded(comparison.whole(found))), "plotly": plotly()[0]}
+    packed |= {"comparison": pack(rounded(comparison.whole(compared))), "plotly": plotly()[0]}
     return document(named(setup["prompt"]), packed)
 
 
@@ -78,28 +82,28 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
     facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
-        "nodes": [{str(node): found.of(node) for node in found.nodes.token} for found in facts],
-        "cells": [cells(found) for found in facts],
+        "nodes": [{str(node): one.of(node) for node in one.nodes.token} for one in facts],
+        "cells": [cells(one) for one in facts],
         "knobs": [knobs(trace) for trace in traces],
         "costs": cost_table(traces),
     }
 
 
-def cells(found: Facts) -> dict[str, dict]:
+def cells(lane_facts: Facts) -> dict[str, dict]:
     """What stood at each place of a parallel decoder: "position,iteration" -> facts."""
-    everywhere = [cell for stood in found.cells.values() for cell in stood]
-    return {f"{c.position},{c.iteration}": found.of_cell(c.position, c.iteration) for c in everywhere}
+    everywhere = [cell for stood in lane_facts.cells.values() for cell in stood]
+    return {f"{c.position},{c.iteration}": lane_facts.of_cell(c.position, c.iteration) for c in everywhere}
 
 
 def lane_answers(run: Run, index: int, views: list[str]) -> dict:
     """A pull's answer for one lane from its beginning, and head and ops of each of its views."""
-    found = {}
+    answers = {}
     for view in dict.fromkeys([*views, "text"]):
         cursors = [dict(NOTHING) for _ in run.records]
         cursors[index] = {"view": view, "ops": 0, "rows": 0}
         whole = answer(run, cursors)["lanes"][index]
-        found[view] = {"head": whole.pop("head"), "ops": whole.pop("ops")}
-    return {"answer": whole, "views": found}
+        answers[view] = {"head": whole.pop("head"), "ops": whole.pop("ops")}
+    return {"answer": whole, "views": answers}
 
 
 def lane_pictures(trace: Trace, views: list[str]) -> dict[str, dict]:

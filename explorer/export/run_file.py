@@ -42,10 +42,10 @@ def settings(traces: list[Trace]) -> dict:
     """What the page's controls would show for these traces: `{prompt, max_new_tokens, models, lanes}`."""
     first = traces[0]
     prompt = b"".join(first.vocabulary.get(token, b"") for token in first.prompt)
-    most = max(sum(len(c.nodes) for s in t.steps for c in s.of(events.Commit)) for t in traces)
+    longest = max(sum(len(c.nodes) for s in t.steps for c in s.of(events.Commit)) for t in traces)
     return {
         "prompt": prompt.decode("utf-8", "replace"),
-        "max_new_tokens": min(max(most, 1), validation.MAX_NEW_TOKENS),
+        "max_new_tokens": min(max(longest, 1), validation.MAX_NEW_TOKENS),
         "models": {role: name for t in reversed(traces) for role, name in t.models.items()},
         "lanes": [
             {"strategy": t.strategy, "parameters": t.parameters, "seed": t.seed, "begin": given_tokens.of(t)}
@@ -66,13 +66,13 @@ def unpack(data: bytes) -> tuple[dict, list[Trace]]:
     Raises ValueError with one sentence if they are none of these, too large, or contradict themselves.
     """
     if data[:200].lstrip().lower().startswith(b"<!doctype html"):
-        found = BLOB.search(data)
-        if not found:
+        match = BLOB.search(data)
+        if not match:
             raise ValueError("This page was not saved by Decoding Explorer; choose one that was.")
         try:
-            data = base64.b64decode(found[1], validate=True)
+            data = base64.b64decode(match[1], validate=True)
         except ValueError as error:
-            raise ValueError("This saved page is damaged; save it anew.") from error
+            raise ValueError("This saved page is damaged; save it again.") from error
     if METRICS.match(data):
         raise ValueError(COUNTS_ALONE)
     record = read_json(data)
@@ -112,7 +112,7 @@ def checked(record: dict) -> tuple[dict, list[Trace]]:
         raise ValueError(f"This run has version {version}; this program reads {VERSION}.")
     records, given = record.get("traces"), record.get("setup")
     if not isinstance(records, list) or not 1 <= len(records) <= validation.MAX_LANES:
-        raise ValueError(f"A saved run has one to {validation.MAX_LANES} traces; this file has not.")
+        raise ValueError(f"A saved run has one to {validation.MAX_LANES} traces; this file does not.")
     if not isinstance(given, dict):
         raise ValueError("This run has no settings; choose a file saved by Decoding Explorer.")
     traces = [trace.from_json(r) for r in records]

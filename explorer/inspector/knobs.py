@@ -31,17 +31,17 @@ CHAIN = "chain from a draft model"
 HIGH = {"temperature": 2.0, "top_k": 20, "delta": 2.0, LENGTH: 16}
 SAMPLED = "sample"  # what a lane that cannot draw is run as
 
-NOT_HERE = "This lane came from a file, and no strategy of this app says how its tokens were chosen."
+NOT_HERE = "This lane came from a file, and no strategy of this app knows how its tokens were chosen."
 OTHER_RULE = (
     "Sliders need a lane that draws each token from its own distribution, or that tests a chain of a draft "
-    "model. This strategy decides in another way."
+    "model. This strategy decides differently."
 )
 PROCESSED = "Sliders cannot look behind {}: what the model offered before it shapes the rest is not stored."
 TRUNCATED = (
     "Tokens were removed before the draft drew, and the trace holds what was left: what it would have drawn "
     "with other values is not stored."
 )
-NO_PLACES = "Nothing is decoded yet."
+NO_PLACES = "Nothing has been decoded yet."
 OTHER_SEED = "The random numbers of this lane do not follow from its seed, so the next ones are not known."
 
 

@@ -17,7 +17,7 @@ from visualizers.scene.marks import STATES, visible
 
 ROWS = 9  # tokens listed of what was on offer; the rest is one sum
 PATH = 12  # tokens of the text before the node
-MOST_EVENTS = 24  # raw events shown of one node
+MAX_EVENTS = 24  # raw events shown of one node
 CONTRAST = "contrast"  # name of the score that says what each view gave the token
 
 
@@ -85,7 +85,7 @@ class Facts:
         ValueError with one sentence if there is no such node.
         """
         if node not in self.nodes.token:
-            raise ValueError("This mark is no token of the trace; click on a token.")
+            raise ValueError("This mark is not a token of the trace; click on a token.")
         born, event = self.births.get(node, (None, None))
         parent = self.nodes.parent[node]
         raw = self.events.get(node, [])
@@ -110,9 +110,9 @@ class Facts:
             "draw": self.draw(node),
             "events": [
                 {"step": step, "json": json.dumps(event_to_json(e), separators=(",", ":"))}
-                for step, e in raw[:MOST_EVENTS]
+                for step, e in raw[:MAX_EVENTS]
             ],
-            "more_events": max(0, len(raw) - MOST_EVENTS),
+            "more_events": max(0, len(raw) - MAX_EVENTS),
         }
 
     def of_cell(self, position: int, iteration: int) -> dict:
@@ -123,7 +123,7 @@ class Facts:
         """
         stood = [c for c in self.cells.get(position, []) if c.iteration == iteration]
         if not stood:
-            raise ValueError("Nothing stood at this place in this iteration; click on a cell with a token.")
+            raise ValueError("This position was empty in this iteration; click on a cell with a token.")
         place = position - self.nodes.root
         final = next((n for n in self.committed if self.nodes.position.get(n) == place), None)
         known = [self._stood(c) for c in self.cells[position]]
@@ -177,13 +177,13 @@ class Facts:
         """All children of the node's parent in order of birth, at most ROWS, the node itself among them."""
         everyone = self.children.get(self.nodes.parent[node], [])
         kept = everyone[:ROWS] if node in everyone[:ROWS] else [*everyone[: ROWS - 1], node]
-        found = []
+        rows = []
         for n in kept if node in self.births else []:
             last = self.verdicts[n][-1][1] if n in self.verdicts else None
             numbers = {"status": last.status, "p": last.p, "q": last.q} if last else {"status": None}
             look = {"node": n, "text": self.word(n), "id": self.nodes.token[n], "state": self.state(n)}
-            found.append({**look, **numbers, "here": n == node})
-        return found
+            rows.append({**look, **numbers, "here": n == node})
+        return rows
 
     def copied(self, node: int) -> dict | None:
         """What a drafted token is a copy of: `{node, text, place, after}`, None if it is none. `after`: the
@@ -213,13 +213,13 @@ class Facts:
         """What was on offer in the node's place: the model's, that of views weighed against it and what came
         of them, after each recorded processor, the draft's.
         """
-        found, before = [], None
+        rows, before = [], None
         recorded = distribution_stages.in_order(self.offers.get(self.nodes.parent[node], {}))
         each = any(offer.view == "processed" and offer.level is not None for offer in recorded)
         for offer in recorded:
-            found.append(self._stage(node, offer, before, each))
+            rows.append(self._stage(node, offer, before, each))
             before = offer if offer.view not in ("draft", "unwanted") else before
-        return found
+        return rows
 
     def _stage(self, node: int, offer: Distribution, before: Distribution | None, each: bool) -> dict:
         token = self.nodes.token[node]
@@ -252,8 +252,8 @@ class Facts:
         if offer.among is not None and offer.among <= len(offer.top):
             return 0.0
         if offer.view == "unwanted":
-            told = [s.parts for _, s in self.scores.get(node, []) if s.name == CONTRAST]
-            return math.exp(told[0][offer.level]) if told and offer.level in told[0] else None
+            contrasts = [s.parts for _, s in self.scores.get(node, []) if s.name == CONTRAST]
+            return math.exp(contrasts[0][offer.level]) if contrasts and offer.level in contrasts[0] else None
         if offer.level is not None:
             return None
         if offer.view == "combined" and ("processed", None) in self.offers[self.nodes.parent[node]]:

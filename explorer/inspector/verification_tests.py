@@ -31,9 +31,9 @@ def attempts(facts, node: int) -> list[dict]:
     tested = [t for t in sorted(tested, key=lambda t: t[:2]) if facts.births[t[2]][1].source != "guess"]
     own = next((n for n in place if status(facts, n) == "resampled"), None)
     offers = facts.offers.get(facts.nodes.parent[node], {})
-    asked, drafted = law(offers, tested[0]) if tested else None, offers.get(("draft", None))
+    asked, drafted = distribution(offers, tested[0]) if tested else None, offers.get(("draft", None))
     p, q = known(asked, drafted), known(drafted, asked)
-    found = []
+    tests = []
     for i, (step, _, child, verdict) in enumerate(tested):
         token = facts.nodes.token[child]
         p[token], q[token] = verdict.p, verdict.q
@@ -48,7 +48,7 @@ def attempts(facts, node: int) -> list[dict]:
             )
             if recorded:
                 left, share = sure(left, share) | recorded, "all"
-        found.append(
+        tests.append(
             {
                 "node": child,
                 "id": token,
@@ -68,7 +68,7 @@ def attempts(facts, node: int) -> list[dict]:
         )
         if drawn and following:
             p, q = sure(left, share), struck(q, token, facts.births[child][1].fill)
-    return found
+    return tests
 
 
 def printed(verdict: Verdict) -> dict[str, str]:
@@ -97,7 +97,7 @@ def known(offer: Distribution | None, other: Distribution | None = None) -> dict
     return none | {int(t): math.exp(logprob) for t, logprob in offer.top}
 
 
-def law(offers: dict, first: tuple) -> Distribution | None:
+def distribution(offers: dict, first: tuple) -> Distribution | None:
     """The target's law that the first test used: after the processors if its p is from there."""
     _, _, _, verdict = first
     processed, target = offers.get(("processed", None)), offers.get(("target", None))
@@ -118,15 +118,15 @@ def drew(facts, following: tuple | None, own: int | None) -> tuple[int, float] |
     return facts.nodes.token[own], facts.verdicts[own][-1][1].p
 
 
-def residual(p: dict, q: dict, told: tuple[int, float] | None) -> tuple[dict, str | None]:
+def residual(p: dict, q: dict, drawn: tuple[int, float] | None) -> tuple[dict, str | None]:
     """(token -> share of max(0, p - q), "all" or "shown") for the tokens whose p and q are known.
 
-    The whole sum is known if one share, `told`, was recorded for such a token; else shares are of the shown.
+    The whole sum is known if one share, `drawn`, was recorded for such a token; else shares are of the shown.
     """
     left = {t: max(0.0, p[t] - q[t]) for t in p if t in q}
     total = math.fsum(left.values())
-    if told and told[1] and left.get(told[0]):
-        return {t: x * told[1] / left[told[0]] for t, x in left.items()}, "all"
+    if drawn and drawn[1] and left.get(drawn[0]):
+        return {t: x * drawn[1] / left[drawn[0]] for t, x in left.items()}, "all"
     return ({t: x / total for t, x in left.items()}, "shown") if total > 0 else (left, None)
 
 

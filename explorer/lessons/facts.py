@@ -70,15 +70,15 @@ class Reading:
     def before(self, node: int, count: int = 4) -> str:
         """The last few tokens before a node, as plain text."""
         path = [*islice(self.nodes.upwards(self.nodes.parent[node]), count)][::-1]
-        said = b"".join(self.trace.vocabulary.get(self.nodes.token[n], b"") for n in path)
-        return said.decode("utf-8", "replace").strip()
+        text = b"".join(self.trace.vocabulary.get(self.nodes.token[n], b"") for n in path)
+        return text.decode("utf-8", "replace").strip()
 
     def offer(self, node: int, view: str = "target") -> Distribution | None:
         """What was on offer where `node` was chosen."""
         return self.offers.get((self.nodes.parent[node], view))
 
 
-def chance(offer: Distribution | None, token: int) -> float | None:
+def probability_of(offer: Distribution | None, token: int) -> float | None:
     """The probability of `token` in an offer; None if it is not among those that were recorded."""
     top = offer.top if offer else []
     return next((math.exp(min(0.0, logprob)) for t, logprob in top if int(t) == token), None)
@@ -221,8 +221,8 @@ def tested(lanes: dict[int, Reading], lane: int) -> int:
 @fact
 def expected_acceptances(lanes: dict[int, Reading], lane: int) -> float | None:
     """The sum of the probabilities with which the tested tokens are accepted; None if one is not known."""
-    chances = [verdict.passes for verdict in tests(lanes[lane])]
-    return None if None in chances else math.fsum(chances)
+    probs = [verdict.passes for verdict in tests(lanes[lane])]
+    return None if None in probs else math.fsum(probs)
 
 
 @fact

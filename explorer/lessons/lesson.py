@@ -22,7 +22,7 @@ from explorer.lessons.facts import FACTS, Reading
 from explorer.lessons.stops import PLACES, Place
 from explorer.page_requests import Call, Lesson
 from explorer.runs.model_pool import Loader
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 from visualizers.scene.marks import probability
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
@@ -41,18 +41,18 @@ def functions(runs, loader: Loader) -> list:
 
     async def explorer_lessons(request: Call) -> str:
         """`{lessons}`: every lesson as its file has it, in order."""
-        return await said(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
+        return await as_json(asyncio.to_thread(lambda: {"lessons": list(lessons().values())}))
 
     async def explorer_lesson(request: Lesson) -> str:
-        """What the lesson `{lesson}` says of the run `{run}`: see `tell`."""
+        """What the lesson `{lesson}` says of the run `{run}`: see `filled`."""
 
-        def told() -> dict:
+        def read_run() -> dict:
             run, lesson = runs.find(request.run), find(request.lesson)
             if any(record.lane is not None for record in run.records):
                 raise ValueError("This run has not ended yet; the lesson reads it when all lanes are done.")
-            return tell(lesson, [record.trace for record in run.records])
+            return filled(lesson, [record.trace for record in run.records])
 
-        return await said(asyncio.to_thread(told))
+        return await as_json(asyncio.to_thread(read_run))
 
     return [explorer_lessons, explorer_lesson]
 
@@ -73,16 +73,16 @@ def find(name: str) -> dict:
     return lessons()[name]
 
 
-def tell(lesson: dict, traces: list[Trace]) -> dict:
-    """What a lesson says of a run: `{stops}`, one `tell_stop` each. ValueError if its lanes are others."""
+def filled(lesson: dict, traces: list[Trace]) -> dict:
+    """What a lesson says of a run: `{stops}`, one `filled_stop` each. ValueError if its lanes are others."""
     wanted = [lane["strategy"] for lane in lesson["setup"]["lanes"]]
     if [trace.strategy for trace in traces] != wanted:
         raise ValueError("These lanes are not the lesson's any more; Restart brings them back.")
     lanes = {number: Reading(trace) for number, trace in enumerate(traces, 1)}
-    return {"stops": [tell_stop(stop, lanes) for stop in lesson["stops"]]}
+    return {"stops": [filled_stop(stop, lanes) for stop in lesson["stops"]]}
 
 
-def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
+def filled_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
     """One stop, its slots filled.
 
     `{found, holds, lane, step, nodes: {lane: [node]}, text, question, choices: [{text, right}], answer}`.
@@ -102,17 +102,17 @@ def tell_stop(stop: dict, lanes: dict[int, Reading]) -> dict:
             "answer": None,
         }
     values = {**place.values, **measured(stop.get("facts", {}), lanes, place)}
-    told = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
+    shared = {"found": True, "lane": place.lane, "step": place.step, "nodes": place.nodes}
     unknown = {name for name, value in values.items() if value is None}
     if unknown & used(stop) or not all(holds(claim, values) for claim in stop.get("claims", [])):
         text = fill(stop["otherwise"], values)
-        return {**told, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
+        return {**shared, "holds": False, "text": text, "question": None, "choices": [], "answer": None}
     choices = [
         {"text": fill(choice["text"], values), "right": is_right(choice["right"], values)}
         for choice in shuffled(stop)
     ]
     words = {key: fill(stop[key], values) for key in ("text", "question", "answer")}
-    return {**told, "holds": True, "choices": choices, **words}
+    return {**shared, "holds": True, "choices": choices, **words}
 
 
 def used(stop: dict) -> set[str]:
@@ -137,12 +137,12 @@ def find_place(wanted: dict, lanes: dict[int, Reading]) -> Place | None:
 
 def measured(wanted: dict[str, dict], lanes: dict[int, Reading], place: Place) -> dict:
     """The facts that a stop asks for; "$position" and the like are values of the place."""
-    found = {}
+    values = {}
     for name, spec in wanted.items():
         given = {key: value for key, value in spec.items() if key != "fact"}
         known = {key: place.values[v[1:]] if str(v).startswith("$") else v for key, v in given.items()}
-        found[name] = FACTS[spec["fact"]](lanes, **known)
-    return found
+        values[name] = FACTS[spec["fact"]](lanes, **known)
+    return values
 
 
 def holds(claim: list, values: dict) -> bool:
@@ -178,8 +178,8 @@ class Slot:
         if spec.startswith("|"):
             _, one, many = spec.split("|")
             return f"{self.value} {one if self.value == 1 else many}"
-        said = format(self.value, spec)
-        return said if isinstance(self.value, str) else said.replace("-", "−").replace("%", " %")
+        text = format(self.value, spec)
+        return text if isinstance(self.value, str) else text.replace("-", "−").replace("%", " %")
 
 
 def report(loader: Loader, seeds: int) -> None:
@@ -194,8 +194,8 @@ def report(loader: Loader, seeds: int) -> None:
         for seed in range(seeds):
             setup = lesson["setup"]
             moved = [{**lane, "seed": lane.get("seed", 0) + seed} for lane in setup["lanes"]]
-            told = tell(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
-            marks = "".join("✓" if stop["holds"] else "✕" for stop in told["stops"])
+            filled_lesson = filled(lesson, [lane.run() for lane in make({**setup, "lanes": moved})])
+            marks = "".join("✓" if stop["holds"] else "✕" for stop in filled_lesson["stops"])
             print(f"{name}: seeds {[lane['seed'] for lane in moved]} {marks}", flush=True)
 
 

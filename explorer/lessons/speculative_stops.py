@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from decoders.trace.events import Distribution, Verdict
 from decoders.trace.number_format import compared, number
-from explorer.lessons.facts import Reading, chance
+from explorer.lessons.facts import Reading, probability_of
 from explorer.lessons.stops import Lanes, Place, place
 from visualizers.scene.marks import probability
 
@@ -35,8 +35,12 @@ def tested(own: Reading, verdict: Verdict) -> dict:
         shown = compared(verdict.p, verdict.q, verdict.u)
         values |= dict(zip(("said_p", "said_q", "said_ratio", "said_u"), shown, strict=True))
         return values | {"ratio": verdict.passes}
-    said = {"said_p": number(verdict.p), "said_q": number(verdict.q), "said_ratio": "1" if verdict.p else "0"}
-    return values | said | {"said_u": number(verdict.u or 0.0), "ratio": verdict.passes}
+    printed = {
+        "said_p": number(verdict.p),
+        "said_q": number(verdict.q),
+        "said_ratio": "1" if verdict.p else "0",
+    }
+    return values | printed | {"said_u": number(verdict.u or 0.0), "ratio": verdict.passes}
 
 
 @place
@@ -46,7 +50,7 @@ def overconfident(lanes: Lanes, lane: int) -> Place | None:
     lost = [(s, v) for s, v in own.verdicts if v.status == "rejected" and v.p is not None and v.q is not None]
     if not lost:
         return None
-    step, verdict = max(lost, key=lambda found: found[1].q - found[1].p)
+    step, verdict = max(lost, key=lambda pair: pair[1].q - pair[1].p)
     behind = sum(s == step and v.status == "never reached" for s, v in own.verdicts)
     values = {**tested(own, verdict), "gap": verdict.q - verdict.p, "behind": behind}
     return Place(lane, step, {lane: [verdict.node]}, values)
@@ -63,11 +67,11 @@ def residual(lanes: Lanes, lane: int) -> Place | None:
     """The first such token whose q is recorded. `mass`: the sum of all positive p - q, by which a token's
     p - q is divided to give its share; `drafted`, `drawn`: the two ways in which the token can be written.
     """
-    for found, exact in replacements(lanes[lane], lane):
-        p, q, share = (found.values[name] for name in ("p", "q", "share"))
+    for replaced, exact in replacements(lanes[lane], lane):
+        p, q, share = (replaced.values[name] for name in ("p", "q", "share"))
         if exact and p > q:
-            found.values |= {"mass": (p - q) / share, "drafted": q, "drawn": p - q}
-            return found
+            replaced.values |= {"mass": (p - q) / share, "drafted": q, "drawn": p - q}
+            return replaced
     return None
 
 
@@ -79,7 +83,7 @@ def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
         parent, token = own.nodes.parent[verdict.node], own.nodes.token[verdict.node]
         lost = [v for s, v in own.verdicts[:index] if s == step and v.status == "rejected"]
         lost = [v for v in lost if own.nodes.parent[v.node] == parent and v.p is not None and v.q is not None]
-        p = chance(own.offers.get((parent, "target")), token)
+        p = probability_of(own.offers.get((parent, "target")), token)
         q, exact = at_most(own.offers.get((parent, "draft")), token)
         if not lost or p is None:
             continue
@@ -100,7 +104,7 @@ def replacements(own: Reading, lane: int) -> Iterator[tuple[Place, bool]]:
 
 def at_most(offer: Distribution | None, token: int) -> tuple[float, bool]:
     """(The probability of `token`, True), or (a bound, False) if it is not among those that were recorded."""
-    known = chance(offer, token)
+    known = probability_of(offer, token)
     if known is not None or offer is None:
         return (1.0, False) if known is None else (known, True)
     return min(offer.rest, math.exp(offer.top[-1][1])), False
@@ -151,7 +155,7 @@ def broken_round(lanes: Lanes, lane: int) -> Place | None:
     for step, verdict in own.verdicts:
         if verdict.status in ("rejected", "never reached"):
             lost.setdefault(step, []).append(verdict)
-    broken = {step: found for step, found in lost.items() if found[0].status == "rejected"}
+    broken = {step: pair for step, pair in lost.items() if pair[0].status == "rejected"}
     if not broken:
         return None
     step = max(broken, key=lambda s: len(broken[s]))
@@ -185,7 +189,7 @@ def rescue(lanes: Lanes, lane: int) -> Place | None:
 
 @place
 def wasted_round(lanes: Lanes, lane: int) -> Place | None:
-    """The round with the most drafted tokens that were never looked at."""
+    """The round with the most drafted tokens that were never tested."""
     own, counts = lanes[lane], {}
     for step, verdict in own.verdicts:
         row = counts.setdefault(step, {"accepted": 0, "rejected": 0, "never reached": 0, "drafted": 0})

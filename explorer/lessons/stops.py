@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from decoders.trace.events import Distribution
-from explorer.lessons.facts import LN2, Reading, chance
+from explorer.lessons.facts import LN2, Reading, probability_of
 from visualizers.analysis.first_difference import pair
 
 Lanes = dict[int, Reading]
@@ -56,14 +56,14 @@ def end(lanes: Lanes, lane: int = 1) -> Place | None:
 def first_divergence(lanes: Lanes, lane: int, other: int) -> Place | None:
     """Where two lanes first wrote different tokens; `p` and `p_other` are the target's, before processors."""
     a, b = lanes[lane], lanes[other]
-    found = pair(a.tokens, b.tokens, (lane, other))
-    if found["position"] is None:
+    compared = pair(a.tokens, b.tokens, (lane, other))
+    if compared["position"] is None:
         return None
-    x, y = a.tokens[found["same"]], b.tokens[found["same"]]
+    x, y = a.tokens[compared["same"]], b.tokens[compared["same"]]
     p, p_other = (math.exp(t.logprob) if t.logprob is not None else None for t in (x, y))
     values = {
-        "position": found["position"],
-        "same": found["same"],
+        "position": compared["position"],
+        "same": compared["same"],
         "before": a.before(x.node),
         "token": x.text,
         "other_token": y.text,
@@ -116,12 +116,12 @@ def by_entropy(lanes: Lanes, lane: int, best: Callable) -> Place | None:
 
 
 @place
-def cut(lanes: Lanes, lane: int, most: int = 8) -> Place | None:
+def cut(lanes: Lanes, lane: int, max_left: int = 8) -> Place | None:
     """The place of highest entropy among those at which the processors left at most so many tokens."""
     own, best = lanes[lane], None
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)
-        if processed is None or target is None or processed.rest > 1e-6 or len(processed.top) > most:
+        if processed is None or target is None or processed.rest > 1e-6 or len(processed.top) > max_left:
             continue
         if best is None or target.entropy > best[1].entropy:
             best = (index, target, processed)
@@ -153,7 +153,11 @@ def forbidden(lanes: Lanes, lane: int) -> Place | None:
     own = lanes[lane]
     for index, token in enumerate(own.tokens):
         processed, target = own.offer(token.node, "processed"), own.offer(token.node)
-        if processed is None or target is None or chance(processed, int(target.top[0][0])) is not None:
+        if (
+            processed is None
+            or target is None
+            or probability_of(processed, int(target.top[0][0])) is not None
+        ):
             continue
         wanted, p = int(target.top[0][0]), math.exp(target.top[0][1])
         values = {

@@ -22,7 +22,7 @@ from explorer.page.envelopes import API, CHECKS, NAME, Known, Refused
 from explorer.schema import Malformed, parsed, sentence
 
 MAX_BODY_BYTES = uploads.MAX_FILE_BYTES + 2**20  # the largest file that can be opened, and some room
-MOST_READ = 4 * MAX_BODY_BYTES  # of a body that is too large: its sender hears no answer before its end
+MAX_READ = 4 * MAX_BODY_BYTES  # of a body that is too large: its sender hears no answer before its end
 MAX_PATH, MAX_NAME_BYTES = 1000, 255  # characters of an address; bytes of a name in it, as file systems have
 OURS = "The app failed at this request ({}); its log says where."
 
@@ -54,8 +54,8 @@ class BadRequests:
             check_address(scope, self.known)
             body = await whole(scope, receive)
             for pattern, check in CHECKS if scope["method"] == "POST" else ():
-                if found := pattern.fullmatch(scope["path"]):
-                    check(self.known, found, parsed(body))
+                if match := pattern.fullmatch(scope["path"]):
+                    check(self.known, match, parsed(body))
             if scope["method"] == "POST" and scope["path"] == UPLOAD_PATH:
                 scope, body = cleaned(scope, body)
             passing = Sentence(watched) if DIRECT.fullmatch(scope["path"]) else watched
@@ -69,7 +69,7 @@ class BadRequests:
             if started:  # too late for a sentence
                 raise
             log.exception("%s %s failed", scope["method"], ascii(scope["path"])[:100])
-            await said(500, OURS.format(type(error).__name__))(scope, receive, send)
+            await answer_of(500, OURS.format(type(error).__name__))(scope, receive, send)
 
 
 def check_address(scope: dict, known: Known) -> None:
@@ -86,7 +86,7 @@ def check_address(scope: dict, known: Known) -> None:
     session = asked["session"] if asked else query.get("session_hash", [None])[0]
     waits = asked or re.fullmatch(rf"{API}queue/data", path)
     if waits and session is not None and not known.session_open(session):
-        raise Refused(404, "There is no such session, or its answer was fetched already.")
+        raise Refused(404, "There is no such session, or its answer has already been fetched.")
 
 
 async def whole(scope: dict, receive) -> bytes:
@@ -100,7 +100,7 @@ async def whole(scope: dict, receive) -> bytes:
         size += len(part)
         if size <= MAX_BODY_BYTES:
             body += part
-        elif size > MOST_READ:
+        elif size > MAX_READ:
             break
     if size > MAX_BODY_BYTES:
         raise Refused(413, f"The body is larger than {MAX_BODY_BYTES >> 20} MiB.")
@@ -142,12 +142,12 @@ class Sentence:
             return await self.send(message)
         self.body += message.get("body", b"")
         if not message.get("more_body"):
-            words = told(self.body)
-            answer = said(422, words) if words else said(500, OURS.format("an endpoint raised"))
+            words = sentence_in(self.body)
+            answer = answer_of(422, words) if words else answer_of(500, OURS.format("an endpoint raised"))
             await answer({"type": "http"}, None, self.send)
 
 
-def told(body: bytes) -> str | None:
+def sentence_in(body: bytes) -> str | None:
     """The sentence in Gradio's answer, if there is one."""
     try:
         words = json.loads(body).get("error")
@@ -156,7 +156,7 @@ def told(body: bytes) -> str | None:
     return words if isinstance(words, str) else None
 
 
-def said(status: int, words: str) -> Response:
+def answer_of(status: int, words: str) -> Response:
     """An answer of one sentence."""
     return JSONResponse({"detail": words}, status)
 
@@ -166,7 +166,7 @@ async def unfit(request: Request, error: RequestValidationError) -> Response:
     first = error.errors()[0]
     words = sentence({**first, "loc": first["loc"][1:]})
     log.warning("%s %s was refused: %s", request.method, ascii(request.url.path)[:100], words)
-    return said(422, words)
+    return answer_of(422, words)
 
 
 def middleware(known: Known) -> list[Middleware]:

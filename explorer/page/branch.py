@@ -12,7 +12,7 @@ from explorer.page_requests import Branch
 from explorer.runs.lane_factory import CALLBACKS
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Run, Runs
-from explorer.runs.validation import MAX_NEW_TOKENS, new_tokens, said
+from explorer.runs.validation import MAX_NEW_TOKENS, as_json, new_tokens
 
 MAX_TYPED = 2000  # characters
 
@@ -26,7 +26,7 @@ def functions(runs: Runs, loader: Loader) -> list:
         The new lane forces `token`, or the typed `text`, in the place of `node`. `run` is another one if the
         run was the stored example, which is everybody's.
         """
-        return await said(asyncio.to_thread(branch, runs, loader, request))
+        return await as_json(asyncio.to_thread(branch, runs, loader, request))
 
     return [explorer_branch]
 
@@ -74,7 +74,7 @@ def models_of(trace: Trace, models: dict) -> dict:
                 "Press Run to decode with that, then branch."
             )
     if max(trace.prompt) >= models["target"].engine.vocabulary:
-        raise ValueError("The prompt of this trace has tokens that the model does not know.")
+        raise ValueError("The prompt of this trace contains tokens that the model does not have.")
     return models
 
 
@@ -82,7 +82,7 @@ def text_before(trace: Trace, node: int) -> list[int]:
     """The nodes between the prompt and `node`, first to last. ValueError if `node` stands in the prompt."""
     nodes, trunk = trace.nodes(), len(trace.prompt)
     if node not in nodes:
-        raise ValueError("This mark is no token of the trace; choose a token.")
+        raise ValueError("This mark is not a token of the trace; choose a token.")
     if node < trunk:
         raise ValueError("This token is part of the prompt: write another prompt and press Run.")
     path, above = [], nodes[node][0]
@@ -98,10 +98,10 @@ def wanted(trace: Trace, before: list[int], target, request: Branch) -> list[int
         return [request.token]
     text = request.text
     if not text:
-        raise ValueError("Type the text that is to stand here.")
+        raise ValueError("Type the text to put here.")
     if len(text) > MAX_TYPED:
         raise ValueError(
-            f"The text has {len(text):,} characters; at most {MAX_TYPED:,} are taken. Shorten it."
+            f"The text has {len(text):,} characters; at most {MAX_TYPED:,} are allowed. Shorten it."
         )
     nodes = trace.nodes()
     return target.encode_after([*trace.prompt, *(nodes[n][1] for n in before)], text)

@@ -10,7 +10,7 @@ from explorer.page_requests import Compare
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 from visualizers.analysis.comparison import compare
 
 
@@ -30,7 +30,7 @@ def functions(runs: Runs, loader: Loader) -> list:
                 raise ValueError("Two lanes have the same number; reload the page.")
             return marks(await asyncio.to_thread(compared, run, lanes))
 
-        return await said(found())
+        return await as_json(found())
 
     return [explorer_compare]
 

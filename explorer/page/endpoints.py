@@ -95,7 +95,7 @@ def declare(runs: Runs, loader: Loader) -> None:
         seed: int = 0,
         models: dict = {},  # noqa: B006
     ) -> dict:
-        return told(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)))
+        return for_client(summary(await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)))
 
     async def trace(
         prompt: str,
@@ -105,8 +105,8 @@ def declare(runs: Runs, loader: Loader) -> None:
         seed: int = 0,
         models: dict = {},  # noqa: B006
     ) -> dict:
-        found = await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)
-        return told(await anyio.to_thread.run_sync(found.to_json))
+        trace_made = await decoded(prompt, strategy, parameters, max_new_tokens, seed, models)
+        return for_client(await anyio.to_thread.run_sync(trace_made.to_json))
 
     run.__doc__ = f"Decodes a prompt to its end with one strategy: text, tokens, costs.\n\n{PARAMETERS}"
     trace.__doc__ = (
@@ -115,7 +115,7 @@ def declare(runs: Runs, loader: Loader) -> None:
 
     async def strategies() -> list:
         """Lists all decoding strategies with their parameters, what they need, and their views."""
-        return told([s.declaration() for s in declared().values()])
+        return for_client([s.declaration() for s in declared().values()])
 
     gr.api(strategies, api_name="strategies", queue=False)
     for function in (run, trace):
@@ -137,7 +137,7 @@ def named(models: dict, loader: Loader) -> dict:
     return {**models, "dtype": loader.choice.dtype, "device": loader.choice.device}
 
 
-def told(value: dict | list) -> dict | list | str:
+def for_client(value: dict | list) -> dict | list | str:
     """The answer; as JSON text for an MCP client, to whom Gradio would else give Python's own notation."""
     url = getattr(LocalContext.request.get(None), "url", None)
     return json.dumps(value) if url is not None and "/mcp" in url.path else value

@@ -120,8 +120,8 @@ class BadTool(Malformed):
         self.asked = asked
 
     def body(self) -> dict:
-        said = {"content": [{"type": "text", "text": str(self)}], "isError": True}
-        return {"jsonrpc": "2.0", "id": self.asked, "result": said}
+        result = {"content": [{"type": "text", "text": str(self)}], "isError": True}
+        return {"jsonrpc": "2.0", "id": self.asked, "result": result}
 
 
 def check_component_call(known: Known, path: re.Match, given: Any) -> None:

@@ -17,9 +17,9 @@ from explorer.page_requests import OfRun, Steps
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import Run, still
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 
-MOST_EVENTS = 8000  # of all lanes in one answer: about a megabyte
+MAX_EVENTS = 8000  # of all lanes in one answer: about a megabyte
 PARTS = ("steps", "checkpoints", "vocabulary")  # of a trace's JSON form: these grow
 
 
@@ -35,7 +35,7 @@ def functions(runs: Runs, loader: Loader) -> list:
             since = [(had.steps, had.words) for had in request.since]
             return await asyncio.to_thread(news, runs, runs.find(request.run), since)
 
-        return await said(steps())
+        return await as_json(steps())
 
     async def explorer_again(request: OfRun) -> str:
         """`{run}` gives `{run, state, setup, declarations}`: what a page needs to show a run that it does not
@@ -45,7 +45,7 @@ def functions(runs: Runs, loader: Loader) -> list:
         async def again() -> dict:
             return await asyncio.to_thread(described, runs, runs.find(request.run))
 
-        return await said(again())
+        return await as_json(again())
 
     return [explorer_steps, explorer_again]
 
@@ -56,11 +56,11 @@ def news(runs: Runs, run: Run, since: list[tuple[int, int]]) -> dict:
     `lanes`: as `piece` says; `more`: whether there is still more; `setup` only for a page that has nothing.
     """
     traces = stills(runs, run)[: len(since)]
-    pieces, room = [], MOST_EVENTS
+    pieces, room = [], MAX_EVENTS
     for trace, (steps, words) in zip(traces, since, strict=False):
         pieces.append(piece(trace, steps, words, room))
         room -= sum(len(step.events) for step in trace.steps[steps : pieces[-1]["steps"]])
-    more = any(len(trace.steps) > told["steps"] for trace, told in zip(traces, pieces, strict=True))
+    more = any(len(trace.steps) > made["steps"] for trace, made in zip(traces, pieces, strict=True))
     first = {} if any(steps for steps, _ in since) else {"setup": {**settings(traces), **run.asked}}
     return {**first, "lanes": pieces, "more": more}
 

@@ -48,7 +48,7 @@ from explorer.page.uploads import MAX_FILE_BYTES
 from explorer.page_requests import Call, Control, Inspect, OfLane, Pull, Start
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import GONE, Runs
-from explorer.runs.validation import check, said
+from explorer.runs.validation import as_json, check
 from explorer.tasks import sandbox
 
 SMALL = "The small models here know children's stories and simple exercises: see Examples."
@@ -151,7 +151,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         hello = {"state": loader.state, "sentence": loader.sentence}
         hello["code"] = (await code).sentence
         if loader.state == "ready":
-            hello["strategies"] = [method_cards.found_by(s) for s in strategies().values()]
+            hello["strategies"] = [method_cards.search_terms(s) for s in strategies().values()]
             hello["facts"] = {role: model.facts() for role, model in loader.models.items()}
         return json.dumps(hello)
 
@@ -162,7 +162,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
             await loader.settled(check(request)["models"])
             return {"run": (await asyncio.to_thread(runs.start, request, request.session, request.state)).id}
 
-        return await said(start())
+        return await as_json(start())
 
     async def explorer_control(request: Control) -> str:
         """pause, resume, step or stop: `{run, action}` gives `{state}`."""
@@ -170,14 +170,14 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         async def act() -> dict:
             if request.run == EXAMPLE:
                 raise ValueError("The stored example has ended; press Run to decode your own.")
-            return {"state": runs.control(request.run, request.action).told}
+            return {"state": runs.control(request.run, request.action).shown_state}
 
-        return await said(act())
+        return await as_json(act())
 
     async def explorer_pull(request: Pull) -> str:
         """What is new since the page's cursors: see Runs.pull."""
         cursors = [cursor.model_dump() for cursor in request.cursors]
-        return await said(runs.pull(request.run, cursors, request.wait, request.state))
+        return await as_json(runs.pull(request.run, cursors, request.wait, request.state))
 
     async def explorer_trace(request: OfLane) -> str:
         """The whole trace of one lane, `{run, lane}`, in the published JSON form."""
@@ -187,7 +187,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
             run.lane(request.lane)
             return await asyncio.to_thread(lambda: runs.snapshot(run)[request.lane].to_json())
 
-        return await said(trace())
+        return await as_json(trace())
 
     async def explorer_inspect(request: Inspect) -> str:
         """What the trace knows of one token, `{run, lane, node | cell}`: see
@@ -200,7 +200,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
                 return await asyncio.to_thread(inspect_cell, trace, *request.cell)
             return await asyncio.to_thread(inspect, trace, request.node)
 
-        return await said(found())
+        return await as_json(found())
 
     async def explorer_what_if(request: OfLane) -> str:
         """What the sliders of one lane compute with, `{run, lane}`: see explorer.inspector.knobs."""
@@ -216,7 +216,7 @@ def server_functions(runs: Runs, loader: Loader) -> list:
 
             return await asyncio.to_thread(computed)
 
-        return await said(found())
+        return await as_json(found())
 
     own = [explorer_hello, explorer_start, explorer_control, explorer_pull, explorer_trace]
     own += [explorer_inspect, explorer_what_if]

@@ -16,7 +16,7 @@ from decoders.strategy import Strategy
 from explorer.page_requests import Call
 from explorer.runs.model_pool import Loader
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, said
+from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS, as_json
 
 VERSION = 1
 MAX_BYTES = 200_000  # of a setup as JSON, and letters of a link
@@ -37,7 +37,7 @@ def functions(runs: Runs, loader: Loader) -> list:
     async def explorer_link(request: Link) -> str:
         """`{packed}` gives `{setup}`, what the page may put in place."""
         await asyncio.to_thread(loader.done.wait)  # the strategies are known when the models are
-        return await said(asyncio.to_thread(lambda: {"setup": checked(unpacked(request.packed))}))
+        return await as_json(asyncio.to_thread(lambda: {"setup": checked(unpacked(request.packed))}))
 
     return [explorer_link]
 
@@ -52,16 +52,16 @@ def unpacked(packed: str) -> dict:
         text = unpacker.decompress(bytes_, MAX_BYTES)
         if not unpacker.eof:
             raise ValueError
-        found = json.loads(text.decode())
-        json.dumps(found, ensure_ascii=False).encode()  # half a character can be sent nowhere
+        fields = json.loads(text.decode())
+        json.dumps(fields, ensure_ascii=False).encode()  # half a character can be sent nowhere
     except (ValueError, zlib.error, RecursionError) as error:
         raise ValueError(DAMAGED) from error
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise ValueError(DAMAGED)
-    if not whole(found.get("version"), VERSION, VERSION):
-        version = short(found.get("version"))
+    if not whole(fields.get("version"), VERSION, VERSION):
+        version = short(fields.get("version"))
         raise ValueError(f"This link has version {version}; this page reads version {VERSION}.")
-    return found
+    return fields
 
 
 def checked(given: dict) -> dict:

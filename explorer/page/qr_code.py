@@ -8,7 +8,7 @@ import io
 import segno
 
 from explorer.page_requests import Link
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 
 SETUP, RUN = "#setup=", "#run="  # what a link's fragment begins with: is shown, or runs at once
 TOO_LONG = "This set-up is too long for a QR code; share the link."
@@ -23,7 +23,7 @@ def functions(runs, loader) -> list:
         async def made() -> dict:
             return {"svg": svg(request.link)}
 
-        return await said(made())
+        return await as_json(made())
 
     return [explorer_qr]
 

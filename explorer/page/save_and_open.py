@@ -13,12 +13,12 @@ from explorer.export.foreign_traces import declarations, viewed
 from explorer.export.lane_picture import picture
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
-from explorer.lessons.lesson import find, tell
+from explorer.lessons.lesson import filled, find
 from explorer.page_requests import Save
 from explorer.runs.model_pool import Loader
 from explorer.runs.run_state import PIECE_OPS, Run, answer
 from explorer.runs.scheduler import Runs
-from explorer.runs.validation import said
+from explorer.runs.validation import as_json
 from visualizers.analysis.cost_csv import cost_table
 from visualizers.analysis.drafted_tokens import drafted_csv
 from visualizers.registry import titles
@@ -47,7 +47,7 @@ def functions(runs: Runs, loader: Loader) -> list:
             made = await asyncio.to_thread(saved, runs, runs.find(request.run), request)
             return {"name": made.name, "type": made.kind, "data": base64.b64encode(made.data).decode()}
 
-        return await said(save())
+        return await as_json(save())
 
     return [explorer_save]
 
@@ -96,7 +96,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
 def lesson_of(name: str | None, traces: list[Trace]) -> dict | None:
     """A lesson and what it says of these lanes, for a page that is saved; None where it does not fit them."""
     try:
-        return None if name is None else {"lesson": find(name), "message": tell(find(name), traces)}
+        return None if name is None else {"lesson": find(name), "message": filled(find(name), traces)}
     except ValueError:
         return None
 
@@ -123,13 +123,13 @@ def graph_file(trace: Trace, kind: str, ending: str) -> bytes:
     from visualizers.graphs import graph  # only where one is asked for
     from visualizers.graphs.export import FORMATS
 
-    found = graph(trace, kind)
-    if len(found) > MAX_GRAPH_NODES:
+    result = graph(trace, kind)
+    if len(result) > MAX_GRAPH_NODES:
         raise ValueError(
-            f"This graph has {len(found):,} nodes, and at most {MAX_GRAPH_NODES:,} are made here; save the "
-            f"trace, and write the graph with Python: load(file).graph({kind!r})."
+            f"This graph has {len(result):,} nodes; the app writes at most {MAX_GRAPH_NODES:,}. Save the "
+            f"trace and write the graph with Python: load(file).graph({kind!r})."
         )
-    return FORMATS[f".{ending}"](found).encode()
+    return FORMATS[f".{ending}"](result).encode()
 
 
 def picture_name(run: Run, trace: Trace, lane: int, view: str) -> str:

@@ -89,8 +89,8 @@ def head() -> str:
 def card(origin: str) -> str:
     """What others show of a link to the page at `origin`: title, a sentence and a picture."""
     picture = origin + address(PREVIEW)
-    told = {"title": TITLE, "description": ABOUT, "image": picture}
-    graph = {**told, "type": "website", "image:alt": "Two lanes of decoding: a beam tree and draft rounds"}
+    fields = {"title": TITLE, "description": ABOUT, "image": picture}
+    graph = {**fields, "type": "website", "image:alt": "Two lanes of decoding: a beam tree and draft rounds"}
     return "".join(
         [
             f'<meta name="description" content="{ABOUT}">',

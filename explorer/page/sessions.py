@@ -55,10 +55,10 @@ def routes(runs: Runs) -> list[Route]:
 
     async def leave(request: Request) -> Response:
         try:
-            told = read(Leave, parsed(await request.body()))
+            request_read = read(Leave, parsed(await request.body()))
         except Malformed as error:
             raise refused(LEAVE, error) from None
-        runs.leave(told.session)
+        runs.leave(request_read.session)
         return Response(status_code=204)
 
     return [Route(f"/{LEAVE}", leave, methods=["POST"])]

@@ -20,8 +20,8 @@ from explorer.schema import Asked
 
 MAX_FILE_BYTES = 16 * 2**20  # of a file as it lies on the disk; unpacked it may be four times as large
 TOO_LARGE = f"This file is larger than {MAX_FILE_BYTES >> 20} MiB; open a shorter run."
-NO_UPLOAD = "This is no upload of one file; choose one with the page's button."
-LOST = "The file did not arrive whole; open it again."
+NO_UPLOAD = "This is not an upload of one file; choose one with the page's button."
+LOST = "The file arrived incomplete; open it again."
 BOUNDARY = re.compile(r'multipart/form-data *; *boundary="?([A-Za-z0-9\'()+_,./:=?-]{1,70})"?', re.IGNORECASE)
 PART = re.compile(
     rb'Content-Disposition: form-data; name="files"; filename="[^\r\n]*"(\r\nContent-Type: [^\r\n]*)?',
@@ -35,10 +35,10 @@ def clean(content_type: str, body: bytes) -> tuple[bytes, bytes]:
 
     Raises Refused for anything but one file of at most MAX_FILE_BYTES.
     """
-    found = BOUNDARY.fullmatch(content_type.strip())
-    edge = b"--" + found[1].encode() if found else b""
+    match = BOUNDARY.fullmatch(content_type.strip())
+    edge = b"--" + match[1].encode() if match else b""
     end = body.rfind(b"\r\n" + edge + b"--")
-    if not found or not body.startswith(edge + b"\r\n") or end < 0:
+    if not match or not body.startswith(edge + b"\r\n") or end < 0:
         raise Refused(422, NO_UPLOAD)
     head, _, data = body[len(edge) + 2 : end].partition(b"\r\n\r\n")
     if not PART.fullmatch(head) or b"\r\n" + edge in data:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from explorer.runs.run_state import Run
 
 KEPT_BYTES = 256 * 2**20  # of all runs together; above, what is done and was seen longest ago goes
-MOST_BYTES = 4 * KEPT_BYTES  # of all runs that are under way; above, the largest ends
+MAX_BYTES = 4 * KEPT_BYTES  # of all runs that are under way; above, the largest ends
 LATELY_SECONDS = 60.0  # a run that was asked for within so long stays: pages ask rarely where many wait
 FOLD_REST_SECONDS = 30.0  # a view that nobody has read for so long is folded again when it is wanted
 CROWDED = (
@@ -29,7 +29,7 @@ def too_much(runs: Iterable[Run], quiet: list[Run], now: float) -> tuple[list[Ru
         gone.append(run)
         excess -= run.bytes
     under_way = [run for run in runs if run.open_lanes() and run not in quiet]
-    if sum(run.bytes for run in under_way) <= MOST_BYTES:
+    if sum(run.bytes for run in under_way) <= MAX_BYTES:
         return gone, None
     return gone, max(under_way, key=lambda run: run.bytes)
 

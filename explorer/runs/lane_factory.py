@@ -28,7 +28,7 @@ def lane_maker(loader: Loader) -> Callable[[dict], list]:
             try:
                 wanted = (lane["strategy"], prompt, models, lane["parameters"], lane["seed"], limits)
                 lanes.append(Lane(*wanted, begin=lane.get("begin"), callbacks=CALLBACKS))
-                check_tests(lanes[-1].strategy, lanes[-1].parameters, said_before(lanes[-1]))
+                check_tests(lanes[-1].strategy, lanes[-1].parameters, text_before(lanes[-1]))
             except ValueError as error:
                 for made in lanes:
                     made.close()
@@ -47,7 +47,7 @@ def check_tests(strategy, parameters: dict, prompt: str) -> None:
         raise ValueError(f"The tests of this prompt would run a program. {sandbox.protection().sentence}")
 
 
-def said_before(lane) -> str:
+def text_before(lane) -> str:
     """What stands before a lane's first own token: the prompt, and what it was given to begin with."""
     from decoders.search.stepwise.scorers import decoded
 

@@ -25,13 +25,13 @@ REMEMBERED = ("Propose", "Verdict")
 
 def step_bytes(step: Step) -> int:
     """Roughly what a step of a trace takes, its row of costs included."""
-    found = STEP + ROW
+    size = STEP + ROW
     for event in step.events:
         kind = type(event).__name__
-        found += EVENT.get(kind, 250)
+        size += EVENT.get(kind, 250)
         if kind == "Distribution":
-            found += OFFERED * len(event.top)
-    return found
+            size += OFFERED * len(event.top)
+    return size
 
 
 def ops_bytes(ops: list[dict]) -> int:

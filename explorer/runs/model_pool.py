@@ -49,7 +49,7 @@ class ModelSet:
         """Whether a lane still decodes with it."""
         return any(lane.trace.ended is None for lane in list(self.lanes))
 
-    def tell(self, words: str, done: int, total: int) -> None:
+    def report(self, words: str, done: int, total: int) -> None:
         """Hears how far it is; see `decoders.models.hub.Progress`. InterruptedError once it was cancelled."""
         if self.cancelled:
             raise InterruptedError
@@ -106,42 +106,42 @@ class Loader(ModelSet):
 
     def find(self, choice: Choice | None) -> ModelSet:
         """The set of `choice` (None: the app's own), loading or loaded. ValueError if it is not here."""
-        found = self if choice is None else self.sets.get(choice)
-        if found is None:
+        models = self if choice is None else self.sets.get(choice)
+        if models is None:
             raise ValueError(
-                f"{words(choice)} made room for other models; press Run again to load them anew."
+                f"{words(choice)} were unloaded to make room for other models; press Run to load them again."
             )
-        found.used = time.monotonic()
-        return found
+        models.used = time.monotonic()
+        return models
 
     def open(self, choice: Choice | None) -> ModelSet:
         """The same, and it begins to load if it is not here. ValueError with one sentence if it must not."""
         with self.lock:
-            found = self if choice is None else self.sets.get(choice)
-            if found is None or (found.state == "failed" and found is not self):
+            models = self if choice is None else self.sets.get(choice)
+            if models is None or (models.state == "failed" and models is not self):
                 self.check(choice)
                 self._forget()
                 if sum(s.state == "loading" for s in self._all()) >= MAX_WAITING:
                     raise ValueError("Other models are still loading; try again in a minute.")
-                found = self.sets[choice] = ModelSet(choice)
-                self._enqueue(found)
-        found.used = time.monotonic()
-        return found
+                models = self.sets[choice] = ModelSet(choice)
+                self._enqueue(models)
+        models.used = time.monotonic()
+        return models
 
     async def settled(self, choice: Choice | None) -> ModelSet:
         """The set of `choice`, when it is ready. ValueError with one sentence if it never will be."""
-        found = self.open(choice)
+        models = self.open(choice)
         until = time.monotonic() + PATIENCE_SECONDS
-        while not found.done.is_set() and time.monotonic() < until:
+        while not models.done.is_set() and time.monotonic() < until:
             await asyncio.sleep(0.05)
-        found.wait()
-        return found
+        models.wait()
+        return models
 
     def cancel(self, choice: Choice) -> None:
         """Stops loading it, as soon as that is possible. What the app was started with is never stopped."""
-        found = self.sets.get(choice)
-        if found is not None and found is not self and found.state == "loading":
-            found.cancelled = True
+        models = self.sets.get(choice)
+        if models is not None and models is not self and models.state == "loading":
+            models.cancelled = True
 
     def check(self, choice: Choice) -> None:
         """ValueError with one sentence if there is no such model or the operator allows it not."""
@@ -189,7 +189,7 @@ class Loader(ModelSet):
             if missing and wanted is not self:
                 self._make_room(choice)
             for role, name in missing.items():
-                models[role] = load(name, choice.device, choice.dtype, wanted.tell)
+                models[role] = load(name, choice.device, choice.dtype, wanted.report)
                 models[role].facts()  # tries its engine out
             for role in models.keys() - {"target"}:
                 check_pair(models["target"], models[role])
@@ -211,13 +211,13 @@ class Loader(ModelSet):
 
     def _here(self, choice: Choice) -> dict:
         """Those models of `choice` that are loaded already, by role."""
-        found = {}
+        sizes = {}
         for role, name in choice.names.items():
             for other in self._all():
                 same = (other.choice.dtype, other.choice.device) == (choice.dtype, choice.device)
                 if same and other.names.get(role) == name and role in other.models:
-                    found[role] = other.models[role]
-        return found
+                    sizes[role] = other.models[role]
+        return sizes
 
     def _all(self) -> list[ModelSet]:
         return list(self.sets.values())
@@ -284,8 +284,8 @@ def judge(choice: Choice, parts: dict, here: dict, idle: int) -> dict:
         sentence = f"{total}, of {bytes_of(free + idle)} of {where} that are free."
         if not fits:
             sentence += " That does not fit: choose a smaller dtype, a smaller model or another device."
-    said = [part.sentence() for part in parts.values()]
-    return {"fits": fits, "sentence": sentence, "parts": said, "bytes": needed}
+    sentences = [part.sentence() for part in parts.values()]
+    return {"fits": fits, "sentence": sentence, "parts": sentences, "bytes": needed}
 
 
 def release() -> None:
@@ -316,6 +316,6 @@ def all_threads() -> int:
 
 def words(choice: Choice) -> str:
     """`llama-tiny with llama-tiny-draft`, and dtype and device where they were chosen."""
-    said = " with ".join(choice.names.values())
+    names = " with ".join(choice.names.values())
     extra = [x for x in (choice.dtype, choice.device) if x != "auto"]
-    return said + (f" ({', '.join(extra)})" if extra else "")
+    return names + (f" ({', '.join(extra)})" if extra else "")

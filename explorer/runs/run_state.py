@@ -65,7 +65,7 @@ class Run:
     comparison: tuple = (None, {})  # the newest one of its lanes, after what it is of
 
     @property
-    def told(self) -> str:
+    def shown_state(self) -> str:
         """The state as the page should take it: over only when nothing more will come."""
         return "running" if self.closing else self.state
 
@@ -91,18 +91,18 @@ class Run:
             loop.call_soon_threadsafe(event.set)
 
 
-def answer(run: Run, cursors: list[dict], most: int | None = None, known: str = "") -> dict:
+def answer(run: Run, cursors: list[dict], max_ops: int | None = None, known: str = "") -> dict:
     """The new ops of the view on show, the new chips and cost rows, and the state of each lane.
 
-    most: ops of a lane's picture, or chips, after which the rest waits for the next question; `more` says
+    max_ops: ops of a lane's picture, or chips, after which the rest waits for the next question; `more` says
     that there is a rest, and the state then stays the one that is `known`.
     """
-    state, lanes, more = run.told, [], False
+    state, lanes, more = run.shown_state, [], False
     for record, cursor in zip(list(run.records), cursors, strict=False):
         count, trace = len(record.rows), record.trace
         fold, text = record.fold(cursor["view"]), record.fold("text")
-        ops = steps_of(fold, cursor["ops"], count, most)
-        chips = steps_of(text, cursor["rows"], count, most)
+        ops = steps_of(fold, cursor["ops"], count, max_ops)
+        chips = steps_of(text, cursor["rows"], count, max_ops)
         first = max(0, cursor["rows"])
         more = more or max(0, cursor["ops"]) + len(ops) < count or first + len(chips) < count
         lane = {
@@ -127,15 +127,15 @@ def answer(run: Run, cursors: list[dict], most: int | None = None, known: str = 
     return {"run": run.id, "state": state, "more": more, "lanes": lanes, "now": time.time()}
 
 
-def steps_of(fold: Fold, first: int, count: int, most: int | None) -> list[list[dict]]:
-    """The ops of the steps from `first` up to `count`, or until there are `most`; at least of one step."""
-    found, size = [], 0
+def steps_of(fold: Fold, first: int, count: int, max_ops: int | None) -> list[list[dict]]:
+    """The ops of the steps from `first` up to `count`, or until there are `max_ops`; at least of one step."""
+    steps, size = [], 0
     for index in range(max(0, first), count):
-        if most is not None and found and size >= most:
+        if max_ops is not None and steps and size >= max_ops:
             break
-        found.append(fold.ops(index))
-        size += len(found[-1])
-    return found
+        steps.append(fold.ops(index))
+        size += len(steps[-1])
+    return steps
 
 
 def still(trace: Trace) -> Trace:

@@ -31,10 +31,10 @@ def summary(trace: Trace) -> dict:
 
 def sequences(trace: Trace) -> list[dict]:
     """The texts that a lane returns, best first."""
-    found = returned(trace) if "num_return_sequences" in trace.parameters else []
+    texts = returned(trace) if "num_return_sequences" in trace.parameters else []
     return [
         {"output_tokens": tokens, "text": trace.text(tokens), "score": score}
-        for tokens, score in found or [(trace.output(), None)]
+        for tokens, score in texts or [(trace.output(), None)]
     ]
 
 

@@ -29,8 +29,8 @@ UNHEARD_SECONDS = 1.8  # a run that nobody has pulled for so long stands still: 
 FORGET_SECONDS = 12 * 3600.0  # ... and is dropped after so long, however much memory there is
 WEIGH_SECONDS = 0.5  # between two looks at what all runs take
 GONE = (
-    "This run is gone: the app keeps only so many runs, and newer ones took its place. What is on screen "
-    "stays; press Run to decode again."
+    "This run is gone: the app keeps a limited number of runs, and newer ones took its place. What is on "
+    "screen stays; press Run to decode again."
 )
 
 ASKED = ("prompt", "max_new_tokens", "chat")
@@ -119,7 +119,7 @@ class Runs:
         if replace is None and len(run.records) >= MAX_LANES:
             raise ValueError(FULL)
         if replace is not None and not 0 <= replace < len(run.records):
-            raise ValueError(f"There is no lane {replace + 1} to put another in the place of.")
+            raise ValueError(f"There is no lane {replace + 1} to replace.")
 
     def control(self, run_id: str, action: str) -> Run:
         """pause, resume, step (every unfinished lane once, then pause) or stop; else ValueError."""
@@ -212,7 +212,7 @@ class Runs:
             news = any(
                 len(r.rows) > min(c["ops"], c["rows"]) for r, c in zip(run.records, cursors, strict=False)
             )
-            if news or run.told != known or time.monotonic() >= until:
+            if news or run.shown_state != known or time.monotonic() >= until:
                 break
             try:
                 await asyncio.wait_for(event.wait(), until - time.monotonic())

@@ -44,11 +44,11 @@ class Sliced:
         self.stack.parent = getcurrent()  # where it comes back to
         running.append(self)
         try:
-            found = switch()
+            old = switch()
         finally:
             running.pop()
         if self.stack.dead:
-            self.result = found
+            self.result = old
         return self.stack.dead
 
 

@@ -51,7 +51,9 @@ class Choice:
 def own_home(name: str) -> str:
     """A model's name; of home folders only one's own is meant, as ~/folder."""
     if name.startswith("~") and name[1:2] not in ("", "/", "\\"):
-        raise PydanticCustomError("says", "A folder may begin with ~/, your own home, and no other's.")
+        raise PydanticCustomError(
+            "says", "A folder may begin with ~/ (your own home), but not with another user's home."
+        )
     return name
 
 
@@ -116,7 +118,7 @@ def check(given: Setup | dict) -> dict:
         raise ValueError("The prompt is empty: write the beginning of a text, for example Once upon a time.")
     if len(setup.prompt) > MAX_PROMPT_CHARACTERS:
         raise ValueError(
-            f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are taken. "
+            f"The prompt has {len(setup.prompt)} characters; at most {MAX_PROMPT_CHARACTERS} are allowed. "
             "Shorten it."
         )
     return {
@@ -207,7 +209,7 @@ def is_ours(error: Exception) -> bool:
     return type(error) is ValueError or isinstance(error, Malformed)
 
 
-async def said(awaitable: Awaitable[Any]) -> str:
+async def as_json(awaitable: Awaitable[Any]) -> str:
     """What is awaited as JSON text; an error as `{"error": sentence}`."""
     try:
         return await soon(encoded, await awaitable)

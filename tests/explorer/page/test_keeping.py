@@ -67,7 +67,7 @@ def house():
 
 @pytest.mark.parametrize("room", [1, 700, 10**6])
 def test_joined_pieces_are_the_whole_file_whatever_their_size(house, room, monkeypatch):
-    monkeypatch.setattr(keeping, "MOST_EVENTS", room)
+    monkeypatch.setattr(keeping, "MAX_EVENTS", room)
     kept, questions = Kept(house(), "example", 2), 1
     while kept.ask():
         questions += 1
@@ -79,7 +79,7 @@ def test_joined_pieces_are_the_whole_file_whatever_their_size(house, room, monke
 
 
 def test_a_piece_of_what_has_gathered_is_a_sound_trace_by_itself(house, monkeypatch):
-    monkeypatch.setattr(keeping, "MOST_EVENTS", 200)
+    monkeypatch.setattr(keeping, "MAX_EVENTS", 200)
     kept = Kept(house(), "example", 2)
     for _ in range(3):
         assert kept.ask()

@@ -85,7 +85,7 @@ def test_a_choice_says_what_it_would_take(few):
         ((None,), "The target needs a name"),
         (("llama-tiny", "none", "none", "int3"), "There is no dtype &#x27;int3&#x27;"),
         (("llama-tiny", "none", "none", "auto", "abacus"), "There is no device &#x27;abacus&#x27;"),
-        (("~nosuch",), "A folder may begin with ~/, your own home, and no other&#x27;s."),
+        (("~nosuch",), "A folder may begin with ~/ (your own home), but not with another user&#x27;s home."),
         (("<img src=x>",), "This app offers"),
     ],
 )
@@ -183,6 +183,9 @@ def test_a_page_that_waits_hears_how_far_its_models_are(few):
         ({"draft": "llama-tiny"}, "models.target is missing."),
         ({"target": "llama-tiny", "device": ["cpu"]}, "models.device must be text, not a list."),
         ("llama-tiny", "models must be an object, not 'llama-tiny'."),
-        ({"target": "~nosuch"}, "A folder may begin with ~/, your own home, and no other's."),
+        (
+            {"target": "~nosuch"},
+            "A folder may begin with ~/ (your own home), but not with another user's home.",
+        ),
     ]:
         assert ask(progress, {"models": models}) == {"refused": says, "status": 422}

@@ -86,7 +86,7 @@ def test_a_graph_that_is_not_there_or_too_large_is_one_sentence(runs, monkeypatc
     assert "no graph of kind 'wood'" in call(runs, "explorer_save", **asked, kind="wood")["error"]
     assert "nothing for a graph of" in call(runs, "explorer_save", **asked, kind="dependencies")["error"]
     monkeypatch.setattr(save_and_open, "MAX_GRAPH_NODES", 10)
-    assert "at most 10 are made here" in call(runs, "explorer_save", **asked)["error"]
+    assert "the app writes at most 10" in call(runs, "explorer_save", **asked)["error"]
 
 
 def test_a_run_that_goes_on_is_saved_as_far_as_it_is(runs):

@@ -52,7 +52,7 @@ FILE = (HEAD % b"a.json", b"{}")
     ],
 )
 def test_what_is_no_upload_of_one_file_is_refused(kind, body):
-    with pytest.raises(Refused, match="no upload of one file") as told:
+    with pytest.raises(Refused, match="not an upload of one file") as told:
         uploads.clean(kind, body)
     assert told.value.status == 422
 

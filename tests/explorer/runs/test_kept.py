@@ -96,7 +96,7 @@ def test_if_all_is_under_way_the_largest_run_ends_with_a_sentence(house, monkeyp
         at[0]["rows"] += len(pull(runs, large.id, at, 0.1)["lanes"][0]["rows"])
     monkeypatch.setattr(kept, "LATELY_SECONDS", 60.0)
     monkeypatch.setattr(kept, "KEPT_BYTES", 1)
-    monkeypatch.setattr(kept, "MOST_BYTES", large.bytes)
+    monkeypatch.setattr(kept, "MAX_BYTES", large.bytes)
     wait_for(lambda: pull(runs, large.id, at, 0)["state"] == "stopped")
     last = pull(runs, large.id, at, 0)["lanes"][0]
     assert last["problem"] == kept.CROWDED and last["count"] >= 5

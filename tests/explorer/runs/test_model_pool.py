@@ -100,7 +100,9 @@ def test_idle_sets_make_room_and_busy_ones_do_not(loader, folders, monkeypatch):
     lane.run()
     third = settle(loader, refused.choice)
     assert third.state == "ready" and second.choice not in loader.sets and loader.choice in loader.sets
-    with pytest.raises(ValueError, match="made room for other models; press Run again"):
+    with pytest.raises(
+        ValueError, match="were unloaded to make room for other models; press Run to load them again"
+    ):
         loader.find(second.choice)
 
 

@@ -135,7 +135,7 @@ def test_a_dropped_run_is_unwound(house):
     wait_for(lambda: long.done > 5)
     runs.drop(run.id)
     wait_for(lambda: long.closed)
-    assert long.trace.ended == "Stopped by hand." and run.told == "stopped"
+    assert long.trace.ended == "Stopped by hand." and run.shown_state == "stopped"
 
 
 def test_a_long_job_is_left_too(house):
