@@ -226,7 +226,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       const { lanes } = this.data.limits, full = this.lanes.length >= lanes;
       this.bar.add.disabled = full;
       this.bar.add.textContent = full ? "+ Lane (at most " + lanes + ")" : "+ Lane";
-      this.bar.add.title = full ? "There are " + lanes + " lanes, the most that a page shows: remove one to add another" : "Add a lane with another strategy";
+      this.bar.add.title = full ? "There are " + lanes + " lanes, the maximum: remove one to add another" : "Add a lane with another strategy";
       this.phoneLane = Math.min(this.phoneLane, this.lanes.length - 1);
       this.drawLaneButtons();
       this.emit("lanes");

@@ -31,7 +31,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       oninput: () => app.edited() });
     bar.models = h("div", { class: "models" }, page.titleOfModels(data.models), data.saved ? null : h("span", {}, "◀"));
     bar.buttons = {};
-    const says = { run: ["Run", "Decode, or go on (space)"], step: ["Step", "Every lane does one step, then waits"],
+    const says = { run: ["Run", "Decode, or continue (space)"], step: ["Step", "Every lane does one step, then waits"],
       pause: ["Pause", "Hold all lanes (space)"], stop: ["Stop", "End this run; what was decoded stays"] };
     for (const [name, [text, title]] of Object.entries(says)) {
       bar.buttons[name] = h("button", { type: "button", title, class: name === "run" ? "primary" : "", onclick: () => app.press(name) }, text);
@@ -47,7 +47,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       oninput: () => app.playback.seek(Number(bar.slider.value), true) });
     bar.where = h("output", { class: "where" });
     bar.speed = choice("Speed", SPEEDS, app.playback.speed, (speed) => app.playback.setSpeed(speed));
-    bar.colour = h("select", { "aria-label": "Colour tokens by", title: "What the colour of a token in the text says",
+    bar.colour = h("select", { "aria-label": "Colour tokens by", title: "What the colour of a token shows",
       onchange: () => app.setColour(bar.colour.value) }, ...COLOURS.map(([value, text]) => h("option", { value }, text)));
     bar.add = h("button", { type: "button", onclick: () => app.addLane() }, "+ Lane");
     bar.theme = h("button", { type: "button", class: "theme", "aria-label": "Switch between light and dark", title: "Light or dark",

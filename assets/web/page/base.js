@@ -28,9 +28,9 @@ window.ExplorerPage = window.ExplorerPage || {};
   page.choice = function (label, options, current, pick) {
     const buttons = options.map(([value, text, title]) =>
       page.h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
-    function select(value, told) {
+    function select(value, notify) {
       buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
-      if (told) pick(value);
+      if (notify) pick(value);
     }
     return { element: page.h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
   };

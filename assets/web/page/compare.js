@@ -112,15 +112,15 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Whether Compare is open, as it was left in this browser; at first it is, but not on a phone.
   page.compareOpen = function () {
     const kept = page.stored(KEPT);
-    return said(kept === null ? window.innerWidth > PHONE : kept === "open");
+    return announced(kept === null ? window.innerWidth > PHONE : kept === "open");
   };
 
   page.keepCompare = function (open) {
-    page.stored(KEPT, said(open) ? "open" : "closed");
+    page.stored(KEPT, announced(open) ? "open" : "closed");
   };
 
   // Gradio does not say to a screen reader whether it is open.
-  function said(open) {
+  function announced(open) {
     document.querySelector("#explorer-compare > button")?.setAttribute("aria-expanded", String(open));
     return open;
   }

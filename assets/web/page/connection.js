@@ -8,7 +8,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const LONG = 6000; // ms after which a call that brings nothing makes the page look whether the app is there
   const PATIENCE = 10000; // ms that the app has to say so
   const TICK = 2000, ASLEEP = 10000; // a clock that stood still for so long was that of a closed laptop
-  const SAYS = { there: "The answer was lost on its way; try again.", away: "There is no connection to the app; try again when it is back.",
+  const MESSAGES = { there: "The answer was lost on its way; try again.", away: "There is no connection to the app; try again when it is back.",
     refused: "The app does not answer this page any more." };
 
   class Connection extends page.Emitter { // tells "state" when it is another one and "restarted" when another start of the app answers
@@ -51,7 +51,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // A call brought nothing: what its caller gets instead of an answer. `away`: it is worth asking again when the app is back.
     async missed() {
       await this.look();
-      return { error: SAYS[this.state], unheard: true, away: this.state !== "there" };
+      return { error: MESSAGES[this.state], unheard: true, away: this.state !== "there" };
     }
 
     // Asks the app whether it is there; many who ask at once get one answer.

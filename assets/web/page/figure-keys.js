@@ -19,9 +19,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (!all.length) return;
     const before = Number(host.dataset.place ?? (step > 0 ? -1 : all.length));
     const place = (host.dataset.place = Math.max(0, Math.min(all.length - 1, before + step)));
-    let said = host.querySelector(".figure-reading");
-    if (!said) host.append((said = page.h("p", { class: "figure-reading", role: "status" })));
-    said.textContent = all[place];
+    let reading = host.querySelector(".figure-reading");
+    if (!reading) host.append((reading = page.h("p", { class: "figure-reading", role: "status" })));
+    reading.textContent = all[place];
   }
 
   document.addEventListener("keydown", (event) => {

@@ -37,16 +37,16 @@ window.ExplorerPage = window.ExplorerPage || {};
         if (event.key === "Enter") first.click();
         else first.focus();
       } });
-    const says = h("p", { class: "soft", role: "status" }), list = h("ul", {});
+    const status = h("p", { class: "soft", role: "status" }), list = h("ul", {});
     const dialog = h("dialog", { class: "help find", "aria-label": "Find a strategy" },
-      h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, says, list);
+      h("header", {}, h("h2", {}, "Find a strategy"), h("button", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, "×")), field, status, list);
     dialog.addEventListener("close", () => lane.picker.focus({ preventScroll: true }));
 
     function draw() {
-      const found = page.findStrategies([...app.strategies.values()], field.value);
-      says.textContent = found.length ? found.length + (found.length > 1 ? " strategies" : " strategy")
+      const results = page.findStrategies([...app.strategies.values()], field.value);
+      status.textContent = results.length ? results.length + (results.length > 1 ? " strategies" : " strategy")
         : "Nothing found for “" + field.value.trim().slice(0, 60) + "”. Try fewer words.";
-      list.replaceChildren(...found.map((one) => {
+      list.replaceChildren(...results.map((one) => {
         const lacking = one.needs.find((role) => !app.choice[role]), what = one.parent ? "Unlike " + one.parent + ", it " + one.differs + "." : one.summary;
         return h("li", {}, h("button", { type: "button", disabled: Boolean(lacking), onclick: () => {
           lane.choose(one.name);

@@ -6,7 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const h = page.h;
   const MANY_STAGES = 5; // with more, those that change nothing are left out and named
   const DERIVED = "p is what the attempt before left; q is derived: the draft without what was tried";
-  const MOST_ROWS = 9; // tokens shown; the rest is one sum
+  const MAX_ROWS = 9; // tokens shown; the rest is one sum
 
   const digits = (text) => text.replace(/^(-?)0\./, "$1.");
 
@@ -44,9 +44,9 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // One distribution: bars in order, the entropy, where the chosen token stands.
   page.offerPicture = function (stage, tools) {
-    const most = Math.max(...stage.rows.map((row) => row.p), 1e-9);
+    const largest = Math.max(...stage.rows.map((row) => row.p), 1e-9);
     const rows = stage.rows.map((row) => h("div", { class: "offer-row" + (row.here ? " here" : "") }, token(row.text),
-      h("span", { class: "bars-of" }, bar("p", row.p / most)), h("span", { class: "number" }, page.probability(row.p)),
+      h("span", { class: "bars-of" }, bar("p", row.p / largest)), h("span", { class: "number" }, page.probability(row.p)),
       tools.branch(row)));
     return h("section", { class: "offer" }, page.stageLine(stage), ...rows,
       stage.rest > 0.00005 ? rest(page.percent(stage.rest), stage.more) : null);
@@ -63,17 +63,17 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   page.attemptPicture = function (attempt, number, count, tools) {
     const residual = attempt.residual !== null;
-    const most = Math.max(...attempt.rows.map((row) => Math.max(row.p || 0, row.q || 0)), 1e-9);
-    const mostLeft = Math.max(...attempt.rows.map((row) => row.left || 0), 1e-9);
+    const largest = Math.max(...attempt.rows.map((row) => Math.max(row.p || 0, row.q || 0)), 1e-9);
+    const largestLeft = Math.max(...attempt.rows.map((row) => row.left || 0), 1e-9);
     const drafted = attempt.rows.some((row) => row.q !== null);
     const head = h("div", { class: "attempt-head" }, h("span", {}, drafted ? "■ p target  □ q draft" : "■ p target"),
       residual ? h("span", { class: "left-title", title: residualTitle(attempt) }, "residual") : null);
     const rows = attempt.rows.map((row) => {
       const look = row.mark === "tested" ? " here is-" + attempt.status : row.mark === "own" ? " is-resampled" : "";
       return h("div", { class: "offer-row attempt-row" + (residual ? " with-left" : "") + look }, token(row.text),
-        h("span", { class: "bars-of" }, bar("p", (row.p || 0) / most), drafted ? bar("q", (row.q || 0) / most) : null),
+        h("span", { class: "bars-of" }, bar("p", (row.p || 0) / largest), drafted ? bar("q", (row.q || 0) / largest) : null),
         h("span", { class: "number" }, pair(attempt, row, drafted)),
-        residual ? h("span", { class: "left" }, track("left-bar", (row.left || 0) / mostLeft),
+        residual ? h("span", { class: "left" }, track("left-bar", (row.left || 0) / largestLeft),
           h("span", {}, row.left ? page.probability(row.left) : row.left === 0 ? "" : "?")) : null,
         tools.branch(row));
     });
@@ -123,8 +123,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const silent = stages.length > MANY_STAGES ? stages.filter(still) : [];
     const shown = stages.filter((stage) => !silent.includes(stage)), first = stages[0], last = stages[stages.length - 1];
     const others = stages.flatMap((stage) => stage.rows).filter((row) => !first.rows.some((other) => other.id === row.id));
-    const order = [...new Map([...first.rows, ...others].map((row) => [row.id, row])).values()].slice(0, MOST_ROWS);
-    const most = Math.max(...shown.flatMap((stage) => stage.rows.map((row) => row.p)), 1e-9);
+    const order = [...new Map([...first.rows, ...others].map((row) => [row.id, row])).values()].slice(0, MAX_ROWS);
+    const largest = Math.max(...shown.flatMap((stage) => stage.rows.map((row) => row.p)), 1e-9);
     const grid = h("div", { class: "sampler" });
     grid.style.setProperty("--stages", String(shown.length));
     const removed = (stage) => h("span", { class: "removed" }, stage.removed ? "removed " + page.percent(stage.removed) : "");
@@ -133,7 +133,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     grid.append(h("span", {}), ...titles, h("span", {}));
     for (const row of order) {
       const name = h("span", { class: "stage-token" + (row.here ? " here" : "") }, token(row.text));
-      grid.append(name, ...stageCells(row, shown, most), tools.branch(row) || h("span", {}));
+      grid.append(name, ...stageCells(row, shown, largest), tools.branch(row) || h("span", {}));
     }
     const views = stages.some((stage) => stage.view === "unwanted");
     const title = views ? "What each view offered, and what came of it " : "What each processor left ";
@@ -147,21 +147,21 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
 
   // One token's cells: its bar in each stage, a dotted outline with ✕ where it was removed, nothing after that.
-  function stageCells(row, stages, most) {
+  function stageCells(row, stages, largest) {
     const here = row.here ? " here" : "";
     let before = null, gone = false;
     return stages.map((stage) => {
-      const found = stage.rows.find((other) => other.id === row.id);
-      if (found) {
-        before = found;
-        return h("span", { class: "stage-cell" + here }, track("p", found.p / most),
-          h("span", { class: "number" }, page.percent(found.p)));
+      const match = stage.rows.find((other) => other.id === row.id);
+      if (match) {
+        before = match;
+        return h("span", { class: "stage-cell" + here }, track("p", match.p / largest),
+          h("span", { class: "number" }, page.percent(match.p)));
       }
       if (gone) return h("span", { class: "stage-cell" + here });
       gone = stage.view !== "unwanted" && (stage.more === 0 || stage.rest < 1e-6);
       if (!gone) return h("span", { class: "stage-cell" + here, title: "not among the recorded tokens" }, "·");
       return h("span", { class: "stage-cell" + here, title: "removed by " + stage.title },
-        bar("gone", before ? before.p / most : 1e-9), h("span", { class: "cross" }, "✕"));
+        bar("gone", before ? before.p / largest : 1e-9), h("span", { class: "cross" }, "✕"));
     });
   }
 

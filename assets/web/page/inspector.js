@@ -8,7 +8,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const SCORES = 8, PARTS = 8; // the newest scores that are listed, and of each so many parts
   const WALK = { ArrowLeft: "parent", ArrowRight: "child", ArrowUp: "before", ArrowDown: "after" };
 
-  const given = (found) => found.source === "prompt" && !found.born; // drafts that are copied from the prompt are born
+  const given = (facts) => facts.source === "prompt" && !facts.born; // drafts that are copied from the prompt are born
   const token = (text) => h("span", { class: "token" }, text);
 
   class Inspector {
@@ -58,11 +58,11 @@ window.ExplorerPage = window.ExplorerPage || {};
     async show(lane, what) {
       const run = this.app.run;
       if (!run || lane.runIndex === null) return;
-      const found = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
+      const facts = await page.call("explorer_inspect", { run: run.id, lane: lane.runIndex, ...what });
       if (this.app.run !== run) return;
-      if (found.error) return this.app.fail(found.error);
+      if (facts.error) return this.app.fail(facts.error);
       this.lane = lane;
-      this.found = found;
+      this.facts = facts;
       if (this.root.hidden) this.back = document.activeElement;
       this.root.hidden = false;
       this.paint();
@@ -77,22 +77,22 @@ window.ExplorerPage = window.ExplorerPage || {};
       const step = WALK[event.key];
       if (!step || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
       event.preventDefault();
-      const row = this.found.siblings, at = row.findIndex((sibling) => sibling.here);
+      const row = this.facts.siblings, at = row.findIndex((sibling) => sibling.here);
       const near = { before: row[at - 1], after: row[at + 1] }[step];
-      const node = step === "parent" || step === "child" ? this.found[step] : near && near.node;
+      const node = step === "parent" || step === "child" ? this.facts[step] : near && near.node;
       if (node !== null && node !== undefined) this.show(this.lane, { node });
     }
 
     // ---- what is written --------------------------------------------------------------------------------------
 
     draw() {
-      const found = this.found, number = this.app.lanes.indexOf(this.lane) + 1;
-      const step = found.born ? ", step " + found.born : "";
-      const where = given(found) ? ", prompt" : ", position " + found.position + step;
-      this.title.replaceChildren("Lane " + number + where + ": ", token(found.token));
-      this.said = h("p", { class: "said", role: "status" });
+      const facts = this.facts, number = this.app.lanes.indexOf(this.lane) + 1;
+      const step = facts.born ? ", step " + facts.born : "";
+      const where = given(facts) ? ", prompt" : ", position " + facts.position + step;
+      this.title.replaceChildren("Lane " + number + where + ": ", token(facts.token));
+      this.message = h("p", { class: "said", role: "status" });
       this.body.replaceChildren(...[
-        this.path(), ...this.verdicts(), this.copied(), this.cell(), this.actions(), this.said, this.knobs.section(), ...this.pictures(),
+        this.path(), ...this.verdicts(), this.copied(), this.cell(), this.actions(), this.message, this.knobs.section(), ...this.pictures(),
         this.scores(), this.siblings(), this.raw(),
       ].filter(Boolean));
     }
@@ -104,36 +104,36 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     path() {
-      return h("p", { class: "path" }, ...this.found.path.map((at) => this.jump(at.node, at.text)),
-        h("span", { class: "token here" }, this.found.token));
+      return h("p", { class: "path" }, ...this.facts.path.map((at) => this.jump(at.node, at.text)),
+        h("span", { class: "token here" }, this.facts.token));
     }
 
     // What became of the token. Numbers and reasons that a test's picture shows are not said twice.
     verdicts() {
-      const found = this.found, pictured = new Set(found.attempts.filter((a) => a.node === found.node).map((a) => a.reason));
-      if (!found.verdicts.length) {
-        const weighed = found.source === "target" && found.stages.some((stage) => stage.view === "combined");
-        return [h("p", { class: "verdict" }, weighed ? WEIGHED : ORIGIN[found.source] || "From the " + found.source + "; nothing was tested.")];
+      const facts = this.facts, pictured = new Set(facts.attempts.filter((a) => a.node === facts.node).map((a) => a.reason));
+      if (!facts.verdicts.length) {
+        const weighed = facts.source === "target" && facts.stages.some((stage) => stage.view === "combined");
+        return [h("p", { class: "verdict" }, weighed ? WEIGHED : ORIGIN[facts.source] || "From the " + facts.source + "; nothing was tested.")];
       }
-      return found.verdicts.map((v) => {
-        const told = pictured.has(v.reason);
-        const numbers = told ? "" : ["p", "q", "u"].filter((name) => typeof v[name] === "number")
+      return facts.verdicts.map((v) => {
+        const known = pictured.has(v.reason);
+        const numbers = known ? "" : ["p", "q", "u"].filter((name) => typeof v[name] === "number")
           .map((name) => name + " " + page.probability(v[name])).join(", ");
         return h("p", { class: "verdict is-" + v.status.replace(" ", "-") }, h("b", {}, v.status), " in step " + v.step,
-          numbers ? ": " + numbers + "." : ".", v.reason && !told ? " " + v.reason : "");
+          numbers ? ": " + numbers + "." : ".", v.reason && !known ? " " + v.reason : "");
       });
     }
 
     // Of a draft that was copied from the text: from where, and why from there.
     copied() {
-      const copied = this.found.copied;
+      const copied = this.facts.copied;
       if (!copied) return null;
       return h("p", { class: "copied" }, "Drafted as a copy of ", this.jump(copied.node, copied.text), " at " + copied.place + ". The copy begins behind ",
         token(copied.after.join("")), ", with which the text ended.");
     }
 
     cell() {
-      const cell = this.found.cell;
+      const cell = this.facts.cell;
       if (!cell) return null;
       const sure = (c) => (c.confidence === null ? "" : ", p " + page.probability(c.confidence));
       return h("section", {}, h("h3", {}, "What stood here"),
@@ -143,7 +143,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     pictures() {
-      const { stages, attempts, draw } = this.found, tools = { branch: (row) => this.branchButton(row) };
+      const { stages, attempts, draw } = this.facts, tools = { branch: (row) => this.branchButton(row) };
       if (attempts.length) {
         const pictures = attempts.map((attempt, i) => page.attemptPicture(attempt, i + 1, attempts.length, tools));
         return [...pictures, ...stages.map(page.stageLine)];
@@ -155,7 +155,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     scores() {
-      const scores = this.found.scores;
+      const scores = this.facts.scores;
       if (!scores.length) return null;
       const number = (value) => value.toFixed(3).replace("-", "−");
       return h("section", {}, h("h3", {}, "Scores"), ...scores.slice(-SCORES).map((score) => {
@@ -167,7 +167,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     siblings() {
-      const others = this.found.siblings.filter((sibling) => !sibling.here);
+      const others = this.facts.siblings.filter((sibling) => !sibling.here);
       if (!others.length) return null;
       const number = (name, value) => (typeof value === "number" ? ", " + name + " " + page.probability(value) : "");
       return h("section", { class: "siblings" }, h("h3", {}, "Also tried here"), ...others.map((other) =>
@@ -176,7 +176,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     raw() {
-      const { events, more_events: more } = this.found;
+      const { events, more_events: more } = this.facts;
       if (!events.length) return null;
       return h("details", {}, h("summary", {}, "Raw events (" + (events.length + more) + ")"),
         ...events.map((event) => h("pre", {}, "step " + event.step + "  " + event.json)),
@@ -186,22 +186,22 @@ window.ExplorerPage = window.ExplorerPage || {};
     // ---- another token in this place ----------------------------------------------------------------------------
 
     actions() {
-      const { node, token: text, id } = this.found;
-      if (this.app.data.saved || given(this.found) || node === null || node === undefined) return null;
+      const { node, token: text, id } = this.facts;
+      if (this.app.data.saved || given(this.facts) || node === null || node === undefined) return null;
       const edit = h("input", { type: "text", "aria-label": "Text to put here", placeholder: "other text for this place",
         autocomplete: "off", spellcheck: "false" });
       const form = h("form", { class: "edit", onsubmit: (event) => {
         event.preventDefault();
         this.branch({ text: edit.value });
-      } }, edit, h("button", { type: "submit", title: "A new lane with the typed text in the place of this token" }, "Edit"));
+      } }, edit, h("button", { type: "submit", title: "A new lane with the typed text in place of this token" }, "Edit"));
       return h("div", { class: "actions" },
-        h("button", { type: "button", title: "A new lane: the text before, this token by force, then the same strategy and seed",
+        h("button", { type: "button", title: "A new lane: the same text before, this token forced, then the same strategy and seed",
           onclick: () => this.branch({ token: id }) }, "Branch here"),
         h("span", { class: "with" }, "with ", token(text)), form);
     }
 
     branchButton(row) {
-      if (this.app.data.saved || given(this.found) || this.found.node === null) return null;
+      if (this.app.data.saved || given(this.facts) || this.facts.node === null) return null;
       return h("button", { type: "button", class: "branch", "aria-label": "Branch here with " + row.text,
         title: "Branch here: force " + row.text + " in a new lane", onclick: () => this.branch({ token: row.id }) }, "⚑");
     }
@@ -212,29 +212,29 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (this.busy) return;
       if (panes.length >= this.app.data.limits.lanes && !instead) {
         this.say("There are " + panes.length + " lanes, and a run has no more: remove one with ×, or ", true);
-        this.said.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
+        this.message.append(h("button", { type: "button", onclick: () => this.branch(what, last) }, "Replace lane " + panes.length));
         return;
       }
       this.busy = true;
       this.say("Branching …");
-      const problem = await page.branch(this.app, this.lane, this.found.node, what, instead);
+      const problem = await page.branch(this.app, this.lane, this.facts.node, what, instead);
       this.busy = false;
       if (problem) return this.say(problem, true);
-      this.say("Lane " + this.app.lanes.length + " goes on from here.");
+      this.say("Lane " + this.app.lanes.length + " continues from here.");
       if (!this.app.root.classList.contains("inspector-column")) this.hide(); // it would cover the new lane
     }
 
     say(sentence, wrong) {
-      this.said.textContent = sentence;
-      this.said.classList.toggle("wrong", Boolean(wrong));
+      this.message.textContent = sentence;
+      this.message.classList.toggle("wrong", Boolean(wrong));
     }
   }
 
-  const WEIGHED = "Taken from views weighed against each other; nothing was tested.";
+  const WEIGHED = "Chosen from two contrasted distributions; nothing was tested.";
   const ORIGIN = {
     prompt: "Given, not decoded.", copied: "Copied from the lane that this one branched off.", person: "Put here by a person.",
     target: "Chosen by the model; there was no draft to test.", guess: "A guess of the parallel decoder; not final.",
-    small: "The draft model's own token, taken as it is; nothing was tested.",
+    small: "The draft model's own token, taken unchanged; nothing was tested.",
   };
 
   // A new lane in the run that forces a token or a text in the place of `node`; a sentence if that is not possible. `instead`

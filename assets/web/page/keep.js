@@ -6,7 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   const OFTEN = 1000, SELDOM = 3000; // ms between two questions while the run goes on; of a long one it is asked less often
   const LONG = 4e6; // letters
   const REST = 50; // ms between two pieces of what has gathered
-  const MOST = 30e6; // letters; what comes after them can only be seen
+  const MAX_SIZE = 30e6; // letters; what comes after them can only be seen
   const VERSION = 1, KIND = "decoding-explorer-run"; // see docs/trace.md
   const GROWS = [["vocabulary", "{", "}"], ["steps", "[", "]"], ["checkpoints", "[", "]"]];
 
@@ -27,7 +27,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     }
 
     get full() {
-      return this.size > MOST;
+      return this.size > MAX_SIZE;
     }
 
     // Whether there is anything to save.
@@ -37,10 +37,10 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     take(answer, state) {
       if (answer.setup) this.setup = answer.setup;
-      answer.lanes.forEach((told, index) => {
+      answer.lanes.forEach((piece, index) => {
         const lane = this.lanes[index];
-        Object.assign(lane, { head: told.head, steps: told.steps, words: told.words });
-        for (const [name, text] of Object.entries(told.grown)) {
+        Object.assign(lane, { head: piece.head, steps: piece.steps, words: piece.words });
+        for (const [name, text] of Object.entries(piece.grown)) {
           if (text) lane.grown[name].push(text);
           this.size += text.length;
         }

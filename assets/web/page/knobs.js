@@ -6,7 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const h = page.h;
   const ROWS = 9, BEFORE = 4, AFTER = 4, WIDE = 1000; // from this width on the sliders stand open
-  const OTHER_WAY = "The tokens of this run do not follow from its stored distributions: sliders would say something wrong.";
+  const OTHER_WAY = "The tokens of this run do not follow from its stored distributions: sliders would mislead.";
   const quoted = (text) => "“" + text + "”";
   const value = (x) => String(Number(x.toFixed(2)));
   const middle = ([low, high]) => (low + high) / 2;
@@ -24,7 +24,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // Its place in the inspector, filled when the numbers are here. Values stay as long as the same lane is looked at.
     section() {
-      const { lane, app, found } = this.inspector, key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
+      const { lane, app, facts } = this.inspector, key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
       this.box = h("section", { class: "what-if", "aria-label": "What if" });
       if (key !== this.key) {
         this.clear();
@@ -38,7 +38,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         });
       }
       this.place = null;
-      this.found = found;
+      this.facts = facts;
       this.draw();
       return this.box;
     }
@@ -58,7 +58,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this.box.replaceChildren(toggle, ...(this.open && data ? [h("p", { class: "rest" }, data.why)] : []));
         return;
       }
-      const { node } = this.found;
+      const { node } = this.facts;
       this.place = data.places.find((place) => place.node === node || (place.draft && place.draft.node === node)) || null;
       this.rest = h("p", { class: "rest" });
       this.outcome = h("div", { class: "what-if-lane", role: "status" });
@@ -104,22 +104,22 @@ window.ExplorerPage = window.ExplorerPage || {};
     // ---- the lane ---------------------------------------------------------------------------------------------------------
 
     sentences({ open, change }, moved) {
-      const { data, values } = this, first = open || change, said = [h("b", { class: "mark" }, "what if"), " "], { places } = data;
+      const { data, values } = this, first = open || change, parts = [h("b", { class: "mark" }, "what if"), " "], { places } = data;
       const jump = (at) => this.inspector.jump(places[at].node, "position " + places[at].position), instead = (at) => " instead of " + this.text(places[at].token);
       const become = ({ token, could, other, at }) => {
         const words = could.filter((id) => id !== places[at].token).slice(0, 3).map((id) => this.text(id));
         return token !== null ? this.text(token) : listed([...words, ...(other || could.length > 4 ? ["another token"] : [])]);
       };
-      if (!first) said.push(moved.some((name) => name !== page.whatIf.LENGTH) ? "All " + places.length + " tokens stay." : "The text stays.");
+      if (!first) parts.push(moved.some((name) => name !== page.whatIf.LENGTH) ? "All " + places.length + " tokens stay." : "The text stays.");
       else {
-        said.push(first.at ? "Nothing changes before " : "", jump(first.at), ". ");
-        if (open) said.push("What stands there is not known for sure: " + this.text(places[open.at].token) + " stays, or " + become(open) + " takes its place. ");
-        if (open && change) said.push("If it stays, ", jump(change.at), " changes for sure: " + become(change) + instead(change.at) + ". ");
-        if (!open) said.push("There " + become(change) + " would stand" + instead(change.at) + ". ");
-        said.push("From there on the text may be another one: press Run to see it.");
+        parts.push(first.at ? "Nothing changes before " : "", jump(first.at), ". ");
+        if (open) parts.push("The token there is not certain: " + this.text(places[open.at].token) + " stays, or " + become(open) + " takes its place. ");
+        if (open && change) parts.push("If it stays, ", jump(change.at), " certainly changes: " + become(change) + instead(change.at) + ". ");
+        if (!open) parts.push("There " + become(change) + " would stand" + instead(change.at) + ". ");
+        parts.push("From there on the text may differ: press Run to see it.");
       }
       const strip = first ? [this.strip(first)] : [];
-      const counts = page.whatIf.passing(data, values), rounds = data.lengths && data.lengths[values[page.whatIf.LENGTH] - 1], lines = [...strip, h("p", {}, ...said)];
+      const counts = page.whatIf.passing(data, values), rounds = data.lengths && data.lengths[values[page.whatIf.LENGTH] - 1], lines = [...strip, h("p", {}, ...parts)];
       const draws = moved.some((name) => name !== page.whatIf.LENGTH);
       if (counts.tests && draws) lines.push(h("p", {}, "Taken one by one, " + counts.sure + " of the run's " + counts.tests + " tests pass" + (counts.open ? " and " + counts.open + " more may" : "") + "; in the run " + counts.run + " passed."));
       if (rounds && !draws) {
@@ -168,10 +168,10 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     bars(now, before) {
       const ids = [...new Set([...now.ids, ...before.ids])].sort((a, b) => before.of(b)[1] - before.of(a)[1]).slice(0, ROWS), size = (id) => Math.max(now.of(id)[1], before.of(id)[1]);
-      const most = Math.max(...ids.map(size), 1e-9), gone = (id) => !now.ids.includes(id);
+      const largest = Math.max(...ids.map(size), 1e-9), gone = (id) => !now.ids.includes(id);
       const bar = (kind, [low, high]) => {
         const made = h("span", { class: "bar " + kind, hidden: high <= 0 });
-        made.style.width = (100 * high) / most + "%";
+        made.style.width = (100 * high) / largest + "%";
         made.style.setProperty("--sure", high > 0 ? (100 * low) / high + "%" : "0%");
         return made;
       };

@@ -12,7 +12,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     const entries = [
       ["Present", "This lane alone on the whole screen, in large type: ← → or a clicker step, Q shows a QR code of the set-up, Esc ends it", () => page.present(lane)],
       ["Save trace", "The lane's record as data (.json.gz), to be opened again here", decoded("trace")],
-      app.data.saved ? null : ["Save page", "One HTML file that replays this lane from the disk", decoded("page")],
+      app.data.saved ? null : ["Save page", "One HTML file that replays this lane from disk", decoded("page")],
       app.data.saved ? null : ["Save figure", "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera", decoded("figure")],
       ["Picture (PNG)", picture + ", with its heading and costs", decoded("picture", true)],
       ["Picture (SVG)", "The same as lines and letters, for print", decoded("picture")],

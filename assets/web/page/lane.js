@@ -106,7 +106,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         ...declared.filter((p) => !p.group).map((p) => this.field(p)), ...this.folds(declared),
         this.field({ name: "seed", kind: "int", default: 0, low: 0, help: "Lanes with the same seed use the same random numbers." }, true),
         this.setup.begin ? h("button", { type: "button", onclick: () => this.beginAtPrompt() }, "Begin at the prompt") : null,
-        h("button", { type: "button", title: "Sliders that say at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
+        h("button", { type: "button", title: "Sliders that show at once what other values would change in this run", onclick: () => this.askWhatIf() }, "What if …"),
         h("button", { type: "button", onclick: () => this.openParameters(false) }, "Close"),
       ].filter(Boolean));
     }
@@ -165,7 +165,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     // The sliders at the newest token of the text.
     askWhatIf() {
       const mark = this.chips.marksAt().filter((one) => one.state !== "prompt" && one.node !== undefined).pop();
-      if (!mark) return this.app.fail("Nothing is decoded yet: press Run.");
+      if (!mark) return this.app.fail("Nothing has been decoded yet: press Run.");
       this.openParameters(false);
       this.app.inspector.knobs.open = true;
       this.app.inspector.show(this, { node: mark.node });

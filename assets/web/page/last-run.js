@@ -101,13 +101,13 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (!last) return;
       this.offered = last.run;
       this.tell({ ask: last.run });
-      const [found] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
-      const kept = found.error ? await stored("readonly", (runs) => runs.get("last")) : null;
+      const [answer] = await Promise.all([page.patient("explorer_again", last), new Promise((resolve) => setTimeout(resolve, HERE))]);
+      const kept = answer.error ? await stored("readonly", (runs) => runs.get("last")) : null;
       if (!this.offered || this.own(app.run)) return;
       const forget = ["Forget", "Nothing of it stays in this browser", () => this.forget()];
-      if (!found.error) {
-        return page.notice(app, "before", { text: "Your last run, " + begins(found.setup.prompt) + ", is still here.",
-          offers: [["Continue", "Show it, and go on with it if it has not ended", () => this.goOn(found, last.session)], forget] });
+      if (!answer.error) {
+        return page.notice(app, "before", { text: "Your last run, " + begins(answer.setup.prompt) + ", is still here.",
+          offers: [["Continue", "Show it, and continue it if it has not ended", () => this.goOn(answer, last.session)], forget] });
       }
       if (!kept || kept.run !== last.run) return this.forget();
       page.notice(app, "before", { text: "The app no longer has your last run, " + begins(kept.prompt) + ", but this browser kept it.",
@@ -122,11 +122,11 @@ window.ExplorerPage = window.ExplorerPage || {};
       page.notice(this.app, "before", null);
     }
 
-    goOn(found, session) {
-      const { app } = this, run = new page.Run(app, found.run, found.state);
+    goOn(answer, session) {
+      const { app } = this, run = new page.Run(app, answer.run, answer.state);
       app.session = session; // the run answers to no other
-      app.traces.put(found);
-      app.show(run, found.setup.lanes.length);
+      app.traces.put(answer);
+      app.show(run, answer.setup.lanes.length);
       app.status();
       run.follow();
     }

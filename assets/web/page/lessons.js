@@ -26,7 +26,7 @@ window.ExplorerPage = window.ExplorerPage || {};
           title: "Leave the lesson; the lanes stay", onclick: () => this.leave() }, "×")),
         h("div", { class: "guide-place" }, this.where, this.bar), this.body, this.paper,
         h("div", { class: "guide-foot" }, this.back, this.next,
-          app.data.saved ? null : button("Restart", () => this.start(this.lesson.name), "Brings the lesson's lanes back and decodes them anew")));
+          app.data.saved ? null : button("Restart", () => this.start(this.lesson.name), "Brings the lesson's lanes back and decodes them again")));
       const touched = (event) => app.lanes.findIndex((lane) => lane.element.contains(event.target));
       app.main.addEventListener("click", (event) => this.lesson && touched(event) >= 0 && this.current(touched(event)), true);
       app.on("run", () => this.message && this.listen());
@@ -186,7 +186,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     waiting() {
       const problem = (this.message && this.message.error) || this.app.bar.alert.textContent;
-      return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson goes on when all lanes are done.");
+      return h("p", { class: problem ? "problem" : "soft" }, problem || "Decoding … the lesson continues when all lanes are done.");
     }
 
     opening() {

@@ -6,7 +6,7 @@ window.ExplorerPage = window.ExplorerPage || {};
   "use strict";
   const VERSION = 1;
   const MARK = "#setup=", RUNS = "#run=";
-  const MOST = 200000; // letters that the app reads: a longer link is damaged
+  const MAX_LETTERS = 200000; // letters that the app reads: a longer link is damaged
 
   // The address of the page with this setup.
   page.linkOf = async function (setup) {
@@ -24,7 +24,7 @@ window.ExplorerPage = window.ExplorerPage || {};
     async function follow() {
       const { hash } = location, mark = [MARK, RUNS].find((one) => hash.startsWith(one));
       if (!mark) return;
-      const { error, setup } = await page.patient("explorer_link", { packed: hash.slice(mark.length, mark.length + MOST) });
+      const { error, setup } = await page.patient("explorer_link", { packed: hash.slice(mark.length, mark.length + MAX_LETTERS) });
       if (hash !== location.hash) return; // another one has come
       if (error) return app.fail(error);
       const here = !setup.models || page.sameModels(setup.models, app.choice);

@@ -21,12 +21,12 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Tells the panel what its chat template renders; without a chat only that there is none any more.
   page.tellPrompt = function (tell) {
     const { app } = page;
-    let told = null, timer = null;
+    let sent = null, timer = null;
     const look = () => {
       const prompt = app.chat ? app.bar.prompt.value.slice(0, app.data.limits.prompt) : "";
       const asked = { models: app.choice, prompt, chat: app.chat }, key = JSON.stringify(asked);
-      if (key === told || (told === null && !app.chat)) return;
-      told = key;
+      if (key === sent || (sent === null && !app.chat)) return;
+      sent = key;
       clearTimeout(timer);
       timer = setTimeout(() => tell(asked), REST_MS);
     };

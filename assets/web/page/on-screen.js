@@ -3,7 +3,7 @@
 window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
-  const LOOK = 250, REST = 500, MOST = 3000; // milliseconds between two looks at the page; at least and at most between two messages
+  const LOOK = 250, REST = 500, LONGEST = 3000; // milliseconds between two looks at the page; at least and at most between two messages
   const SHARE = 4; // times as long as drawing kept the page busy, it is left alone afterwards
 
   function inSight(element) {
@@ -33,17 +33,17 @@ window.ExplorerPage = window.ExplorerPage || {};
   // The component is there: `tell` gives it a value.
   page.followRun = function (tell) {
     const app = page.app;
-    let told = "", at = 0, before = performance.now(), busy = 0;
+    let sent = "", at = 0, before = performance.now(), busy = 0;
     setInterval(() => {
       const now = performance.now();
       busy += Math.max(0, now - before - LOOK); // the clock is late where something is drawn
       before = now;
-      const rest = Math.min(Math.max(REST, SHARE * busy), MOST);
+      const rest = Math.min(Math.max(REST, SHARE * busy), LONGEST);
       if (document.hidden || !app.run || page.connection.state !== "there" || now - at < rest) return;
       if (![...document.querySelectorAll(".follows-run")].some(inSight)) return;
       const text = onScreen(app);
-      if (text === told) return;
-      told = text;
+      if (text === sent) return;
+      sent = text;
       at = now;
       busy = 0;
       tell(text);

@@ -121,9 +121,9 @@ window.ExplorerPage = window.ExplorerPage || {};
     started.then(over, over);
     for (app.loads = ""; open; ) {
       await new Promise((resolve) => setTimeout(resolve, 200)); // models that are there need no sentence
-      const found = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
-      if (!open || found.state !== "loading" || found.sentence === app.loads) continue;
-      app.loads = found.sentence;
+      const progress = open && await page.call("explorer_models_progress", { models, sentence: app.loads });
+      if (!open || progress.state !== "loading" || progress.sentence === app.loads) continue;
+      app.loads = progress.sentence;
       app.status();
     }
     app.loads = "";
@@ -144,8 +144,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   // A page that closes says so, and its run stands still at once. If it comes back, it pulls again and the run goes on.
   window.addEventListener("pagehide", () => {
     if (!page.app || !page.app.run || page.app.run.over) return;
-    const told = JSON.stringify({ session: page.app.session });
-    navigator.sendBeacon("explorer-leave", new Blob([told], { type: "application/json" }));
+    const message = JSON.stringify({ session: page.app.session });
+    navigator.sendBeacon("explorer-leave", new Blob([message], { type: "application/json" }));
   });
 
   page.Run = Run;

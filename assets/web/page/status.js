@@ -18,8 +18,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     const says = {
       none: data.saved ? "A saved run: replay it with the slider. Decoding Explorer can decode new ones." : run && run.says || "A stored run. Drag the slider to replay it, or press Run to decode your own prompt.",
       starting: loading ? models.sentence : app.loads || "Starting …", running: "Decoding …" + behind(app),
-      paused: "Paused. Step does one step in every lane, Run goes on.", stopped: "Stopped. What was decoded stays.",
-      done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could go on: each says why.",
+      paused: "Paused. Step does one step in every lane; Run continues.", stopped: "Stopped. What was decoded stays.",
+      done: "Done. Drag the slider or press ▶ to replay.", failed: "No lane could continue: each says why.",
     };
     const settings = app.settingsKey(), other = run && app.runKey !== settings;
     const extra = loading && state === "none" ? " " + models.sentence : broken ? " " + models.sentence : "";

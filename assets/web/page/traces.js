@@ -22,9 +22,9 @@ window.ExplorerPage = window.ExplorerPage || {};
         return new Promise(() => {});
       }
       const lanes = app.lanes.map((lane, i) => ({ lane: lane.runIndex, number: i + 1, shown: lane.shown, view: lane.view }));
-      const told = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
+      const state = { session: app.session, run: app.run.id, look: app.theme, lanes: lanes.filter((one) => one.lane !== null),
         lesson: app.guide.lesson ? app.guide.lesson.name : null };
-      return [JSON.stringify(told), ...rest];
+      return [JSON.stringify(state), ...rest];
     }
 
     // The input of an event that opens: whose run it will be, and where the uploaded file lies.
@@ -66,7 +66,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       if (before) page.call("explorer_control", { run: before.id, action: "stop" });
       this.put(found);
       app.adopt(found.run, found.answer);
-      app.run.says = says + " Drag the slider to replay it" + (found.setup.models ? ", or press Run to decode it anew." : ".");
+      app.run.says = says + " Drag the slider to replay it" + (found.setup.models ? ", or press Run to decode it again." : ".");
       app.status();
       app.run.follow();
     }
@@ -91,7 +91,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         await navigator.clipboard.writeText(link);
         return [link, "The link is copied."];
       } catch {
-        return [link, "This browser lets no page write to the clipboard here; copy the link from the field."];
+        return [link, "This browser does not let pages write to the clipboard here; copy the link from the field."];
       }
     }
 

@@ -50,12 +50,12 @@ window.ExplorerPage = window.ExplorerPage || {};
     const sums = [0];
     for (const weight of hot.weights.slice(0, kept)) sums.push(sums[sums.length - 1] + weight);
     const all = sums[kept], bar = [0, 1].map((end) => (p >= 1 ? Infinity : p * (all + rest[end] + extra[end]) * (1 + (end ? NEAR : -NEAR))));
-    const found = [];
+    const result = [];
     for (let stays = p >= 1 ? kept : 1; stays <= kept; stays++) { // a token stays while what is likelier is below the bar
       const can = stays === 1 || sums[stays - 1] < bar[1], last = stays === kept || sums[stays] >= bar[0];
-      if (can && last) found.push([stays, stays < kept || all >= bar[1]]);
+      if (can && last) result.push([stays, stays < kept || all >= bar[1]]);
     }
-    return found.map(([stays, whole]) => {
+    return result.map(([stays, whole]) => {
       const ids = hot.ids.slice(0, stays), weights = hot.weights.slice(0, stays).map((weight) => [weight, weight]);
       let [open, one] = whole ? [[0, 0], [0, 0]] : p < 1 ? [[Math.max(0, Math.min(rest[1], bar[0] - all - extra[1])), rest[1]], [all + rest[1] < bar[0] ? extra[0] : 0, extra[1]]] : [rest, extra];
       const enough = weights.filter(([weight]) => weight >= least).length;
@@ -70,7 +70,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
   // The probability of each named token and of all others, as ranges over all cases; `most`: of one that is not named.
   function shares(all) {
-    const found = new Map(), rest = [Infinity, 0];
+    const result = new Map(), rest = [Infinity, 0];
     let most = 0;
     for (const { ids, weights, rest: open, most: top } of all) {
       const sum = [0, 1].map((end) => total(weights.map((weight) => weight[end])) + open[end]);
@@ -79,12 +79,12 @@ window.ExplorerPage = window.ExplorerPage || {};
       [rest[0], rest[1]] = [Math.min(rest[0], others[0]), Math.max(rest[1], others[1])];
       if (open[1]) most = Math.max(most, Math.min(top / sum[0], others[1]));
       ids.forEach((id, i) => {
-        const range = of(weights[i]), [low, high] = found.get(id) || range;
-        found.set(id, [Math.min(low, range[0]), Math.max(high, range[1])]);
+        const range = of(weights[i]), [low, high] = result.get(id) || range;
+        result.set(id, [Math.min(low, range[0]), Math.max(high, range[1])]);
       });
     }
-    for (const [id, range] of found) if (!all.every((one) => one.ids.includes(id))) range[0] = 0;
-    return { of: (id) => found.get(id) || [0, most], ids: [...found.keys()], rest, most };
+    for (const [id, range] of result) if (!all.every((one) => one.ids.includes(id))) range[0] = 0;
+    return { of: (id) => result.get(id) || [0, most], ids: [...result.keys()], rest, most };
   }
 
   // Where u of the whole falls: "yes" on a token with `weight` between what is `below` and `above` it, "no", or "open".
@@ -199,18 +199,18 @@ window.ExplorerPage = window.ExplorerPage || {};
   // Through the text: `open` is the first place that may change, `change` the first that does for sure; {at, token, could, other}, or null.
   // A draft that may fare otherwise puts later rounds out of step, and what those would draft is not stored.
   function walked(data, values) {
-    const found = { open: null, change: null };
-    if (!changed(data, values, data.knobs.map((knob) => knob.name).filter((name) => name !== LENGTH))) return found;
+    const result = { open: null, change: null };
+    if (!changed(data, values, data.knobs.map((knob) => knob.name).filter((name) => name !== LENGTH))) return result;
     const lengths = [values[LENGTH], data.values[LENGTH]], other = ruleOf(data, values) !== "greedy match" && lengths[0] !== lengths[1];
     let step = true;
     for (const [at, place] of data.places.entries()) {
       step = step && !(other && at >= Math.min(...lengths)); // drafts of another length are drawn with other numbers from their second round on
       const answer = step ? placed(data, place, values) : { token: null, could: [place.token], other: true };
-      if (!mayStay(place, answer)) return { ...found, change: { at, ...answer } };
-      if (answer.token === null) found.open ??= { at, ...answer };
+      if (!mayStay(place, answer)) return { ...result, change: { at, ...answer } };
+      if (answer.token === null) result.open ??= { at, ...answer };
       if (place.draft) step = step && Boolean(answer.test) && (answer.test.outcome === "accepted") === place.draft.accepted && answer.test.outcome !== "open";
     }
-    return found;
+    return result;
   }
 
   // The tests of the run taken one by one: how many pass for sure, how many may, and how many did.

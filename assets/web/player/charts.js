@@ -47,15 +47,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // One trace per style and axis on which the kind occurs, in fixed order: `styles` maps a style's name to a maker.
   function layers(kind, ctx, styles) {
-    const found = {}, order = [];
+    const result = {}, order = [];
     for (const axis of ctx.axesOf(kind)) {
       for (const [name, make] of Object.entries(styles)) {
         const made = make(axis);
-        found[axis + name] = made;
+        result[axis + name] = made;
         order.push(made);
       }
     }
-    return { of: (mark, name) => found[ctx.yaxisOf(mark) + name], order };
+    return { of: (mark, name) => result[ctx.yaxisOf(mark) + name], order };
   }
 
   // From where to where a band runs; one without y0 and y1 covers its panel, however that grows.
@@ -252,7 +252,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The heading of a panel, a sentence at the top left of the window; `lead`, its first words, in bold. Scales of panels are
   // drawn by the axes. Where the panel is too low for the `heading`, its `short` form is used.
   drawers.panel = function (marks, ctx) {
-    const { surface } = ctx.palette, found = [];
+    const { surface } = ctx.palette, result = [];
     for (const mark of marks) {
       if (!mark.heading) continue;
       const panel = ctx.view.panelOf(mark), width = ctx.view.size.width - ctx.view.left - 8, lead = mark.lead || "";
@@ -262,8 +262,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const look = { x: ctx.view.range[0], y: mark.y0, dx: 2, color: surface.soft, size: 13, anchor: "start" };
       const items = lines.map((text, i) => ({ ...look, dy: 9 + LINE * i, text }));
       if (items[0].text.startsWith(lead)) Object.assign(items[0], { lead, text: items[0].text.slice(lead.length) });
-      found.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
+      result.push({ yaxis: panel.yaxis, face: "sans", free: true, items });
     }
-    return found;
+    return result;
   };
 })(window.DecodingPlayer);

@@ -16,19 +16,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function limbsOf(scene, lo, step) {
     const history = scene.history, limbOf = new Map(), limbs = [];
     let entry = null; // the last node of the spine, in the window's first column if it reaches that
-    for (const found of history.present("node", step)) {
-      const { id, x, parent } = found.base;
+    for (const mark of history.present("node", step)) {
+      const { id, x, parent } = mark.base;
       if (x > lo) continue;
-      const state = history.value(found, step, "state");
+      const state = history.value(mark, step, "state");
       if (state === "chosen" || state === "prompt") {
-        if (!entry || x >= entry.base.x) entry = found;
+        if (!entry || x >= entry.base.x) entry = mark;
         continue;
       }
       let limb = limbOf.get(parent);
       if (!limb) limbs.push((limb = { from: x - 1, lived: 0, enters: [] }));
       limbOf.set(id, limb);
       if (x < lo) limb.lived = Math.max(limb.lived, x - limb.from);
-      else if (state === "live") limb.enters.push(found.base);
+      else if (state === "live") limb.enters.push(mark.base);
     }
     return { entry: entry && entry.base, limbs };
   }

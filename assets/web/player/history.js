@@ -139,33 +139,33 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // All marks at a step, in order of birth.
     marks(step) {
-      const found = [];
+      const result = [];
       for (const entry of this.entries) {
         if (entry.born > step) break;
         const mark = this.at(entry, step);
-        if (mark) found.push(mark);
+        if (mark) result.push(mark);
       }
-      return found;
+      return result;
     }
 
     // The marks of one kind at a step, in order of birth.
     ofKind(kind, step) {
-      const found = [];
+      const result = [];
       for (const entry of this.present(kind, step)) {
         const mark = this.at(entry, step);
-        if (mark) found.push(mark);
+        if (mark) result.push(mark);
       }
-      return found;
+      return result;
     }
 
     // The marks at a step that touch the columns from `low` to `high`, in order of birth; `keep(extent, mark as it was born)`
     // may leave some out. Costs what is there, not what the run has.
     inside(step, low, high, keep) {
-      const found = [];
+      const result = [];
       const look = (list, column) => {
         for (const entry of list) {
           if (entry.born > step || entry.died <= step || entry.column !== column) continue;
-          if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) found.push(entry);
+          if (entry.extent[1] >= low && entry.extent[0] <= high && keep(entry.extent, entry.base)) result.push(entry);
         }
       };
       look(this.wide, null);
@@ -173,19 +173,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       for (let column = Math.max(Math.floor(low) - SPAN, this.leftmost); column <= last; column++) {
         look(this.columns.get(column) || [], column);
       }
-      found.sort((a, b) => a.index - b.index);
-      return found.map((entry) => this.at(entry, step)).filter(Boolean);
+      result.sort((a, b) => a.index - b.index);
+      return result.map((entry) => this.at(entry, step)).filter(Boolean);
     }
 
     // The sentence of the newest step up to `step` that has one.
     said(step) {
-      const found = this.sayings[lastUpTo(this.sayings, step)];
-      return found ? found[1] : null;
+      const result = this.sayings[lastUpTo(this.sayings, step)];
+      return result ? result[1] : null;
     }
 
     front(step) {
-      const list = this.fronts.length ? this.fronts : this.reach, found = list[lastUpTo(list, step)];
-      return found ? { x: found[1], y: found[2] } : { x: 0, y: 0 };
+      const list = this.fronts.length ? this.fronts : this.reach, result = list[lastUpTo(list, step)];
+      return result ? { x: result[1], y: result[2] } : { x: 0, y: 0 };
     }
 
     // How far down the rows of a panel reach at a step.
@@ -206,8 +206,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // Where the marks of a node stand that are there at a step: the column of the first, null if there is none.
     columnOf(node, step) {
-      const found = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
-      return found ? found.base.x : null;
+      const result = this.entries.find((entry) => entry.base.node === node && entry.base.x !== undefined && entry.born <= step && entry.died > step);
+      return result ? result.base.x : null;
     }
   }
 

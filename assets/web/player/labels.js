@@ -7,7 +7,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const APART = 4; // pixels free beside a text: "+5★" and "+3★" do not run together
   const LINE = 15; // pixels of a line of a list
   const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
-  const MOST = 150; // text is three times as dear as marks
+  const MAX_LABELS = 150; // text is three times as dear as marks
 
   // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
   function wish(text, x, y, style) {
@@ -141,7 +141,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         obstacles.forEach(add);
         seeded = true;
       }
-      if (placed.length >= MOST) break;
+      if (placed.length >= MAX_LABELS) break;
       const lines = [item, ...(item.rest || [])]; // all of them or none
       if (lines.some((line) => hits(line.box))) continue;
       lines.forEach((line) => add(line.box));

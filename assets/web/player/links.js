@@ -30,13 +30,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Pixels from (x, y) to a link.
   player.linkDistance = function (mark, view, x, y) {
     const points = player.linkPixels(mark, view);
-    let least = Infinity;
+    let nearest = Infinity;
     for (let i = 1; i < points.length; i++) {
       const [ax, ay] = points[i - 1], dx = points[i][0] - ax, dy = points[i][1] - ay;
       const along = Math.max(0, Math.min(1, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy || 1)));
-      least = Math.min(least, Math.hypot(x - ax - along * dx, y - ay - along * dy));
+      nearest = Math.min(nearest, Math.hypot(x - ax - along * dx, y - ay - along * dy));
     }
-    return least;
+    return nearest;
   };
 
   // The box of the middle of what is seen of a link: there its card hangs.

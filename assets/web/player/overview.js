@@ -7,7 +7,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   "use strict";
   const TALLEST = 40, LOWEST = 20, NARROW = 32, SHARE = 0.11; // pixels of the strip, and its part of the scene's height
   const PILE = 5; // marks of a column that are piled at most
-  const MOST_BITS = 8; // entropy with the darkest grey
+  const MAX_BITS = 8; // entropy with the darkest grey
   const AXIS = 18; // pixels for the numbers below, where the strip is the picture
   const KINDS = { rows: ["band", "cell", "node"], piled: ["cell", "node"], amount: ["step"] }; // of marks that a strip shows
   // What is drawn over what, where two marks share a place.
@@ -169,7 +169,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   function piled(scene, step, height, add) {
     const { history } = scene, piles = new Map();
-    let most = 1;
+    let tallest = 1;
     for (const kind of KINDS.piled) {
       for (const entry of history.present(kind, step)) {
         if (entry.base.drawn === false || entry.base.aside) continue;
@@ -178,12 +178,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         const name = kind === "node" ? state : cellName(entry.base, history.value(entry, step, "fill"), state);
         if (name === state && state !== "rejected" && state !== "unreached") pile.unshift(name);
         else pile.push(name);
-        most = Math.max(most, Math.min(PILE, pile.length));
+        tallest = Math.max(tallest, Math.min(PILE, pile.length));
       }
     }
-    const unit = height / most, gap = unit >= 6 ? 1 : 0;
+    const unit = height / tallest, gap = unit >= 6 ? 1 : 0;
     for (const [x, pile] of piles) {
-      pile.slice(0, most).forEach((name, i) => add(ORDER.includes(name) ? name : "pruned", x, i * unit, 1, unit - gap));
+      pile.slice(0, tallest).forEach((name, i) => add(ORDER.includes(name) ? name : "pruned", x, i * unit, 1, unit - gap));
     }
   }
 
@@ -191,7 +191,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const { history, colours } = scene, width = px(1) - px(0), gap = width >= 5 ? 1 : 0;
     for (const entry of history.present("step", step)) {
       const { x, y } = entry.base;
-      pen.fillStyle = player.mix(colours.surface.panel, colours.surface.text, 0.06 + 0.6 * Math.min(1, y / MOST_BITS));
+      pen.fillStyle = player.mix(colours.surface.panel, colours.surface.text, 0.06 + 0.6 * Math.min(1, y / MAX_BITS));
       pen.fillRect(px(x), 0, width - gap, height);
     }
     for (const entry of history.present("band", step)) {

@@ -35,11 +35,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // The mark under (x, y): the smallest box that holds it, else the nearest mark or link within reach.
   function markAt(scene, x, y, touch) {
-    let best = null, least = Infinity;
+    let best = null, nearest = Infinity;
     for (const mark of scene.drawn) {
       if (mark.hover && player.isLink(mark) && x >= scene.view.left) {
         const away = player.linkDistance(mark, scene.view, x, y);
-        if (away <= (touch ? REACH : NEAR) && away + BEHIND < least) [best, least] = [mark, away + BEHIND];
+        if (away <= (touch ? REACH : NEAR) && away + BEHIND < nearest) [best, nearest] = [mark, away + BEHIND];
         continue;
       }
       if (!mark.hover || !(POINTS.has(mark.kind) || BOXES.has(mark.kind))) continue;
@@ -48,7 +48,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const out = Math.hypot(Math.max(x0 - x, 0, x - x1), Math.max(y0 - y, 0, y - y1));
       if (out > (mark.kind === "tick" ? 3 : POINTS.has(mark.kind) ? REACH : 0)) continue;
       const cost = out + (BOXES.has(mark.kind) ? 0.1 * Math.sqrt((x1 - x0) * (y1 - y0)) : 0) + (mark.drawn === false ? 8 : 0);
-      if (cost < least) [best, least] = [mark, cost];
+      if (cost < nearest) [best, nearest] = [mark, cost];
     }
     return best;
   }
@@ -199,13 +199,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   function neighbour(scene, from, dx, dy) {
     const near = dx ? relative(scene, from, dx) : null;
     if (near) return near;
-    let best = null, least = Infinity;
+    let best = null, nearest = Infinity;
     const [ax, ay] = boxOf(from, scene.view);
     for (const mark of scene.drawn) {
       if (mark === from || !mark.hover || mark.kind !== from.kind) continue;
       const [bx, by] = boxOf(mark, scene.view), along = (bx - ax) * dx + (by - ay) * dy;
       const cost = along + 3 * Math.abs((bx - ax) * dy + (by - ay) * dx);
-      if (along > 2 && cost < least) [best, least] = [mark, cost];
+      if (along > 2 && cost < nearest) [best, nearest] = [mark, cost];
     }
     return best;
   }

@@ -360,15 +360,15 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     // What the drawers of all layers make of the marks, in the order in which it is drawn; words go to `texts`.
     tracesOf(byKind, ctx, texts) {
-      const found = [];
+      const result = [];
       for (const kind of player.LAYERS) {
         if (!player.drawers[kind]) continue;
         for (const trace of player.drawers[kind](byKind[kind] || [], ctx)) {
           if (trace.items) texts.push(trace);
-          else if (trace.x.length) found.push(trace);
+          else if (trace.x.length) result.push(trace);
         }
       }
-      return found;
+      return result;
     }
 
     drawLegend(marks) {

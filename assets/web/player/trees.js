@@ -18,14 +18,14 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
   // One bucket per style and y axis.
   function buckets(kind, marks, ctx, styles, styleOf) {
-    const axes = ctx.axesOf(kind), found = {};
-    for (const axis of axes) for (const style of styles) found[axis + " " + style] = [];
+    const axes = ctx.axesOf(kind), byStyle = {};
+    for (const axis of axes) for (const style of styles) byStyle[axis + " " + style] = [];
     for (const mark of marks) {
       if (mark.drawn === false) continue;
-      const list = found[ctx.yaxisOf(mark) + " " + styleOf(mark)];
+      const list = byStyle[ctx.yaxisOf(mark) + " " + styleOf(mark)];
       if (list) list.push(mark);
     }
-    return axes.flatMap((axis) => styles.map((style) => [axis, style, found[axis + " " + style]]));
+    return axes.flatMap((axis) => styles.map((style) => [axis, style, byStyle[axis + " " + style]]));
   }
 
   // ---- edges -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const SLIM = 34; // pixels of a column by depth, at least
   const NARROW = 560; // below this a picture is drawn for a phone
   const FOLD_SHARE = 0.6, SLIVERS = 0.4; // share of a panel's height kept for folded rows, and of that for those without text
-  const LEAST_FREE = 40; // pixels for the panels that share what the others leave, before those get lower
+  const MIN_FREE = 40; // pixels for the panels that share what the others leave, before those get lower
   const LOWEST = 8, HIGHEST = 14, READABLE = 25; // pixels of a folded row: without text, and with it
 
   const positional = (head) => !head.axis && head.axis !== null || head.axis === "token position";
@@ -210,7 +210,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const fixed = panels.reduce((sum, p) => sum + (p.px || 0), 0);
     const shares = panels.reduce((sum, p) => sum + (p.px ? 0 : p.share || 1), 0) || 1;
     const firm = (panel) => panel.px && !panel.heading, firmly = panels.filter(firm).reduce((sum, p) => sum + p.px, 0);
-    const lacks = fixed + gaps + (panels.some((p) => !p.px) ? LEAST_FREE : 0) - room, squeeze = firmly ? Math.max(0.5, 1 - Math.max(0, lacks) / firmly) : 1;
+    const lacks = fixed + gaps + (panels.some((p) => !p.px) ? MIN_FREE : 0) - room, squeeze = firmly ? Math.max(0.5, 1 - Math.max(0, lacks) / firmly) : 1;
     const free = Math.max(20, room - gaps - fixed + (1 - squeeze) * firmly);
     const placed = {};
     let y = 0;

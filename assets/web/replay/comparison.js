@@ -46,7 +46,7 @@ window.ExplorerPage = window.ExplorerPage || {};
         this[name] = Object.keys(options)[0];
         return page.labelled(label, page.choice(label, Object.entries(options), this[name], pick(name)).element);
       };
-      const choices = h("div", { class: "saved-choices" }, choice("Cost counted in", charges, "charge"),
+      const choices = h("div", { class: "saved-choices" }, choice("Cost measured in", charges, "charge"),
         choice("Log-probability", likelihoods, "likelihood"));
       this.figures = rows.flat().filter((name) => this.chart(name, charts.light)).map((name) => {
         const plot = h("div"), caption = h("figcaption");

@@ -17,10 +17,10 @@ window.ExplorerPage = window.ExplorerPage || {};
   // One lane's part of a pull's answer: what comes after the cursor.
   function after(lane, cursor) {
     const view = lane.views[cursor.view], all = lane.answer;
-    const found = { ...all, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
+    const answer = { ...all, view: cursor.view, from: cursor.ops, ops: view.ops.slice(Math.max(0, cursor.ops)),
       rows_from: cursor.rows, rows: all.rows.slice(Math.max(0, cursor.rows)) };
-    if (cursor.ops <= 0) found.head = view.head;
-    return found;
+    if (cursor.ops <= 0) answer.head = view.head;
+    return answer;
   }
 
   const answers = {
@@ -30,8 +30,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     },
     async explorer_inspect(request) {
       const { nodes, cells } = await blob("rest");
-      const found = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
-      return found || { error: "This mark is no token of the trace; click on a token." };
+      const answer = request.cell ? cells[request.lane][request.cell.join(",")] : nodes[request.lane][request.node];
+      return answer || { error: "This mark is not a token of the trace; click on a token." };
     },
     async explorer_what_if(request) {
       return (await blob("rest")).knobs[request.lane];
