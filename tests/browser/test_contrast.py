@@ -27,4 +27,4 @@ def test_a_typed_negative_prompt_is_read_and_shown(app, visit, width, height):
     assert {"model", "negative prompt", "combined"} <= set(
         inspector.locator(".stage-title b").all_inner_texts()
     )
-    assert "weighed against each other" in inspector.inner_text()
+    assert "two contrasted distributions" in inspector.inner_text()

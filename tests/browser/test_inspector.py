@@ -31,7 +31,7 @@ def inspect(page, number: int, node: int) -> dict:
         "([lane, node]) => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[lane], {node})",
         [number - 1, node],
     )
-    return page.evaluate("decodingExplorer.app.inspector.found")
+    return page.evaluate("decodingExplorer.app.inspector.facts")
 
 
 def committed(page, number: int) -> list[int]:
@@ -172,7 +172,7 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     was = found["stages"][0]
     lane(page, 3).locator(".chips-row .is-forced").click()
     expect(panel(page)).to_contain_text("Put here by a person; nothing was decided here.")
-    now = page.evaluate("decodingExplorer.app.inspector.found.stages[0]")
+    now = page.evaluate("decodingExplorer.app.inspector.facts.stages[0]")
     assert now["rank"] == 1 + was["rows"].index(other) and now["p"] == pytest.approx(other["p"], rel=1e-3)
     assert f"rank {now['rank']}" in panel(page).locator("section.offer").first.inner_text()
     page.keyboard.press("Escape")
@@ -193,10 +193,10 @@ def test_typed_text_takes_a_tokens_place(visit):
     expect(lane(page, 2)).to_be_visible()
     finished(page)
     assert "".join(forced(page, 2)).replace("␣", " ") == " <b>a"
-    expect(panel(page)).to_contain_text("Lane 2 goes on from here.")
+    expect(panel(page)).to_contain_text("Lane 2 continues from here.")
     panel(page).get_by_role("button", name="Edit").click()
     expect(lane(page, 3)).to_be_visible()
-    expect(panel(page)).to_contain_text("Lane 3 goes on from here.")
+    expect(panel(page)).to_contain_text("Lane 3 continues from here.")
     nothing_covered(page)
 
 
@@ -238,7 +238,7 @@ def test_arrows_walk_the_tree_and_a_cell_tells_what_stood_there(visit):
     inspect(page, 1, nodes[4])
     for key, node in (("ArrowLeft", nodes[3]), ("ArrowRight", nodes[4]), ("ArrowRight", nodes[5])):
         page.keyboard.press(key)
-        page.wait_for_function(f"decodingExplorer.app.inspector.found.node === {node}")
+        page.wait_for_function(f"decodingExplorer.app.inspector.facts.node === {node}")
     cell = page.evaluate("decodingExplorer.lanes[1].scene.marksAt().find(m => m.cell && m.cell[1] === 1)")
     page.evaluate(
         "cell => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[1], {cell})", cell["cell"]

@@ -80,7 +80,7 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
     search = methods.get_by_role("textbox", name="Search methods and papers")
     family = methods.get_by_role("combobox", name="Family")
     status, table = methods.locator("#methods-count"), methods.get_by_role("grid", name="Papers", exact=True)
-    backlog = methods.get_by_role("grid", name="Papers that are not here yet")
+    backlog = methods.get_by_role("grid", name="Papers not here yet")
     expect(status).to_contain_text("from 77 papers")
     expect(backlog).to_be_hidden()
 
@@ -91,7 +91,7 @@ def test_search_and_family_narrow_cards_and_papers_and_say_how_many(visit):
 
     choose("Papers: Diffusion")
     expect(status).to_contain_text("0 methods · 0 papers here · 12 not here yet")
-    methods.get_by_role("button", name="Papers that are not here yet").click()
+    methods.get_by_role("button", name="Papers not here yet").click()
     expect(backlog).to_contain_text("LoPA")
     expect(methods.get_by_role("article")).to_have_count(0)
     choose("Methods: Draft and verify")

@@ -221,7 +221,7 @@ def test_another_machine_follows_the_figures_and_refuses_bad_ones(visit):
     decode(page, LANES)
     says = page.locator("#machine-says")
     expect(says).to_contain_text("A forward of the target takes 5.35 ms for one token")
-    table = section(page).locator(".block").filter(has_text="What it would take there").last
+    table = section(page).locator(".block").filter(has_text="Cost on that machine").last
     rows = table.get_by_role("row").filter(has_text="1 Greedy")
     expect(rows.first.get_by_role("gridcell").nth(2)).to_have_text("1")  # greedy is plain
     for title in ("2 Speculative decoding", "3 Speculative tree"):

@@ -214,7 +214,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     expect(found.get_by_text(re.compile("of memory that are free"))).to_be_visible()
     load.click()
     expect(found.get_by_role("alert")).to_contain_text("has another tokenizer than the target")
-    expect(found.get_by_text("The models in use stay.")).to_be_visible()
+    expect(found.get_by_text("The current models stay in use.")).to_be_visible()
     expect(found.get_by_role("button", name="Models: tiny, draft tiny-draft")).to_be_visible()
     assert chosen(page) == before
     press(page, "Run")
@@ -301,7 +301,7 @@ def test_chat_shows_the_rendered_prompt_and_decodes_it(visit, tmp_path, size):
     assert "".join(tokens) == "system: be brief<|end|>user: <b>hi</b><|end|>assistant:"
     expect(rendered.locator(".text:not(.unlabeled)")).to_have_text(["<|end|>", "<|end|>"])
     expect(
-        found.get_by_text(re.compile("Rendered prompt: .* tokens, this is what is decoded"))
+        found.get_by_text(re.compile("Rendered prompt: .* tokens, exactly what is decoded"))
     ).to_be_visible()
     expect(found.get_by_role("button", name="Models: talker, no draft · chat")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -49,7 +49,7 @@ def test_a_link_that_is_opened_stops_the_run_that_no_lane_shows_any_more(visit, 
     follow(page, "setup=")
     expect(page.get_by_role("button", name="Run this set-up")).to_be_visible()
     page.wait_for_function("decodingExplorer.state === 'stopped'")
-    assert app.runs.find(before).told == "stopped"
+    assert app.runs.find(before).shown_state == "stopped"
 
 
 def test_a_link_off_a_qr_code_runs_at_once(visit):

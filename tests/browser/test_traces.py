@@ -149,7 +149,7 @@ def test_a_lane_is_saved_from_the_tab_and_nobody_leaves_it(visit):
     expect(page.get_by_role("tab", name="Traces", exact=True)).to_have_attribute("aria-selected", "true")
     pick(page, "Graph", "dependencies")
     press(page, "Save graph")
-    expect(page.get_by_text("This trace has nothing for a graph of kind")).to_be_visible()
+    expect(page.get_by_text("This trace holds nothing for a graph of kind")).to_be_visible()
 
 
 @SIZES

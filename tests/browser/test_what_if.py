@@ -266,7 +266,7 @@ def test_a_lane_without_sliders_says_why(visit):
     page = visit()
     with_lanes(page, {"strategy": "beam"})
     inspect(page, 1, committed(page, 1)[2])
-    expect(what_if(page)).to_contain_text("This strategy decides in another way.")
+    expect(what_if(page)).to_contain_text("This strategy decides differently.")
     expect(panel(page).get_by_role("slider")).to_have_count(0)
 
 
