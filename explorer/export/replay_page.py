@@ -22,6 +22,7 @@ from explorer.export.help_text import help_html
 from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, named, pack
+from explorer.inspector.card import card
 from explorer.inspector.token_facts import Facts
 from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
@@ -78,7 +79,9 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
     facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
-        "nodes": [{str(node): found.of(node) for node in found.nodes.token} for found in facts],
+        "nodes": [
+            {str(node): card(found.of(node), live=False) for node in found.nodes.token} for found in facts
+        ],
         "cells": [cells(found) for found in facts],
         "knobs": [knobs(trace) for trace in traces],
         "costs": cost_table(traces),
@@ -86,9 +89,12 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
 
 
 def cells(found: Facts) -> dict[str, dict]:
-    """What stood at each place of a parallel decoder: "position,iteration" -> facts."""
+    """What stood at each place of a parallel decoder: "position,iteration" -> its card."""
     everywhere = [cell for stood in found.cells.values() for cell in stood]
-    return {f"{c.position},{c.iteration}": found.of_cell(c.position, c.iteration) for c in everywhere}
+    return {
+        f"{c.position},{c.iteration}": card(found.of_cell(c.position, c.iteration), live=False)
+        for c in everywhere
+    }
 
 
 def lane_answers(run: Run, index: int, views: list[str]) -> dict:
