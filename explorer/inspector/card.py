@@ -4,8 +4,9 @@ assets/web/page/inspector.js puts it in place and binds its buttons: `data-node`
 `data-token` is forced in a new lane.
 """
 
-from explorer.inspector.markup import Html, h, joined, jump, probability, token
+from explorer.inspector.parts import jump, probability, token
 from explorer.inspector.pictures import pictures
+from explorer.markup import Html, h, joined
 
 SCORES, PARTS = 8, 8  # the newest scores that are listed, and of each so many parts
 WEIGHED = "Taken from views weighed against each other; nothing was tested."

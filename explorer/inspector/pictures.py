@@ -2,7 +2,8 @@
 Made from the facts of token_facts.py; with `branches` a row has the button that forces its token.
 """
 
-from explorer.inspector.markup import Html, bar, branch, h, joined, of_100, probability, token, track
+from explorer.inspector.parts import bar, branch, of_100, probability, token, track
+from explorer.markup import Html, h, joined
 from visualizers.views.any_lane.sampler import digits, percent
 
 MANY_STAGES = 5  # with more, those that change nothing are left out and named

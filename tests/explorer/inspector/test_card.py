@@ -2,50 +2,16 @@
 
 import math
 import re
-from html.parser import HTMLParser
 
 import pytest
 
 from decoders.trace.events import Distribution, Propose, Step, Verdict
 from decoders.trace.trace import Trace
 from explorer.inspector.card import card
-from explorer.inspector.markup import Html, h, probability
+from explorer.inspector.parts import probability
 from explorer.inspector.token_facts import Facts, inspect, inspect_cell
 from tests.explorer.inspector.test_token_facts import decoded, made, models  # noqa: F401
-
-HOSTILE = "<img src=x onerror=\"alert('1')\">&amp;"
-
-
-class Reader(HTMLParser):
-    """The elements of a card with their attributes, and its text; checks that what opens is closed."""
-
-    def __init__(self, markup: str):
-        super().__init__()
-        self.opened, self.elements, self.text = [], [], ""
-        self.feed(markup)
-        assert self.opened == []
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag != "input":
-            self.opened.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.opened.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-    def of(self, name: str) -> list[str]:
-        return [attributes[name] for _, attributes in self.elements if name in attributes]
-
-
-def test_text_is_escaped_once_in_elements_and_attributes():
-    made = h("p", {"title": HOSTILE, "hidden": True, "id": None}, HOSTILE, h("b", "", "x"), None)
-    assert isinstance(made, Html)
-    read = Reader(made)
-    assert read.elements == [("p", {"title": HOSTILE, "hidden": None}), ("b", {})]
-    assert read.text == HOSTILE + "x"
+from tests.explorer.test_markup import HOSTILE, Reader
 
 
 def test_a_token_is_never_markup():
