@@ -9,6 +9,9 @@ import json
 from itertools import groupby, product
 from typing import Any
 
+from explorer.export.bars import choice, labelled
+from explorer.markup import Html, h
+
 LIKELIHOODS = {"mean": "mean per token", "total": "total"}
 REFERENCE = "Grey: what lane {lane} has not. ≠: the first difference."
 # The charts, a row each line; a row is there or not as its first chart is.
@@ -123,6 +126,16 @@ def plain(cell: dict) -> float | str | None:
     return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]
 
 
+def choices(charges: dict[str, str]) -> Html:
+    """What the charts of a saved page count in, as buttons."""
+    rows = {"charge": ("Cost counted in", charges), "likelihood": ("Log-probability", LIKELIHOODS)}
+    made = []
+    for name, (label, options) in rows.items():
+        buttons = [(value, words, None) for value, words in options.items()]
+        made.append(labelled(label, choice(label, name, buttons, next(iter(options)))))
+    return h("div", "saved-choices", *made)
+
+
 def whole(found: dict) -> dict:
     """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
 
@@ -141,8 +154,7 @@ def whole(found: dict) -> dict:
         "texts": texts(found),
         "charts": made,
         "rows": ROWS,
-        "charges": found["charges"],
-        "likelihoods": LIKELIHOODS,
+        "choices": choices(found["charges"]),
         "table": table(found),
         "titles": [f"{column['title']} ({column['how']})" for column in found["table"]["columns"]],
     }
