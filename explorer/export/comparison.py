@@ -9,6 +9,9 @@ import json
 from itertools import groupby, product
 from typing import Any
 
+from explorer.export.bars import choice, labelled
+from explorer.markup import Html, h
+
 LIKELIHOODS = {"mean": "mean per token", "total": "total"}
 REFERENCE = "Grey: what lane {lane} does not have. ≠: the first difference."
 # The charts, a row each line; a row is there or not as its first chart is.
@@ -125,6 +128,16 @@ def plain(cell: dict) -> float | str | None:
     return " ".join(map(str, cell["value"])) if isinstance(cell["value"], list) else cell["value"]
 
 
+def choices(charges: dict[str, str]) -> Html:
+    """What the charts of a saved page count in, as buttons."""
+    rows = {"charge": ("Cost measured in", charges), "likelihood": ("Log-probability", LIKELIHOODS)}
+    made = []
+    for name, (label, options) in rows.items():
+        buttons = [(value, words, None) for value, words in options.items()]
+        made.append(labelled(label, choice(label, name, buttons, next(iter(options)))))
+    return h("div", "saved-choices", *made)
+
+
 def whole(compared: dict) -> dict:
     """All that a saved page shows of a comparison, as JSON: every chart in both looks, with every choice.
 
@@ -143,8 +156,7 @@ def whole(compared: dict) -> dict:
         "texts": texts(compared),
         "charts": made,
         "rows": ROWS,
-        "charges": compared["charges"],
-        "likelihoods": LIKELIHOODS,
+        "choices": choices(compared["charges"]),
         "table": table(compared),
         "titles": [f"{column['title']} ({column['how']})" for column in compared["table"]["columns"]],
     }

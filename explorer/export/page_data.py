@@ -6,6 +6,7 @@ The app's page and a saved page begin alike. Knows runs and their settings, noth
 from decoders.registry import BADGES, FAMILIES
 from explorer.catalog import origins, recorded_runs
 from explorer.export import page_files
+from explorer.export.bars import bars_html
 from explorer.runs.run_state import Run, answer
 from explorer.runs.validation import MAX_LANES, MAX_NEW_TOKENS, MAX_PROMPT_CHARACTERS
 from visualizers.analysis.cost_summary import DEFINITIONS
@@ -18,13 +19,15 @@ def page_data(run: Run, setup: dict, declarations: list[dict], models: dict[str,
     `declarations`: of the strategies that are known so far; `models`: role -> name.
     """
     cursors = [{"view": lane["view"], "ops": 0, "rows": 0} for lane in setup["lanes"]]
+    prompts = recorded_runs.prompts()
     return {
         "example": {"run": run.id, **setup, "answer": answer(run, cursors)},
         "strategies": declarations,
         "families": FAMILIES,
         "start": origins.START,
         "views": titles(),
-        "prompts": recorded_runs.prompts(),
+        "prompts": prompts,
+        "bars": bars_html(prompts, setup["max_new_tokens"], MAX_NEW_TOKENS),
         "palette": page_files.palette(),
         "costs": DEFINITIONS,
         "badges": BADGES,

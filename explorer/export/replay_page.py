@@ -22,6 +22,7 @@ from explorer.export.help_text import help_html
 from explorer.export.lane_picture import picture
 from explorer.export.page_data import page_data
 from explorer.export.run_file import container, named, pack
+from explorer.inspector.card import card
 from explorer.inspector.token_facts import Facts
 from explorer.runs.run_state import Run, answer
 from explorer.runs.scheduler import Runs
@@ -82,7 +83,7 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
     facts = [Facts(trace) for trace in traces]
     return {
         "lanes": [lane_answers(run, i, declared[t.strategy]["views"]) for i, t in enumerate(traces)],
-        "nodes": [{str(node): one.of(node) for node in one.nodes.token} for one in facts],
+        "nodes": [{str(node): card(one.of(node), live=False) for node in one.nodes.token} for one in facts],
         "cells": [cells(one) for one in facts],
         "knobs": [knobs(trace) for trace in traces],
         "costs": cost_table(traces),
@@ -90,9 +91,12 @@ def rest(run: Run, declared: dict[str, dict]) -> dict:
 
 
 def cells(lane_facts: Facts) -> dict[str, dict]:
-    """What stood at each place of a parallel decoder: "position,iteration" -> facts."""
+    """What stood at each place of a parallel decoder: "position,iteration" -> its card."""
     everywhere = [cell for stood in lane_facts.cells.values() for cell in stood]
-    return {f"{c.position},{c.iteration}": lane_facts.of_cell(c.position, c.iteration) for c in everywhere}
+    return {
+        f"{c.position},{c.iteration}": card(lane_facts.of_cell(c.position, c.iteration), live=False)
+        for c in everywhere
+    }
 
 
 def lane_answers(run: Run, index: int, views: list[str]) -> dict:

@@ -20,6 +20,7 @@ from explorer.access import Access, Guard
 from explorer.catalog import method_cards, recorded_runs
 from explorer.export.help_text import help_html
 from explorer.export.page_data import page_data
+from explorer.inspector.card import card
 from explorer.inspector.token_facts import inspect, inspect_cell
 from explorer.lessons import lesson
 from explorer.page import (
@@ -190,15 +191,17 @@ def server_functions(runs: Runs, loader: Loader) -> list:
         return await as_json(trace())
 
     async def explorer_inspect(request: Inspect) -> str:
-        """What the trace knows of one token, `{run, lane, node | cell}`: see
-        explorer.inspector.token_facts.
-        """
+        """What the trace knows of one token, `{run, lane, node | cell}`: see explorer.inspector.card."""
 
         async def found() -> dict:
             trace = runs.find(request.run).lane(request.lane).trace
-            if request.cell is not None:
-                return await asyncio.to_thread(inspect_cell, trace, *request.cell)
-            return await asyncio.to_thread(inspect, trace, request.node)
+
+            def made() -> dict:
+                if request.cell is not None:
+                    return card(inspect_cell(trace, *request.cell))
+                return card(inspect(trace, request.node))
+
+            return await asyncio.to_thread(made)
 
         return await as_json(found())
 

@@ -6,6 +6,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from decoders.trace.trace import from_json
+from explorer.inspector import token_facts
 from tests.browser.conftest import HOSTILE
 from tests.browser.test_page import events, finished, press, ready, run, trace
 
@@ -26,12 +28,16 @@ def with_lanes(page, *setups: dict, tokens: int = 12) -> None:
 
 
 def inspect(page, number: int, node: int) -> dict:
-    """Opens the inspector on a node and gives the facts it shows."""
+    """Opens the inspector on a node and gives the facts of the run's trace that it shows."""
     page.evaluate(
         "([lane, node]) => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[lane], {node})",
         [number - 1, node],
     )
-    return page.evaluate("decodingExplorer.app.inspector.facts")
+    return facts(page, number, node)
+
+
+def facts(page, number: int, node: int) -> dict:
+    return token_facts.inspect(from_json(trace(page, number - 1)), node)
 
 
 def committed(page, number: int) -> list[int]:
@@ -172,7 +178,7 @@ def test_a_branch_forces_a_token_in_a_lane_of_its_own(visit):
     was = found["stages"][0]
     lane(page, 3).locator(".chips-row .is-forced").click()
     expect(panel(page)).to_contain_text("Put here by a person; nothing was decided here.")
-    now = page.evaluate("decodingExplorer.app.inspector.facts.stages[0]")
+    now = facts(page, 3, page.evaluate("decodingExplorer.app.inspector.facts.node"))["stages"][0]
     assert now["rank"] == 1 + was["rows"].index(other) and now["p"] == pytest.approx(other["p"], rel=1e-3)
     assert f"rank {now['rank']}" in panel(page).locator("section.offer").first.inner_text()
     page.keyboard.press("Escape")

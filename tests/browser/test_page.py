@@ -78,7 +78,9 @@ def test_a_stored_run_is_on_screen_before_any_run_and_before_gradio(app, chromiu
     )  # Gradio's front end never comes
     page.goto(app.address, wait_until="domcontentloaded")
     page.wait_for_function("decodingExplorer.drawn")
-    assert page.evaluate("decodingExplorer.lanes.map(l => l.scene.count() > 20 && l.chips.count() > 20)") == [
+    assert page.evaluate(
+        "decodingExplorer.lanes.map(l => l.scene.marksAt().length > 20 && l.chips.marksAt().length > 20)"
+    ) == [
         True,
         True,
     ]

@@ -122,7 +122,7 @@ def test_every_mark_has_its_state_at_every_step_in_any_direction(page, view, ste
     for step in order:
         shown = page.evaluate("s => scene.marksAt(s).map(m => [m.id, m.state ?? null])", step)
         assert dict(shown) == at(head, fed, step)
-        assert page.evaluate("s => scene.count(s)", step) == len(shown)
+        assert page.evaluate("s => scene.marksAt(s).length", step) == len(shown)
 
 
 def test_what_is_painted_is_the_step_that_was_asked_for(page):
@@ -259,7 +259,7 @@ def test_a_click_picks_the_mark_under_the_pointer(page):
 def test_a_large_search_stays_within_the_budget_of_a_redraw(page):
     """A redraw costs its marks, labels and traces; a clock would measure what else the machine is doing."""
     page.evaluate("([h, d]) => make('Scene', h, d)", list(lane("beam_tree", beams(16, 60), num_beams=16)))
-    assert page.evaluate("scene.count()") > 2500
+    assert page.evaluate("scene.marksAt().length") > 2500
     counted = "selector => scene.picture.querySelectorAll(selector).length"
     assert 5 < page.evaluate(counted, ".dp-marks path") < 40  # a path a style, not one a node
     assert 10 < page.evaluate(counted, ".dp-texts text") <= 150

@@ -14,8 +14,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.strategies = new Map(data.strategies.map((s) => [s.name, s]));
       this.theme = document.documentElement.dataset.theme || "light";
       this.colour = "source";
-      this.prompt = data.example.prompt;
-      this.maxNewTokens = data.example.max_new_tokens;
       this.lanes = [];
       this.run = null;
       this.notices = {}; // see status.js

@@ -24,15 +24,15 @@ window.ExplorerPage = window.ExplorerPage || {};
     return element;
   };
 
-  // A row of buttons of which one is pressed; options: [value, text, title].
-  page.choice = function (label, options, current, pick) {
-    const buttons = options.map(([value, text, title]) =>
-      page.h("button", { type: "button", title, "aria-pressed": String(value === current), onclick: () => select(value, true) }, text));
-    function select(value, notify) {
-      buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(options[i][0] === value)));
-      if (notify) pick(value);
-    }
-    return { element: page.h("div", { class: "choice", role: "group", "aria-label": label }, ...buttons), select };
+  // A row of buttons of which one is pressed; gives the function that presses one without a click.
+  page.choice = function (row, pick) {
+    const select = (value) => [...row.children].forEach((button) => button.setAttribute("aria-pressed", String(button.value === value)));
+    row.addEventListener("click", ({ target }) => {
+      if (target === row) return;
+      select(target.value);
+      pick(target.value);
+    });
+    return select;
   };
 
   // A row that is one tab stop: arrow keys, Home and End walk its elements; `reach` is called with the one reached.
@@ -44,11 +44,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       event.preventDefault();
       reach(all[(to + all.length) % all.length]);
     });
-  };
-
-  // A control with its name in front.
-  page.labelled = function (text, control, className) {
-    return page.h("label", { class: "field " + (className || "") }, page.h("span", {}, text), control);
   };
 
   // What this browser keeps under a name, a text or null; with `value` that is kept instead, and nothing for null. A private window

@@ -14,19 +14,8 @@ window.ExplorerPage = window.ExplorerPage || {};
   };
   page.fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-  // Bytes through a CompressionStream or DecompressionStream; null if more than `most` come out.
-  page.through = async function (stream, bytes, limit = Infinity) {
-    const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(), parts = [];
-    for (let size = 0; ; ) {
-      const { done, value } = await reader.read();
-      if (done) return new Uint8Array(await new Blob(parts).arrayBuffer());
-      parts.push(value);
-      if ((size += value.length) > limit) {
-        reader.cancel();
-        return null;
-      }
-    }
-  };
+  // Bytes through a CompressionStream or DecompressionStream.
+  page.through = async (stream, bytes) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
 
   // The browser saves `what` (a Blob) under this name.
   page.download = function (name, what) {

@@ -7,12 +7,20 @@ window.ExplorerPage = window.ExplorerPage || {};
   const h = page.h;
   const ROWS = 9, BEFORE = 4, AFTER = 4, WIDE = 1000; // from this width on the sliders stand open
   const OTHER_WAY = "The tokens of this run do not follow from its stored distributions: sliders would mislead.";
+
+  // .0352: three significant digits, never 0 for something that is not nothing; as explorer/inspector/parts.py writes it.
+  function probability(p) {
+    if (p === 0) return "0";
+    if (p < 1e-6) return p.toExponential(1).replace("e-", "e−");
+    return p >= 0.9995 ? "1.00" : p.toPrecision(3).replace(/^0(\.0*\d{3}).*/, "$1");
+  }
+
   const quoted = (text) => "“" + text + "”";
   const value = (x) => String(Number(x.toFixed(2)));
   const middle = ([low, high]) => (low + high) / 2;
   const exact = ([low, high]) => high - low <= 0.005 * high;
-  const rounded = (x) => page.probability(Number(x.toPrecision(2)));
-  const ranged = (range) => (exact(range) ? page.probability(middle(range)) : rounded(range[0]) + "–" + rounded(range[1]));
+  const rounded = (x) => probability(Number(x.toPrecision(2)));
+  const ranged = (range) => (exact(range) ? probability(middle(range)) : rounded(range[0]) + "–" + rounded(range[1]));
   const listed = (words) => (words.length < 2 ? words.join("") : words.slice(0, -1).join(", ") + " or " + words[words.length - 1]);
 
   class Knobs {
@@ -22,10 +30,10 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.key = "";
     }
 
-    // Its place in the inspector, filled when the numbers are here. Values stay as long as the same lane is looked at.
-    section() {
+    // Fills its place in the inspector when the numbers are here. Values stay as long as the same lane is looked at.
+    fill(box) {
       const { lane, app, facts } = this.inspector, key = [app.run.id, lane.runIndex, lane.rows.length].join(" ");
-      this.box = h("section", { class: "what-if", "aria-label": "What if" });
+      this.box = box;
       if (key !== this.key) {
         this.clear();
         this.key = key;
@@ -40,7 +48,6 @@ window.ExplorerPage = window.ExplorerPage || {};
       this.place = null;
       this.facts = facts;
       this.draw();
-      return this.box;
     }
 
     text(token) {
@@ -184,7 +191,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     // u on the running sum of the probabilities; hatched: which token stands there is not stored.
     line(all, answer) {
-      const { place } = this, box = h("div", { class: "draw-box unknown" }), u = page.probability(place.u);
+      const { place } = this, box = h("div", { class: "draw-box unknown" }), u = probability(place.u);
       for (const { id, low, high } of all.length === 1 ? page.whatIf.surely(all[0]) : []) {
         const piece = h("span", { class: "draw-piece" + (id === answer.token ? " here" : ""), title: this.data.texts[id] }, this.data.texts[id]);
         piece.style.left = 100 * low + "%";
@@ -205,9 +212,9 @@ window.ExplorerPage = window.ExplorerPage || {};
         box.firstChild.style.width = 100 * test.pass[0] + "%";
         tick.style.left = 100 * u + "%";
         return h("div", { class: "test-block" }, h("div", { class: "test is-" + test.outcome }, box, tick),
-          h("p", { class: "rest" }, drafted + token + " passes if u < " + ranged(test.pass) + " (p " + ranged(test.p) + ", q " + ranged(test.q) + "); u = " + page.probability(u) + ": " + outcome));
+          h("p", { class: "rest" }, drafted + token + " passes if u < " + ranged(test.pass) + " (p " + ranged(test.p) + ", q " + ranged(test.q) + "); u = " + probability(u) + ": " + outcome));
       }
-      const bar = test.bar !== undefined ? token + " has p " + ranged(test.p) + " and needs " + page.probability(test.bar) + ": " : token + ": ";
+      const bar = test.bar !== undefined ? token + " has p " + ranged(test.p) + " and needs " + probability(test.bar) + ": " : token + ": ";
       return h("p", { class: "rest" }, drafted + bar + outcome);
     }
 

@@ -142,7 +142,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     unit(unit) {
       if (this.app.playback.unit === unit) return;
-      this.app.bar.unit.select(unit);
+      this.app.bar.selectUnit(unit);
       this.app.playback.setUnit(unit);
     }
 

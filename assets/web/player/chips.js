@@ -90,10 +90,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       return this.history.ofKind("chip", at);
     }
 
-    count(step) {
-      return this.marksAt(step).length;
-    }
-
     // Outlines the chips of a node; null: those that are kept.
     highlight(node) {
       const wanted = [].concat(node ?? this.kept ?? []);

@@ -3,16 +3,7 @@
 window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
-  const SVG = "http://www.w3.org/2000/svg";
   const KINDS = ["node", "cell", "symbol"]; // the mark of the node that is marked: the first of these that is there
-
-  function svg(tag, parent, attributes, text) {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    if (text) made.textContent = text;
-    parent.append(made);
-    return made;
-  }
 
   // Sets the parting of a scene or of chips: {node, words}, or null.
   player.part = function (drawing, parting) {
@@ -31,10 +22,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const [x0, y0, x1, y1] = player.boxOf(mark, view), panel = view.panelOf(mark);
     if (x1 < view.left || x0 > view.size.width || y1 < panel.topPx || y0 > panel.topPx + panel.heightPx) return;
     const { width, height } = view.size;
-    const layer = svg("svg", scene.gutters, { width, height, "aria-hidden": "true", class: "dp-parting" });
+    const layer = player.svg("svg", scene.gutters, { width, height, "aria-hidden": "true", class: "dp-parting" });
     const pad = kind === "node" ? 4 : 1;
-    svg("rect", layer, { x: x0 - pad, y: y0 - pad, width: x1 - x0 + 2 * pad, height: y1 - y0 + 2 * pad, rx: 3 });
-    svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }, "≠");
+    player.svg("rect", layer, { x: x0 - pad, y: y0 - pad, width: x1 - x0 + 2 * pad, height: y1 - y0 + 2 * pad, rx: 3 });
+    player.svg("text", layer, { x: x0 - pad - 2, y: y1 + pad + 3, "text-anchor": "end" }).textContent = "≠";
   };
 
   // Dresses a chip, or undoes it; `prose`: a word of a text, where the sign is the style sheet's.

@@ -4,7 +4,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 (function (player) {
   "use strict";
   const CLEAR = 44; // pixels between what was pressed and a sheet
-  const SVG = "http://www.w3.org/2000/svg";
   const REACH = window.matchMedia("(pointer: coarse)").matches ? 22 : 16; // pixels around a mark that count as the mark
   const NEAR = 7; // pixels beside a link that count as the link for a mouse
   const BEHIND = 6; // pixels that a link lies farther than a mark which is as near: marks come first
@@ -53,31 +52,24 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     return best;
   }
 
-  function svg(tag, parent, attributes) {
-    const made = document.createElementNS(SVG, tag);
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    parent.append(made);
-    return made;
-  }
-
   // Outlines marks on the overlay; with `path`, also the way from the root to the mark, and dims all else.
   player.outline = function (scene, marks, path) {
     scene.overlay.replaceChildren();
     scene.frame.classList.toggle("dp-dimmed", Boolean(path && path.length > 1));
     if (!marks.length || !scene.view) return;
     const view = scene.view, ink = scene.colours.surface.text;
-    const layer = svg("svg", scene.overlay, { width: view.size.width, height: view.size.height, "aria-hidden": "true" });
+    const layer = player.svg("svg", scene.overlay, { width: view.size.width, height: view.size.height, "aria-hidden": "true" });
     if (path && path.length > 1) {
       const points = path.map((m) => [view.px(m.x), view.py(m.y, m)]);
       const line = path.slice(1).map((_, i) => player.curve(points[i], points[i + 1])).join("");
-      const open = svg("svg", layer, { x: view.left, width: view.size.width - view.left, height: view.size.height, overflow: "hidden" });
-      const way = svg("g", open, { transform: `translate(${-view.left} 0)` }); // what is folded stays folded
-      svg("path", way, { d: "M" + points[0].join(" ") + line, fill: "none", stroke: ink, "stroke-width": 3 });
+      const open = player.svg("svg", layer, { x: view.left, width: view.size.width - view.left, height: view.size.height, overflow: "hidden" });
+      const way = player.svg("g", open, { transform: `translate(${-view.left} 0)` }); // what is folded stays folded
+      player.svg("path", way, { d: "M" + points[0].join(" ") + line, fill: "none", stroke: ink, "stroke-width": 3 });
       path.forEach((mark, i) => {
-        svg("circle", way, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
+        player.svg("circle", way, { cx: points[i][0], cy: points[i][1], r: 4, fill: player.roleColour(mark.state, scene.colours) });
         const text = mark.text ? player.fit(mark.text, view.columnWidth - 8, 13) : "";
         if (!text || points[i][0] < view.left) return;
-        const label = svg("text", layer, { x: points[i][0], y: points[i][1] - 14, "text-anchor": "middle", "font-size": 13 });
+        const label = player.svg("text", layer, { x: points[i][0], y: points[i][1] - 14, "text-anchor": "middle", "font-size": 13 });
         label.setAttribute("style", `font-family:${player.MONO_FACE};font-weight:700;dominant-baseline:central;fill:${ink}`);
         label.textContent = text; // as text: whatever the token holds, it is not read as markup
       });
@@ -85,12 +77,12 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     for (const mark of marks) {
       if (player.isLink(mark)) {
         const points = player.linkPixels(mark, view).map(([x, y]) => Math.max(view.left, x) + " " + y);
-        svg("path", layer, { d: "M" + points.join("L"), fill: "none", stroke: ink, "stroke-width": 3 });
+        player.svg("path", layer, { d: "M" + points.join("L"), fill: "none", stroke: ink, "stroke-width": 3 });
         continue;
       }
       const [x0, y0, x1, y1] = boxOf(mark, view);
       const box = { x: x0 - 2, y: y0 - 2, width: x1 - x0 + 4, height: y1 - y0 + 4, rx: 3 };
-      svg("rect", layer, { ...box, fill: "none", stroke: ink, "stroke-width": 2 });
+      player.svg("rect", layer, { ...box, fill: "none", stroke: ink, "stroke-width": 2 });
     }
   };
 

@@ -166,13 +166,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
 
     follow() {
       this.showWhole(false);
-      this.hand = { follow: true, align: this.hand.align };
-      this.schedule();
-    }
-
-    // Rounds by "depth" of the draft or by "position" in the text (where a view offers both); null: by screen width.
-    align(by) {
-      this.hand = { ...this.hand, align: by };
+      this.hand = { follow: true };
       this.schedule();
     }
 
@@ -184,10 +178,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       this.overview.say();
       player.hideCard(this);
       this.schedule();
-    }
-
-    count(step) {
-      return this.marksAt(step).length;
     }
 
     marksAt(step) {
@@ -241,7 +231,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     context(view, step) {
       const panels = view.panels;
       return {
-        palette: this.colours, theme: this.themeName, step, head: this.head, view, held: this.holding?.node,
+        palette: this.colours, step, head: this.head, view, held: this.holding?.node,
         x: [view.lo, view.lo + view.columns - 1], columnWidth: view.columnWidth,
         rowHeight: (panels[""] || Object.values(panels)[0]).unit,
         panels, narrow: view.narrow,
@@ -249,7 +239,7 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         axesOf: (kind) => this.axesOf(kind, view), // the y axes on which marks of a kind ever were
         unitOf: view.unitOf, // pixels per unit of y at a mark
         px: view.px, py: view.py, // data to pixels of the frame
-        fit: player.fit, label: player.fit,
+        fit: player.fit,
       };
     }
 

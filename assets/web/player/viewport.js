@@ -231,15 +231,13 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // The panel of a view whose rows scroll, if there is one.
   player.scrolling = (view) => Object.values(view.panels).find((panel) => panel.grow);
 
-  // Rounds may be drawn by draft depth instead of token position: always on a phone, on wide screens when asked.
-  player.byDepth = (head, narrow, hand) => Boolean(head.by_depth && (hand.align ? hand.align === "depth" : narrow));
-
   // By depth all rounds begin at the left, so a column gets narrower rather than that the deepest tokens leave the picture.
   const depthColumn = (head, inner) => Math.min(head.column, Math.max(SLIM, Math.floor(inner / head.by_depth)));
 
-  // `wishes`: what this picture and those that share its window ask of the columns, its own first.
+  // `wishes`: what this picture and those that share its window ask of the columns, its own first. On a phone rounds are drawn by
+  // draft depth instead of token position.
   player.viewport = function (head, history, step, size, hand, wishes) {
-    const narrow = size.width < NARROW, byDepth = player.byDepth(head, narrow, hand), first = head.first ?? 0;
+    const narrow = size.width < NARROW, byDepth = Boolean(head.by_depth && narrow), first = head.first ?? 0;
     const front = byDepth ? { ...history.front(step), x: first } : history.front(step);
     let asked = wishes;
     if (byDepth) {

@@ -37,26 +37,23 @@ window.ExplorerPage = window.ExplorerPage || {};
 
     async fill() {
       this.data = JSON.parse(await page.unpack("comparison"));
-      const { texts, rows, charts, charges, likelihoods } = this.data;
-      const pick = (name) => (value) => {
-        this[name] = value;
-        this.draw();
-      };
-      const choice = (label, options, name) => {
-        this[name] = Object.keys(options)[0];
-        return page.labelled(label, page.choice(label, Object.entries(options), this[name], pick(name)).element);
-      };
-      const choices = h("div", { class: "saved-choices" }, choice("Cost measured in", charges, "charge"),
-        choice("Log-probability", likelihoods, "likelihood"));
+      const { texts, choices, rows, charts } = this.data;
+      this.body.innerHTML = texts + choices; // made and escaped by explorer/export/comparison.py
+      for (const row of this.body.querySelectorAll(".choice")) {
+        const name = row.dataset.part;
+        this[name] = row.firstChild.value;
+        page.choice(row, (value) => {
+          this[name] = value;
+          this.draw();
+        });
+      }
       this.figures = rows.flat().filter((name) => this.chart(name, charts.light)).map((name) => {
         const plot = h("div"), caption = h("figcaption");
         return { name, plot, caption, element: h("figure", {}, plot, caption) };
       });
-      const beside = h("div");
-      beside.innerHTML = texts; // made and escaped by explorer/export/comparison.py
       const grid = h("div", { class: "saved-charts" }, ...this.figures.map((figure) => figure.element));
       this.table = h("div", { class: "saved-costs", tabindex: "0", role: "region", "aria-label": "All costs" });
-      this.body.append(beside, choices, grid, h("h3", {}, "All costs"), this.table);
+      this.body.append(grid, h("h3", {}, "All costs"), this.table);
       this.tabulate();
       whenNear(grid, () => this.begin());
     }

@@ -39,9 +39,6 @@ window.ExplorerPage = window.ExplorerPage || {};
     async explorer_compare() {
       return (await blob("rest")).marks;
     },
-    async explorer_trace(request) {
-      return (await blob("run")).traces[request.lane];
-    },
     async explorer_save({ form, lane, views }) { // the forms that a saved page offers: trace and picture of a lane
       const name = "lane-" + (lane + 1) + ".", bytes = (text) => new TextEncoder().encode(text);
       if (form === "picture") {

@@ -21,7 +21,8 @@ from decoders.trace.trace import Trace
 from explorer.catalog import recorded_runs
 from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
-from explorer.export.replay_page import replay_html, rounded, show
+from explorer.export.replay_page import replay_html, show
+from explorer.inspector.card import card
 from explorer.inspector.token_facts import inspect
 from tests.helpers.scripted_lane import ScriptedLane
 from visualizers.analysis.cost_csv import cost_table
@@ -63,7 +64,7 @@ def test_a_saved_page_holds_every_view_and_every_node(page):
         assert len(lane["answer"]["rows"]) == len(traced.steps)
         assert {int(node) for node in nodes} == set(traced.nodes())
         last = max(traced.nodes())
-        assert nodes[str(last)] == json.loads(json.dumps(rounded(inspect(traced, last))))  # to seven digits
+        assert nodes[str(last)] == card(inspect(traced, last), live=False)
 
 
 def test_nothing_but_its_own_scripts_may_run_and_nothing_may_be_fetched(page):

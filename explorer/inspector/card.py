@@ -1,0 +1,170 @@
+"""What the inspector shows of one token, as HTML made from the facts of token_facts.py.
+
+assets/web/page/inspector.js puts it in place and binds its buttons: `data-node` leads to another token,
+`data-token` is forced in a new lane.
+"""
+
+from explorer.inspector.parts import jump, probability, token
+from explorer.inspector.pictures import pictures
+from explorer.markup import Html, h, joined
+
+SCORES, PARTS = 8, 8  # the newest scores that are listed, and of each so many parts
+WEIGHED = "Chosen from two contrasted distributions; nothing was tested."
+ORIGIN = {
+    "prompt": "Given, not decoded.",
+    "copied": "Copied from the lane that this one branched off.",
+    "person": "Put here by a person.",
+    "target": "Chosen by the model; there was no draft to test.",
+    "guess": "A guess of the parallel decoder; not final.",
+    "small": "The draft model's own token, taken unchanged; nothing was tested.",
+}
+
+
+def card(facts: dict, live: bool = True) -> dict:
+    """`{node, token, place, walk, html}` of a token's facts; `walk` says where the arrow keys lead. A saved
+    page is not `live`: there no lane can branch off.
+    """
+    given = (
+        facts["source"] == "prompt" and not facts["born"]
+    )  # drafts that are copied from the prompt are born
+    branches = live and not given and facts["node"] is not None
+    born = f", step {facts['born']}" if facts["born"] else ""
+    parts = [
+        path(facts),
+        *verdicts(facts),
+        copied(facts["copied"]),
+        cell(facts.get("cell")),
+        actions(facts) if branches else None,
+        h("p", {"class": "said", "role": "status"}),
+        h("section", {"class": "what-if", "aria-label": "What if"}),
+        pictures(facts, branches),
+        scores(facts["scores"]),
+        siblings(facts["siblings"]),
+        raw(facts["events"], facts["more_events"]),
+    ]
+    return {
+        "node": facts["node"],
+        "token": facts["token"],
+        "place": ", prompt" if given else f", position {facts['position']}{born}",
+        "walk": walk(facts),
+        "html": joined(parts),
+    }
+
+
+def walk(facts: dict) -> dict[str, int]:
+    """Arrow key -> the node it leads to: the token before, that behind, and the siblings on both sides."""
+    row = facts["siblings"]
+    at = next((i for i, sibling in enumerate(row) if sibling["here"]), None)
+    near = {
+        "ArrowUp": row[at - 1] if at else None,
+        "ArrowDown": row[at + 1] if at is not None and at + 1 < len(row) else None,
+    }
+    nodes = {"ArrowLeft": facts["parent"], "ArrowRight": facts["child"]}
+    nodes |= {key: sibling["node"] for key, sibling in near.items() if sibling}
+    return {key: node for key, node in nodes.items() if node is not None}
+
+
+def path(facts: dict) -> Html:
+    """The text before the token, and the token."""
+    here = h("span", "token here", facts["token"])
+    return h("p", "path", *(jump(at["node"], at["text"]) for at in facts["path"]), here)
+
+
+def verdicts(facts: dict) -> list[Html]:
+    """What became of the token. Numbers and reasons that a test's picture shows are not said twice."""
+    if not facts["verdicts"]:
+        source = facts["source"]
+        weighed = source == "target" and any(stage["view"] == "combined" for stage in facts["stages"])
+        origin = ORIGIN.get(source, f"From the {source}; nothing was tested.")
+        return [h("p", "verdict", WEIGHED if weighed else origin)]
+    pictured = {test["reason"] for test in facts["attempts"] if test["node"] == facts["node"]}
+    return [verdict(one, one["reason"] in pictured) for one in facts["verdicts"]]
+
+
+def verdict(one: dict, pictured: bool) -> Html:
+    """`rejected in step 3: p .1, q .4, u .6. Its reason.`"""
+    status = one["status"]
+    known = [] if pictured else [name for name in ("p", "q", "u") if one[name] is not None]
+    numbers = ", ".join(f"{name} {probability(one[name])}" for name in known)
+    where = f" in step {one['step']}" + (f": {numbers}." if numbers else ".")
+    reason = f" {one['reason']}" if one["reason"] and not pictured else ""
+    return h("p", "verdict is-" + status.replace(" ", "-"), h("b", "", status), where, reason)
+
+
+def copied(source: dict | None) -> Html | None:
+    """Of a draft that was copied from the text: from where, and why from there."""
+    if not source:
+        return None
+    words = f" at {source['place']}. The copy begins behind "
+    after = token("".join(source["after"]))
+    origin = jump(source["node"], source["text"])
+    return h("p", "copied", "Drafted as a copy of ", origin, words, after, ", with which the text ended.")
+
+
+def cell(stood: dict | None) -> Html | None:
+    """What stood in a place of a parallel decoder, iteration by iteration, and what it waited for."""
+    if not stood:
+        return None
+    rows = []
+    for one in stood["history"]:
+        sure = "" if one["confidence"] is None else f", p {probability(one['confidence'])}"
+        words = f" iteration {one['iteration']}: {one['state']}{sure}"
+        here = one["iteration"] == stood["iteration"]
+        rows.append(h("div", "stood here" if here else "stood", token(one["token"]), words))
+    waits = (
+        h("p", "rest", "waited for: position " + ", ".join(map(str, stood["waits"])))
+        if stood["waits"]
+        else None
+    )
+    return h("section", "", h("h3", "", "What stood here"), *rows, waits)
+
+
+def actions(facts: dict) -> Html:
+    """Another token, or a text, in this place: a lane of its own."""
+    title = "A new lane: the same text before, this token forced, then the same strategy and seed"
+    here = h("button", {"type": "button", "title": title, "data-token": facts["id"]}, "Branch here")
+    look = {"type": "text", "aria-label": "Text to put here", "placeholder": "other text for this place"}
+    field = h("input", {**look, "autocomplete": "off", "spellcheck": "false"})
+    title = "A new lane with the typed text in place of this token"
+    form = h("form", "edit", field, h("button", {"type": "submit", "title": title}, "Edit"))
+    return h("div", "actions", here, h("span", "with", "with ", token(facts["token"])), form)
+
+
+def scores(all_scores: list[dict]) -> Html | None:
+    """The newest scores of the token."""
+    rows = []
+    for score in all_scores[-SCORES:]:
+        parts = list(score["parts"].items())
+        words = [f" · {name} {signed(value)}" for name, value in parts[:PARTS]]
+        words += [f" · and {len(parts) - PARTS} more"] if len(parts) > PARTS else []
+        rank = f", rank {score['rank']}" if score["rank"] else ""
+        total = f"step {score['step']}: {score['name']} {signed(score['total'])}{rank}"
+        rows.append(h("div", "", total, h("span", "rest", "".join(words))))
+    return h("section", "", h("h3", "", "Scores"), *rows) if rows else None
+
+
+def signed(value: float) -> str:
+    """`−1.234`."""
+    return f"{value:.3f}".replace("-", "−")
+
+
+def siblings(row: list[dict]) -> Html | None:
+    """The other tokens that were tried in this place."""
+    others = [sibling for sibling in row if not sibling["here"]]
+    rows = []
+    for other in others:
+        numbers = [
+            f", {name} {probability(other[name])}" for name in ("p", "q") if other.get(name) is not None
+        ]
+        words = (other["status"] or other["state"]) + "".join(numbers)
+        rows.append(h("div", "", jump(other["node"], other["text"]), words))
+    return h("section", "siblings", h("h3", "", "Also tried here"), *rows) if rows else None
+
+
+def raw(events: list[dict], more: int) -> Html | None:
+    """The events that name the token, as they are in the trace."""
+    if not events:
+        return None
+    lines = [h("pre", "", f"step {event['step']}  {event['json']}") for event in events]
+    rest = h("p", "rest", f"and {more} more") if more else None
+    return h("details", "", h("summary", "", f"Raw events ({len(events) + more})"), *lines, rest)
