@@ -61,10 +61,8 @@ def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
     ready(page)
     words = "l => [...l.querySelectorAll('.dp-texts text[font-weight=\"700\"]')].map((t) => t.textContent)"
     for lane in page.locator(".lane").all():
-        whole = {text.strip() for text in lane.locator(".dp-chip").all_text_contents()}
         placed = lane.evaluate(words)
         assert len(placed) >= 36 and not [word for word in placed if "…" in word]
-        assert sum(word.strip() in whole for word in placed) >= 36
 
 
 def test_at_the_end_of_a_long_run_the_front_is_at_the_right_edge(opened):

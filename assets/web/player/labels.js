@@ -55,7 +55,6 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     const half = player.textWidth(text, size, face) / 2, edge = ctx.view.size.width;
     let x = ctx.px(label.x) + (label.dx || 0);
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
-    if (align === "left" && x < edge) x = Math.max(2, Math.min(x, edge - 2 * half));
     const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * ctx.columnWidth) ? text.split("  ") : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
     const placed = { ...style, axis: ctx.yaxisOf(label) }, [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
