@@ -60,8 +60,8 @@ def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
     page = visit(1920, 1080)
     ready(page)
     words = "l => [...l.querySelectorAll('.dp-texts text[font-weight=\"700\"]')].map((t) => t.textContent)"
-    for lane in page.locator(".lane").all():
-        placed = lane.evaluate(words)
+    for one in page.locator(".lane").all():
+        placed = one.evaluate(words)
         assert len(placed) >= 36 and not [word for word in placed if "…" in word]
 
 
