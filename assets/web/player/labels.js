@@ -128,19 +128,10 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Greedy placement on a grid of rows of boxes; marks of nodes are obstacles for everything but the spine.
   player.place = function (wishes, obstacles) {
     const lanes = new Map(), lane = (y) => Math.floor(y / 12);
-    const each = (box, act) => {
-      for (let i = lane(box[1]); i <= lane(box[3]); i++) act(i);
-    };
-    const hits = (box, own) => {
-      let hit = false;
-      each(box, (i) => {
-        for (const other of lanes.get(i) || []) {
-          if (other !== own && box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) hit = true;
-        }
-      });
-      return hit;
-    };
-    const add = (box) => each(box, (i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
+    const rowsOf = (box) => Array.from({ length: lane(box[3]) - lane(box[1]) + 1 }, (_, i) => lane(box[1]) + i);
+    const touch = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
+    const hits = (box) => rowsOf(box).some((i) => (lanes.get(i) || []).some((other) => touch(box, other)));
+    const add = (box) => rowsOf(box).forEach((i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
     const order = [...wishes].sort((a, b) => a.priority - b.priority || (a.priority && b.weight - a.weight)); // the spine from left to right
     const placed = [];
     let seeded = false;
