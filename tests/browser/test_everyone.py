@@ -65,7 +65,8 @@ def test_the_engine_finds_nothing_serious(visit, size, scheme, all_sections):
         page.wait_for_timeout(200)
         panel = page.locator(f"#explorer-tab-{section}")
         if section == "methods":
-            expect(panel.get_by_role("gridcell").first).to_be_attached()
+            panel.locator(".card > details > summary").first.click()
+            expect(panel.get_by_text("Parameters (").first).to_be_visible()
         if section == "experiments":  # its cards, then one of them opened
             expect(page.locator("#experiment-catalogue").get_by_role("link").first).to_be_visible()
             page.evaluate(FEWER)

@@ -37,6 +37,29 @@ def test_everything_that_is_pressed_is_44_pixels_high_and_wide_under_a_finger(vi
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+@pytest.mark.parametrize("width", [390, 360, 320])
+def test_every_tab_of_the_page_is_in_sight_on_a_phone(visit, width):
+    page = visit(width, 700, **PHONE)
+    ready(page)
+    tabs = page.locator("#explorer-tabs > .tab-wrapper [role=tab]")
+    boxes = [tabs.nth(i).bounding_box() for i in range(tabs.count())]
+    assert len(boxes) == 6
+    for one, other in zip([{"x": 0, "width": 0}, *boxes], [*boxes, {"x": width}], strict=True):
+        assert one["x"] + one["width"] <= other["x"]
+    for tab in range(6):  # nothing lies over them
+        tabs.nth(tab).tap()
+        expect(tabs.nth(tab)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_phone_shows_three_lines_of_tokens_to_press(visit):
+    page = visit(390, 844, **PHONE)
+    ready(page)
+    lines = """() => { const row = document.querySelector('.lane.current .chips-row').getBoundingClientRect();
+      const boxes = [...document.querySelectorAll('.lane.current .chips-row .dp-chip')].map((e) => e.getBoundingClientRect());
+      return new Set(boxes.filter((e) => e.top >= row.top - 1 && e.bottom <= row.bottom + 1).map((e) => Math.round(e.top))).size; }"""  # noqa: E501
+    assert page.evaluate(lines) == 3
+
+
 def test_a_mouse_keeps_the_dense_page(visit):
     page = visit()
     ready(page)

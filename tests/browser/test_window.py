@@ -7,6 +7,7 @@ import pytest
 from decoders.trace.events import Commit, Propose, Step, Verdict
 from tests.browser.bare import ASSETS, bare_player
 from tests.browser.test_charts import story
+from tests.browser.test_page import ready
 from tests.browser.test_player import beams, lane, rounds
 
 BODY = "<main style='height: 260px'></main><main style='height: 260px'></main>"
@@ -52,6 +53,16 @@ def test_a_run_of_forty_tokens_is_shown_whole_on_a_wide_screen(opened):
     for scene in (0, 1):
         lo, shown, fold = page.evaluate(f"(v => [v.lo, v.columns, v.fold])(scenes[{scene}].view)")
         assert lo <= 1 and lo + shown >= 40 and fold is None
+
+
+def test_every_word_of_the_text_is_whole_on_a_wide_screen(visit):
+    """Forty columns are narrower than many words: those stand a line higher, where rows leave room."""
+    page = visit(1920, 1080)
+    ready(page)
+    words = "l => [...l.querySelectorAll('.dp-texts text[font-weight=\"700\"]')].map((t) => t.textContent)"
+    for one in page.locator(".lane").all():
+        placed = one.evaluate(words)
+        assert len(placed) >= 36 and not [word for word in placed if "…" in word]
 
 
 def test_at_the_end_of_a_long_run_the_front_is_at_the_right_edge(opened):

@@ -31,11 +31,12 @@ shows), `parent` (id of the mark before it on its path) and `panel`:
   hook    x0 y0 x1 y1 strong                         a link below cells, from a row to a later one
   path    points role width [dash head]              a polyline in data units (the frontier); width in
           pixels; role: ink soft line link or a state; head: an arrow at its end
-  label   x y text [face size role bold align priority w side dx dy stack]
+  label   x y text [face size role bold align priority w side dx dy stack rises]
           free text; face: mono sans; align: left center right; w: columns to fit into; side: left
           or right, in that
           gutter, x is ignored; line: with side, its line of a list that never scrolls (none on a
-          phone); stack: what two spaces part stands below each other where columns are narrow
+          phone); stack: what two spaces part stands below each other where columns are narrow;
+          rises: it may stand a line higher, whole, where its column would cut it
   band    x0 x1 role [y0 y1 columns]                 a tinted area behind everything
           role: amber, panel or a state; without y0 and y1 it covers its panel; columns: gaps between them
   guide   x [text]                                   a dotted vertical over its whole panel

@@ -74,8 +74,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       page.stored(SEEN, "closed");
       about.remove();
     } }, "×");
-    const about = h("p", { class: "about-page" },
-      h("span", {}, h("b", { "aria-hidden": "true" }, "Decoding Explorer. "), app.data.about), close);
+    const about = h("p", { class: "about-page" }, app.data.about, close);
     if (page.stored(SEEN) !== "closed") app.sections.get("decode").element.prepend(about);
     let first = page.stored(SEEN) === null && !location.hash && !matchMedia("(prefers-reduced-motion: reduce)").matches;
     app.on("data", () => {

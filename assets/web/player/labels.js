@@ -8,12 +8,19 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   const LINE = 15; // pixels of a line of a list
   const STACKED = 0.95; // columns that a label takes at most in one line, where it may be stacked
   const MAX_LABELS = 150; // text is three times as dear as marks
+  const TALL = 1.15, ROOMY = 56; // of its size, a line of text; pixels of rows that have room for two lines above their marks
 
   // A wish: text with its anchor in pixels; `align` says which point of the text the anchor is.
   function wish(text, x, y, style) {
-    const width = player.textWidth(text, style.size, style.face), height = style.size * 1.15;
+    const width = player.textWidth(text, style.size, style.face), height = style.size * TALL;
     const left = style.align === "left" ? x : style.align === "right" ? x - width : x - width / 2;
     return { text, x, y, ...style, box: [left - APART, y - height / 2, left + width + APART, y + height / 2] };
+  }
+
+  // The whole word where it hits no other, else above its neighbours, also a little aside, else cut to its column.
+  function wordWish(text, cut, x, y, style) {
+    const above = [0, 6, 12].map((aside) => wish(text, x + aside, y - style.size * TALL - 0.5, style));
+    return { ...wish(text, x, y, style), others: [...above, wish(cut, x, y, style)] };
   }
 
   function nodeWishes(node, ctx, wishes) {
@@ -25,7 +32,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
       const size = bold ? 13 : 12;
       const text = ctx.fit(node.text, ctx.columnWidth - 8, size); // within its column: neighbours on a limb never touch
       const priority = node.state === "chosen" || (node.node !== undefined && node.node === ctx.held) ? 0 : node.priority ?? 5;
-      if (text) wishes.push(wish(text, x, y - 14, { size, bold, color, face: "mono", align: "center", priority, weight, axis }));
+      const style = { size, bold, color, face: "mono", align: "center", priority, weight, axis };
+      if (text) wishes.push(ctx.unitOf(node) < ROOMY ? wish(text, x, y - 14, style) : wordWish(node.text, text, x, y - 14, style));
     }
     if (node.note) {
       const bold = node.state === "chosen" && node.front;
@@ -49,8 +57,8 @@ window.DecodingPlayer = window.DecodingPlayer || {};
     if (align === "center" && x > ctx.view.left && x < edge) x = Math.max(ctx.view.left + half, Math.min(x, edge - half)); // never cut
     const y = ctx.py(label.y, label) + (label.dy || 0), lines = label.stack && (ctx.narrow || 2 * half > STACKED * ctx.columnWidth) ? text.split("  ") : [text];
     const first = label.dy === undefined ? y - 6.5 * (lines.length - 1) : y; // beside a mark they are as high above as below
-    const [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, { ...style, axis: ctx.yaxisOf(label) }));
-    wishes.push({ ...top, rest });
+    const placed = { ...style, axis: ctx.yaxisOf(label) }, [top, ...rest] = lines.map((line, i) => wish(line, x, first + 13 * i, placed));
+    wishes.push(label.rises ? wordWish(label.text, text, x, y, placed) : { ...top, rest });
   }
 
   // Words at the top of a mark's panel, `dx` pixels right of the mark.
@@ -120,20 +128,11 @@ window.DecodingPlayer = window.DecodingPlayer || {};
   // Greedy placement on a grid of rows of boxes; marks of nodes are obstacles for everything but the spine.
   player.place = function (wishes, obstacles) {
     const lanes = new Map(), lane = (y) => Math.floor(y / 12);
-    const each = (box, act) => {
-      for (let i = lane(box[1]); i <= lane(box[3]); i++) act(i);
-    };
-    const hits = (box, own) => {
-      let hit = false;
-      each(box, (i) => {
-        for (const other of lanes.get(i) || []) {
-          if (other !== own && box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]) hit = true;
-        }
-      });
-      return hit;
-    };
-    const add = (box) => each(box, (i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
-    const order = [...wishes].sort((a, b) => a.priority - b.priority || b.weight - a.weight);
+    const rowsOf = (box) => Array.from({ length: lane(box[3]) - lane(box[1]) + 1 }, (_, i) => lane(box[1]) + i);
+    const touch = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
+    const hits = (box) => rowsOf(box).some((i) => (lanes.get(i) || []).some((other) => touch(box, other)));
+    const add = (box) => rowsOf(box).forEach((i) => (lanes.get(i) || lanes.set(i, []).get(i)).push(box));
+    const order = [...wishes].sort((a, b) => a.priority - b.priority || (a.priority && b.weight - a.weight)); // the spine from left to right
     const placed = [];
     let seeded = false;
     for (const item of order) {
@@ -142,8 +141,9 @@ window.DecodingPlayer = window.DecodingPlayer || {};
         seeded = true;
       }
       if (placed.length >= MAX_LABELS) break;
-      const lines = [item, ...(item.rest || [])]; // all of them or none
-      if (lines.some((line) => hits(line.box))) continue;
+      const ways = [item, ...(item.others || [])].map((way) => [way, ...(item.rest || [])]); // all of its lines or none
+      const lines = ways.find((way) => !way.some((line) => hits(line.box)));
+      if (!lines) continue;
       lines.forEach((line) => add(line.box));
       placed.push(...lines);
     }

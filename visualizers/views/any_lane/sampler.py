@@ -238,7 +238,7 @@ class Picture:
             return [self._label("draw", LEFT, 9, words, role="soft", priority=1)]
         u, low, high = (self.draw.total, *(self.draw.parts.get(name) for name in ("low", "high")))
         between = "" if low is None else f", {digits(low)} to {digits(high)}"
-        words = f"the draw: u = {digits(u)} falls on {text}{between}{self._undrawn()}"
+        words = f"u = {digits(u)} falls on {text}{between}{self._undrawn()}"
         marks = [self._label("draw", LEFT, 9, words, role="ink", priority=1)]
         pieces = self._pieces(low, high)
         if math.fsum(end - start for _, start, end in pieces) < 1 - 1e-6:
