@@ -58,6 +58,7 @@ OF_LANE = {
     "costs": "Save lane's costs",
     "drafted": "Save drafted tokens",
 }
+PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide (16:9)"}
 FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
@@ -139,9 +140,10 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
         with gr.Row():
             for form, label in OF_LANE.items():
                 buttons.append((f"{form} of lane", button(label)))
-            buttons.append(("graph of lane", button("Save graph")))
-            buttons.append(("figure of lane", button("Save figure")))
-            show = gr.Button("Show figure", size="md", min_width=150)
+        with gr.Row():
+            for form, label in PICTURES.items():
+                buttons.append((f"{form} of lane", button(label)))
+            show = gr.Button("Show figure", size="md", min_width=180)
         with gr.Column(visible=False) as pictures:
             plot = gr.Plot(show_label=False, container=False, elem_id="traces-figure")
             words = gr.Markdown(elem_classes="unseen")  # the figure shows the same sentence
@@ -173,7 +175,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
 
 def button(label: str) -> gr.DownloadButton:
     """A button that makes a file and hands it to the browser."""
-    return gr.DownloadButton(label, size="md", min_width=150, interactive=False)
+    return gr.DownloadButton(label, size="md", min_width=180, interactive=False)
 
 
 def choices() -> Choice:
@@ -236,7 +238,7 @@ def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None)
     for one in asked.lanes:
         if one.lane < len(views):
             views[one.lane] = one.view
-    if seen and form == "figure" and view not in (None, AS_SHOWN):
+    if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
             raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another.")
         views[seen.lane] = view
