@@ -20,7 +20,7 @@ from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, saved, shown
-from explorer.page.tabs import imported, on_screen
+from explorer.page.tabs import FETCH, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
 from explorer.page_requests import Save, Session, Shown, View
@@ -62,12 +62,6 @@ PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide
 FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
-# Gradio gives the browser the file's address; the button is for one click, and has none the next time.
-FETCH = """(file) => {
-    const link = document.createElement("a");
-    if (file) Object.assign(link, { href: file.url, download: file.orig_name }).click();
-    return null;
-}"""
 
 
 class Seen(Shown):

@@ -1,4 +1,4 @@
-"""A slide: all of a run in 16:9, every column in one of its lines, in letters as large as there is room for."""
+"""A slide: all of a run in 16:9, every column in one of its lines, in letters as large as there is room."""
 
 from xml.etree import ElementTree
 
