@@ -99,7 +99,7 @@ def best(at: Frame) -> tuple[int, float, float, float]:
     def fit(lines: int) -> tuple[float, float]:
         room = (HIGH - TOP - FOOT - (lines - 1) * BETWEEN) / lines
         size = min(INNER / widest(at, lines), room / (LOWEST * panels + AROUND + TICKS), MOST_SCALE)
-        return size, min(room / size - AROUND - TICKS, LARGEST * panels)
+        return size, min(room / size - AROUND - TICKS, (1 if running_text else LARGEST) * panels)
 
     running_text = layout.xaxis.visible is False and layout.yaxis.visible is False
     lines = 1 if running_text else max(range(1, MOST_LINES + 1), key=lambda lines: (fit(lines)[0], -lines))

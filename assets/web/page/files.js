@@ -3,8 +3,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
 
-  const SLICE = 0x8000; // arguments that one call takes
-  const SCALE = 2;
+  const SLICE = 0x8000, SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 
   // Bytes as base64 text, and back.
   page.toBase64 = function (bytes) {
