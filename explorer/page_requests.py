@@ -112,7 +112,7 @@ class Save(OfRun):
     through, None for none.
     """
 
-    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "graph"]
+    form: Literal["trace", "run", "page", "costs", "drafted", "figure", "picture", "slide", "graph"]
     kind: Name = "tokens"
     ending: Literal["graphml", "gexf", "dot", "json"] = "graphml"
     step: Whole | None = None

@@ -16,6 +16,14 @@ def picture(trace: Trace, view: str, step: int | None = None, look: str = "light
     return svg(trace.figure(view, at, look), paid(trace, at))
 
 
+def slide(trace: Trace, view: str, step: int | None = None, look: str = "light") -> str:
+    """The same in 16:9, for a lecture. ValueError with one sentence if the view cannot draw this trace."""
+    from visualizers.figures import slide  # only where one is asked for
+
+    at = None if step is None else min(step, len(trace.steps))
+    return slide.slide(trace.figure(view, at, look), paid(trace, at))
+
+
 def paid(trace: Trace, steps: int | None) -> str:
     """What the first `steps` steps cost, as the strip below a lane says it."""
     costs = Costs()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from decoders.trace.trace import Trace
 from explorer.export.file_names import dashed, filename
 from explorer.export.foreign_traces import declarations, viewed
-from explorer.export.lane_picture import picture
+from explorer.export.lane_picture import picture, slide
 from explorer.export.replay_page import replay_html
 from explorer.export.run_file import container, named, pack, settings, unpack
 from explorer.lessons.lesson import filled, find
@@ -31,9 +31,10 @@ FORMS = {
     "drafted": ("drafted-tokens.csv", "text/csv"),
     "figure": ("figure.html", "text/html"),
     "picture": ("svg", "image/svg+xml"),
+    "slide": ("slide.svg", "image/svg+xml"),
     "graph": ("graph", "text/plain"),
 }
-ONE_LANE = ("trace", "figure", "picture", "graph", "drafted")  # forms
+ONE_LANE = ("trace", "figure", "picture", "slide", "graph", "drafted")  # forms
 MAX_GRAPH_NODES = 10_000  # larger ones would take seconds that other visitors wait
 
 
@@ -81,6 +82,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
         "page": lambda: replay_html(chosen, setup, lesson_of(request.lesson, chosen)).encode(),
         "figure": lambda: figure_page(chosen[0], setup["lanes"][0]["view"], request.step, request.look),
         "picture": lambda: picture(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
+        "slide": lambda: slide(chosen[0], setup["lanes"][0]["view"], request.step, request.look).encode(),
         "graph": lambda: graph_file(chosen[0], request.kind, request.ending),
         "drafted": lambda: drafted_table(chosen[0]),
         "costs": lambda: cost_table(chosen, [run.records[i].slots for i in numbers]).encode("utf-8-sig"),
@@ -88,7 +90,7 @@ def saved(runs: Runs, run: Run, request: Save) -> Saved:
     ending, kind = FORMS[form]
     if form == "graph":
         ending += f".{request.ending}"
-    if form == "picture":
+    if form in ("picture", "slide"):
         ending = f"{dashed(titles()[setup['lanes'][0]['view']])}.{ending}"
     return Saved(filename(setup["prompt"], lane, ending), kind, made[form]())
 

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.test_page import run
+from tests.browser.test_page import ready, run
 
 # Text and middle of each label of the lane.
 PLACES = """() => [...document.querySelectorAll(".lane:fullscreen .dp-texts text")].map((label) => {
@@ -63,3 +63,22 @@ def test_paper_shows_the_prompt_and_all_lanes_and_nothing_to_press(visit):
     for control in ("Run", "+ Lane", "Help", "Save this lane"):
         expect(page.get_by_role("button", name=control, exact=True)).to_have_count(0)
     expect(page.get_by_role("slider")).to_have_count(0)
+
+
+def test_paper_shows_all_lanes_and_no_inspector_though_one_is_open_beside_a_lesson(visit):
+    page = visit()
+    ready(page)
+    page.get_by_role("tab", name="Lessons", exact=True).click()
+    page.get_by_role("button", name="Start lesson 4", exact=True).click()
+    page.wait_for_function(
+        "decodingExplorer.app.guide.ready() && decodingExplorer.lanes.every((lane) => lane.count)"
+    )
+    page.locator(".lane.current .dp-chip:visible").last.click()
+    expect(page.locator(".inspector")).to_be_visible()
+    page.emulate_media(media="print")
+    expect(page.locator(".inspector")).to_be_hidden()
+    wide = page.locator(".lanes").bounding_box()["width"]
+    for number in range(1, page.locator(".lane").count() + 1):
+        lane = page.locator(f".lane:nth-child({number})")
+        expect(lane).to_be_visible()
+        assert lane.bounding_box()["width"] > 0.9 * wide > 900

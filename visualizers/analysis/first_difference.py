@@ -123,7 +123,7 @@ def sentence(texts: dict[int, list[Token]], ended: bool, first: dict | None) -> 
     for group in first["groups"]:
         verb = "" if takes else " take" if len(group["lanes"]) > 1 else " takes"
         p = "" if group["p"] is None else f" (p {probability(group['p'])})"
-        takes.append(f"{named(group['lanes'])}{verb} {group['token']}{p}")
+        takes.append(f"{named(group['lanes'])}{verb} “{group['token']}”{p}")
     lanes = named(sorted(lane for group in first["groups"] for lane in group["lanes"])).capitalize()
     if not first["same"]:
         return f"{lanes} differ from the first token on: {', '.join(takes)}."

@@ -14,7 +14,7 @@ from visualizers.figures.theme import theme
 
 def tokens_a_round(report: dict, look: str = "light") -> go.Figure:
     """Tokens gained by a round: as they came, as expected from α, as the draft's probabilities predict."""
-    title = "tokens per round"
+    title = "Tokens per round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     own = report["expected"]

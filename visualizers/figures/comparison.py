@@ -45,7 +45,7 @@ def tokens_reached(comparison: dict, charge: str = "forwards", look: str = "ligh
         reached = lane["race"]["reached"][at]
         return f"has {counted(reached, 'token')}" if first else str(reached)
 
-    title = ("tokens reached", f"by {words}, measured; steeper is cheaper")
+    title = ("Tokens reached", f"by {words}, measured; steeper is cheaper")
     return _paid(comparison, charge, "reached", title, had, "tokens", look)
 
 
@@ -65,7 +65,7 @@ def mean_log_probability(comparison: dict, charge: str = "forwards", look: str =
     """Likelihood against cost, both per token and at equal length: the fair comparison. A point a lane."""
     words, likelihood = charged(comparison, charge), comparison["likelihood"]
     known = [one for one in likelihood["points"] if one["logprob"] is not None and one[charge] is not None]
-    title = "mean log p per token"
+    title = "Mean log p per token"
     if not known:
         return nothing(title, "No token is final in every lane yet.", look)
     colours, places = theme(look), [lane["lane"] for lane in comparison["lanes"]]
@@ -182,7 +182,7 @@ def entropies(comparison: dict, look: str = "light") -> go.Figure:
         return f"{number(lane['entropy'][at], 2)} bits"
 
     rest = "of the target where each token was chosen, in bits, measured"
-    return _overlay(comparison, "entropy", ("entropy", rest), bits, look)
+    return _overlay(comparison, "entropy", ("Entropy", rest), bits, look)
 
 
 def log_probabilities(comparison: dict, look: str = "light") -> go.Figure:
@@ -195,7 +195,7 @@ def log_probabilities(comparison: dict, look: str = "light") -> go.Figure:
         )
 
     rest = "of each token under the target, unprocessed, measured"
-    return _overlay(comparison, "logprob", ("log p", rest), logprob, look)
+    return _overlay(comparison, "logprob", ("Log p", rest), logprob, look)
 
 
 def probability_text(p: float) -> str:
@@ -318,7 +318,7 @@ def drafting(comparison: dict) -> list[tuple[int, dict]]:
 
 def acceptance_by_depth(comparison: dict, look: str = "light") -> go.Figure:
     """Share of each lane's rounds whose k-th token was accepted, beside α to the k."""
-    lanes, colours, title = drafting(comparison), theme(look), "acceptance by depth"
+    lanes, colours, title = drafting(comparison), theme(look), "Acceptance by depth"
     if not lanes:
         return nothing(title, "No lane has drafted anything.", look)
     deepest = max(row["depth"] for _, lane in lanes for row in lane["depth"])
@@ -355,7 +355,7 @@ def acceptance_by_depth(comparison: dict, look: str = "light") -> go.Figure:
 
 def acceptance_by_class(comparison: dict, look: str = "light") -> go.Figure:
     """Of the drafted tokens of each kind that were tested, the share that was accepted, a marker a lane."""
-    lanes, colours, title = drafting(comparison), theme(look), "accepted by kind of token"
+    lanes, colours, title = drafting(comparison), theme(look), "Accepted by kind of token"
     names = list(dict.fromkeys(row["name"] for _, lane in lanes for row in lane["classes"]))
     if not names:
         return nothing(title, "No lane has drafted anything.", look)

@@ -30,7 +30,7 @@ def cost(comparison: dict, name: str = "target forwards", look: str = "light") -
     lanes = [f"{row['lane']} {row['label']}" for row in table["rows"]]
     lines = [f"{lane}: {cell['label']}" for lane, cell in zip(lanes, cells, strict=True)]
     made = chart(
-        name,
+        name[0].upper() + name[1:],
         f"{column['how']}; {column['title'][0].lower()}{column['title'][1:]}",
         f"{column['title']} {'; '.join(f'lane {one}' for one in lines)}.",
         look,

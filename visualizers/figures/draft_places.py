@@ -27,7 +27,7 @@ WRITTEN = 6  # ranks up to which the cells of a heat map have room for numbers
 
 def acceptance_by_depth(report: dict, look: str = "light") -> go.Figure:
     """Share accepted at each depth of the draft: of all rounds, of the tested, and α to the depth."""
-    title = "acceptance by depth"
+    title = "Acceptance by depth"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     depths, colours, alpha = report["depths"], theme(look), report["expected"]["alpha"]
@@ -85,7 +85,7 @@ def counted_depths(report: dict, look: str = "light") -> go.Figure:
 
     report: see `speculation_report.counted`.
     """
-    title = "acceptance by depth"
+    title = "Acceptance by depth"
     rows = report["depths"]
     if not rows:
         return nothing(title, "The server did not count by place in the draft.", look)
@@ -117,20 +117,20 @@ def counted_depths(report: dict, look: str = "light") -> go.Figure:
 
 def draft_shape(report: dict, look: str = "light") -> go.Figure:
     """How many tokens were drafted at each depth, and how many of them accepted, rejected, never reached."""
-    title = "shape of the drafts"
+    title = "Shape of the drafts"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     depths, colours = report["depths"], theme(look)
     parts = {
         "accepted": ("accepted", [one["accepted"] for one in depths]),
         "rejected": ("rejected", [one["tested"] - one["accepted"] for one in depths]),
-        "unreached": ("never tested", [one["drafted"] - one["tested"] for one in depths]),
+        "unreached": ("never reached", [one["drafted"] - one["tested"] for one in depths]),
     }
     lines = [
         f"Depth {one['depth']}: {counted(one['drafted'], 'token')} drafted in "
         f"{counted(one['rounds'], 'round')}; {one['accepted']} accepted, "
         f"{one['tested'] - one['accepted']} rejected, "
-        f"{one['drafted'] - one['tested']} never tested."
+        f"{one['drafted'] - one['tested']} never reached."
         for one in depths
     ]
     places = [one["depth"] for one in depths]
@@ -157,7 +157,7 @@ def draft_shape(report: dict, look: str = "light") -> go.Figure:
 
 def acceptance_by_rank(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by depth and by rank among siblings, as a heat map in grey."""
-    title = "by depth and rank"
+    title = "By depth and rank"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rows, colours = report["ranks"], theme(look)
@@ -214,7 +214,7 @@ def acceptance_by_rank(report: dict, look: str = "light") -> go.Figure:
 
 def accepted_lengths(report: dict, look: str = "light") -> go.Figure:
     """vLLM's acceptance_histogram: rounds by the number of drafted tokens that they accepted."""
-    title = "acceptance_histogram"
+    title = "Accepted tokens per round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     counts, colours = report["histogram"], theme(look)

@@ -5,6 +5,7 @@ lead from a method to those that grew from it. Figure and poster are drawn from 
 strategies.
 """
 
+import re
 from dataclasses import dataclass
 from html import escape
 
@@ -14,7 +15,7 @@ import plotly.graph_objects as go
 from visualizers.figures.theme import SANS, template, theme
 
 ROW, INDENT, WIDTH = 22.0, 18.0, 860  # pixels
-POSTER = (594, 420)  # A2 in millimetres, landscape
+POSTER, THUMBNAIL, GUTTER = (594, 420), 24.0, 6.0  # A2 in millimetres, landscape; a picture, between columns
 TITLE = "A map of decoding"
 
 
@@ -131,8 +132,10 @@ def figure(graph: nx.DiGraph, families: dict[str, str], look: str = "light") -> 
     )
 
 
-def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
-    """The map as an SVG of A2, three columns of rows on white."""
+def poster(graph: nx.DiGraph, families: dict[str, str], thumbnails: dict[str, str] | None = None) -> str:
+    """The map as an SVG of A2, three columns of rows on white; `thumbnails`: method -> an SVG of a real run,
+    which stands at the right of its row.
+    """
     colours, placed = theme("light"), rows(graph, families, 3)
     wide, high = POSTER
     margin, top = 16.0, 44.0
@@ -159,6 +162,9 @@ def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
                 f'<path d="M{left:.1f} {above + 1.6:.1f}V{y:.1f}H{x - 1.6:.1f}" fill="none" stroke="{line}" '
                 'stroke-width="0.5"/>'
             )
+        if row.name in (thumbnails or {}):
+            right = margin + (row.column + 1) * column - GUTTER
+            drawn.append(inset(thumbnails[row.name], right, y, THUMBNAIL, row_height * 0.86))
         node = graph.nodes[row.name]
         fill = ink if node["exact"] else "#fff"
         drawn.append(
@@ -166,12 +172,25 @@ def poster(graph: nx.DiGraph, families: dict[str, str]) -> str:
         )
         label = f'<tspan font-weight="700">{escape(node["title"])}</tspan> {escape(node["year"])}'
         drawn.append(f'<text x="{x + 3.5:.1f}" y="{y:.1f}" font-size="{size:.2f}">{label}</text>')
+        room = margin + (row.column + 1) * column - GUTTER - THUMBNAIL - x - 5
+        small = min(size * 0.82, room / 0.54 / len(node["differs"]))
         drawn.append(
-            f'<text x="{x + 3.5:.1f}" y="{y + size * 0.95:.1f}" font-size="{size * 0.82:.2f}" fill="{soft}">'
+            f'<text x="{x + 3.5:.1f}" y="{y + size * 0.95:.1f}" font-size="{small:.2f}" fill="{soft}">'
             f"{escape(node['differs'])}</text>"
         )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}mm" height="{high}mm" '
         f'viewBox="0 0 {wide} {high}" font-family="{SANS}" fill="{ink}">'
         f'<rect width="{wide}" height="{high}" fill="#fff"/>{"".join(drawn)}</svg>\n'
+    )
+
+
+def inset(picture: str, right: float, middle: float, wide: float, high: float) -> str:
+    """An SVG within another one, in a box that ends at `right`."""
+    box = re.search(r'viewBox="([^"]+)"', picture).group(1)
+    inner = re.sub(r"^<svg[^>]*>|</svg>\s*$", "", picture.strip())
+    face = re.search(r'font-family="([^"]*)"', picture).group(1)
+    return (
+        f'<svg x="{right - wide:.1f}" y="{middle - high / 2:.1f}" width="{wide:g}" height="{high:.1f}" '
+        f'viewBox="{box}" font-family="{face}" preserveAspectRatio="xMaxYMid meet">{inner}</svg>'
     )

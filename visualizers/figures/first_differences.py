@@ -15,7 +15,7 @@ def shared_beginnings(comparison: dict, look: str = "light") -> go.Figure:
     pairs, lanes, title = (
         comparison["pairs"],
         [lane["lane"] for lane in comparison["lanes"]],
-        "shared beginnings",
+        "Shared beginnings",
     )
     if not pairs:
         return nothing(title, comparison["sentence"], look)
@@ -61,7 +61,7 @@ def parted(pair: dict) -> str:
     if pair["position"] is None:
         return f"Lanes {a} and {b} have {counted(pair['same'], 'token')} in common and differ nowhere so far."
     tokens = " and ".join(
-        token + ("" if p is None else f" (p {probability_text(p)})")
+        f"“{token}”" + ("" if p is None else f" (p {probability_text(p)})")
         for token, p in zip(pair["tokens"], pair["p"], strict=True)
     )
     margin = "" if pair["margin"] is None else f", {number(pair['margin'], 2)} nats apart"

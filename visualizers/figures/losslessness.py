@@ -17,7 +17,7 @@ def distance_to_target(state: dict, lane: int | str = "", look: str = "light") -
     lane: what the lane is called. Draws a chart that says so before the first checkpoint; raises ValueError
     with one sentence for an unknown look.
     """
-    title, ways = "distance to the target's distribution", state["ways"]
+    title, ways = "Distance to the target's distribution", state["ways"]
     if not any(way["curve"] for way in ways):
         return nothing(title, f"{state['done']} of {counted(state['samples'], 'seed')} are counted.", look)
     colours = theme(look)

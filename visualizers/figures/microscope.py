@@ -41,7 +41,7 @@ STATES = {
 
 def round_by_round(report: dict, look: str = "light") -> go.Figure:
     """Up: tokens gained by each round, down: drafted in vain; the line is the mean of the latest rounds."""
-    title = "round by round"
+    title = "Round by round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rounds, colours = report["rounds"], theme(look)
@@ -76,7 +76,7 @@ def round_by_round(report: dict, look: str = "light") -> go.Figure:
         "resampled": "own, after a rejection",
         "bonus": "own, after none",
         "rejected": "rejected",
-        "unreached": "never tested",
+        "unreached": "never reached",
     }
     for state, numbers in values.items():
         if any(numbers):
@@ -120,7 +120,7 @@ def metric(report: dict, name: str) -> float:
 
 def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by kind of the drafted token."""
-    title = "by kind of token"
+    title = "By kind of token"
     if not report["metrics"] or not report["classes"]:
         return nothing(title, NO_SHARES if report["metrics"] else report["sentence"], look)
     rows = report["classes"]
@@ -129,7 +129,7 @@ def acceptance_by_class(report: dict, look: str = "light") -> go.Figure:
 
 def acceptance_by_entropy(report: dict, look: str = "light") -> go.Figure:
     """Share accepted of the tested by the target's entropy at their places."""
-    title = "by the target's entropy"
+    title = "By the target's entropy"
     if not report["metrics"] or not report["entropies"]:
         unknown = "The target's entropy was not recorded where drafted tokens were tested."
         return nothing(title, unknown if report["metrics"] else report["sentence"], look)
@@ -168,7 +168,7 @@ def _shares(title: str, names: list[str], rows: list[dict], words: str, look: st
 
 def drafts_went(report: dict, look: str = "light") -> go.Figure:
     """What became of all drafted tokens."""
-    title = "where the drafts went"
+    title = "Where the drafts went"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     rows, colours = report["fates"], theme(look)
@@ -195,7 +195,7 @@ def drafts_went(report: dict, look: str = "light") -> go.Figure:
 
 def drafting_time(report: dict, look: str = "light") -> go.Figure:
     """Seconds that the forwards of the draft and of the target took."""
-    title = "the models' time"
+    title = "The models' time"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
     seconds, colours = report["drafting"], theme(look)

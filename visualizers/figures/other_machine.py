@@ -31,7 +31,7 @@ def tokens_by_time(answer: dict, labels: dict[int, str] | None = None, look: str
     answer: {sentence, lanes}; labels: what each lane does, by its number. Raises ValueError with one sentence
     for an unknown look; so does the next.
     """
-    lanes, colours, title = answer["lanes"], theme(look), "tokens there"
+    lanes, colours, title = answer["lanes"], theme(look), "Tokens there"
     if not any(lane["tokens"] for lane in lanes):
         return nothing(title, NONE, look)
     brief = max(lane["seconds"] for lane in lanes) < 1
@@ -75,7 +75,7 @@ def tokens_at(race: list[list[float]], seconds: float) -> int:
 def against_plain(answer: dict, look: str = "light") -> go.Figure:
     """Each lane compared with plain decoding, one target forward per token: its speed and its energy."""
     lanes, colours = [one for one in answer["lanes"] if one["tokens"]], theme(look)
-    title = "compared with plain decoding"
+    title = "Compared with plain decoding"
     if not lanes:
         return nothing(title, NONE, look)
     made = chart(
@@ -156,7 +156,7 @@ def roofline(device: Device, sizes: dict[str, Size], look: str = "light") -> go.
     lines = [f"The {name}'s bend is at {counted(round(bend), 'token')}." for name, bend in bends.items()]
     log = {"type": "log", "dtick": 1}
     made = chart(
-        "one forward on that machine",
+        "One forward on that machine",
         "by tokens in it, derived; flat: memory-bound, rising: compute-bound",
         " ".join([sentence(device, next(iter(sizes.values()))), *lines]),
         look,

@@ -15,7 +15,7 @@ def tokens_a_round(report: dict, lane: int | str = "", look: str = "light") -> g
 
     lane: what the lane is called. Dotted: the best case of places that the run never asked the draft about.
     """
-    title = "tokens per round, by length of a chain"
+    title = "Tokens per round, by length of a chain"
     if not report["known"]:
         return nothing(title, report["sentence"], look)
     rest = "derived; dotted: best case of unknown places" if report["exact"] else "estimated"
@@ -38,7 +38,7 @@ def speed(report: dict, look: str = "light") -> go.Figure:
     """How many times as fast as one token per forward, by the length of a chain, at the measured cost of a
     draft forward.
     """
-    title = "speed, by length of a chain"
+    title = "Speed, by length of a chain"
     if not report["known"] or report["cost"] is None:
         sentence = report["sentence"] if not report["known"] else "No forward of draft and target was timed."
         return nothing(title, sentence, look)

@@ -3,8 +3,7 @@ window.ExplorerPage = window.ExplorerPage || {};
 (function (page) {
   "use strict";
 
-  const SLICE = 0x8000; // arguments that one call takes
-  const SCALE = 2;
+  const SLICE = 0x8000, SCALE = 2; // arguments that one call takes; pixels of a PNG for one of its picture
 
   // Bytes as base64 text, and back.
   page.toBase64 = function (bytes) {
@@ -43,8 +42,8 @@ window.ExplorerPage = window.ExplorerPage || {};
     if (!app.run) return "There is no run yet; press Run first.";
     const views = Array.from({ length: app.run.count }, () => null);
     for (const pane of app.lanes) if (pane.runIndex !== null) views[pane.runIndex] = pane.view;
-    const look = form === "figure" || form === "picture" ? { step: lane.shown, look: app.theme } : {};
-    const file = await page.call("explorer_save", { run: app.run.id, form, lane: lane ? lane.runIndex : null, views, ...look });
+    const seen = lane ? { lane: lane.runIndex, step: lane.shown } : {};
+    const file = await page.call("explorer_save", { run: app.run.id, form, views, look: app.theme, ...seen });
     if (file.error && file.unheard && app.rescue.kept && (form === "run" || form === "trace")) {
       await app.rescue.save(lane ? lane.runIndex : undefined); // the page has what it has been told
       return null;

@@ -16,6 +16,7 @@ window.ExplorerPage = window.ExplorerPage || {};
       app.data.saved ? null : ["Save figure", "This view at this step as one HTML file with a Plotly figure: zoom, hover, camera", decoded("figure")],
       ["Picture (PNG)", picture + ", with its heading and costs", decoded("picture", true)],
       ["Picture (SVG)", "The same as lines and letters, for print", decoded("picture")],
+      app.data.saved ? null : ["Slide (PNG, 16:9)", "The whole run up to this step, broken into lines, for a lecture", decoded("slide", true)],
     ].filter(Boolean);
     const items = entries.map(([text, title, act]) => {
       const chosen = async () => {

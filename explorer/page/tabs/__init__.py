@@ -9,6 +9,12 @@ from collections.abc import Callable, Sequence
 import gradio as gr
 
 PLACE = "ExplorerPage.place({name!r}, element);"  # see assets/web/page/mount.js
+# Gradio gives the browser the file's address; the button is for one click, and has none the next time.
+FETCH = """(file) => {
+    const link = document.createElement("a");
+    if (file) Object.assign(link, { href: file.url, download: file.orig_name }).click();
+    return null;
+}"""
 LACKING = "This page lacks its own scripts: open it at the address that the app printed."
 
 

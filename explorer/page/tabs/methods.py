@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from decoders.registry import FAMILIES, strategies
 from explorer.catalog import method_cards, origins, papers, search
-from explorer.page.tabs import carried, method_rows
+from explorer.page.tabs import FETCH, carried, method_rows
 from explorer.page.tabs.experiments import escaped
 from explorer.runs.model_pool import Loader
 from explorer.tasks import sandbox
@@ -55,6 +55,9 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
             picture = gr.Plot(show_label=False, container=False)
             message = gr.Markdown(elem_classes="caption")
         poster = gr.DownloadButton("Download as a poster (SVG, A2)", scale=0, size="sm")
+        poster.click(made_poster, None, poster, api_visibility="private").success(
+            None, poster, poster, js=FETCH
+        )
     count = gr.Markdown("Waiting for the models …", elem_id="methods-count")
     heads = gr.Markdown(elem_id="methods-heads")
     cards = gr.HTML(
@@ -75,7 +78,7 @@ def build(tab: gr.Tab, loader: Loader, look: gr.HTML) -> None:
         await asyncio.to_thread(loader.done.wait)
         return await asyncio.to_thread(drawn_map, "dark" if look == "dark" else "light")
 
-    unfolded.expand(draw, look, [picture, message, poster], show_progress="minimal", api_visibility="private")
+    unfolded.expand(draw, look, [picture, message], show_progress="minimal", api_visibility="private")
     tab.select(None, family, family, js=f"(chosen) => chosen || '{EVERY}'")  # nothing is listed before
     gr.on(
         [words.change, family.change],
@@ -98,23 +101,33 @@ def table(label: str, columns: list[str]) -> gr.Dataframe:
 
 
 def drawn_map(look: str) -> tuple:
-    """The map of decoding, its caption, and the file of its poster."""
+    """The map of decoding and its caption."""
     from explorer.catalog.method_map import family_tree  # only when it is looked at: plotly takes its time
     from visualizers.figures import caption
     from visualizers.figures.family_tree import figure
 
     made = figure(family_tree(), FAMILIES, look)
-    return made, escaped(caption(made)), poster_file()
+    return made, escaped(caption(made))
+
+
+async def made_poster() -> str:
+    """The poster, made at the first click: its pictures of all methods take some seconds."""
+    return await asyncio.to_thread(poster_file)
 
 
 @cache
 def poster_file() -> str:
-    """The map as a poster, in a file of this process."""
+    """The map as a poster with a picture of a real run of each method, in a file of this process."""
     from explorer.catalog.method_map import family_tree
     from visualizers.figures.family_tree import poster
 
     path = Path(tempfile.mkdtemp(prefix="decoding-explorer-"), "map-of-decoding.svg")
-    path.write_text(poster(family_tree(), FAMILIES), "utf-8")
+    pictures = {
+        one["name"]: method_cards.picture(one["name"], "light")
+        for one in listing()["methods"]
+        if one["picture"]
+    }
+    path.write_text(poster(family_tree(), FAMILIES, pictures), "utf-8")
     return str(path)
 
 

@@ -20,7 +20,7 @@ from explorer.export import run_file
 from explorer.export.foreign_traces import declarations
 from explorer.page.qr_code import svg
 from explorer.page.save_and_open import picture_name, saved, shown
-from explorer.page.tabs import imported, on_screen
+from explorer.page.tabs import FETCH, imported, on_screen
 from explorer.page.tabs.experiments import escaped
 from explorer.page.uploads import Uploaded
 from explorer.page_requests import Save, Session, Shown, View
@@ -58,15 +58,10 @@ OF_LANE = {
     "costs": "Save lane's costs",
     "drafted": "Save drafted tokens",
 }
+PICTURES = {"graph": "Save graph", "figure": "Save figure", "slide": "Save slide (16:9)"}
 FILES = [".json", ".gz", ".html", ".htm", ".txt", ".prom"]  # that can be opened
 GRAPHS = ["tokens", "drafts", "beams", "search", "lattice", "walk", "attention", "dependencies"]
 ENDINGS = [("GraphML", "graphml"), ("GEXF", "gexf"), ("DOT", "dot"), ("JSON", "json")]
-# Gradio gives the browser the file's address; the button is for one click, and has none the next time.
-FETCH = """(file) => {
-    const link = document.createElement("a");
-    if (file) Object.assign(link, { href: file.url, download: file.orig_name }).click();
-    return null;
-}"""
 
 
 class Seen(Shown):
@@ -139,9 +134,10 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
         with gr.Row():
             for form, label in OF_LANE.items():
                 buttons.append((f"{form} of lane", button(label)))
-            buttons.append(("graph of lane", button("Save graph")))
-            buttons.append(("figure of lane", button("Save figure")))
-            show = gr.Button("Show figure", size="md", min_width=150)
+        with gr.Row():
+            for form, label in PICTURES.items():
+                buttons.append((f"{form} of lane", button(label)))
+            show = gr.Button("Show figure", size="md", min_width=180)
         with gr.Column(visible=False) as pictures:
             plot = gr.Plot(show_label=False, container=False, elem_id="traces-figure")
             words = gr.Markdown(elem_classes="unseen")  # the figure shows the same sentence
@@ -173,7 +169,7 @@ def build(runs: Runs, screen: gr.HTML, dropped: Dropped) -> None:
 
 def button(label: str) -> gr.DownloadButton:
     """A button that makes a file and hands it to the browser."""
-    return gr.DownloadButton(label, size="md", min_width=150, interactive=False)
+    return gr.DownloadButton(label, size="md", min_width=180, interactive=False)
 
 
 def choices() -> Choice:
@@ -236,7 +232,7 @@ def wanted(runs: Runs, form: str, wish: str, lane: int | None, view: str | None)
     for one in asked.lanes:
         if one.lane < len(views):
             views[one.lane] = one.view
-    if seen and form == "figure" and view not in (None, AS_SHOWN):
+    if seen and form in ("figure", "slide") and view not in (None, AS_SHOWN):
         if view not in views_of(run.records[seen.lane].trace):
             raise ValueError(f"Lane {lane} has no view {titles()[view]}; choose another.")
         views[seen.lane] = view

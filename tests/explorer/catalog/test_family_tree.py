@@ -6,6 +6,7 @@ import networkx as nx
 import pytest
 
 from decoders.registry import FAMILIES, strategies
+from explorer.catalog.method_cards import picture
 from explorer.catalog.method_map import family_tree
 from visualizers.figures import caption
 from visualizers.figures.family_tree import figure, poster, rows
@@ -52,3 +53,21 @@ def test_the_poster_is_an_a2_svg_on_which_everything_fits():
     for text in drawn.findall(f"{name}text"):
         size, words = float(text.get("font-size")), "".join(text.itertext())
         assert float(text.get("x")) + 0.54 * size * len(words) < 594 and float(text.get("y")) < 420
+
+
+def test_a_picture_of_a_real_run_stands_beside_the_words_of_its_method():
+    names = ["clasp", "rankgen", "beam", "speculative"]  # two of them with long sentences
+    drawn = ET.fromstring(poster(TREE, FAMILIES, {name: picture(name, "light") for name in names}))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = [
+        tuple(float(one.get(key)) for key in ("x", "y", "width", "height"))
+        for one in drawn.findall(f"{space}svg")
+    ]
+    assert len(boxes) == len(names)
+    assert all(len(list(one)) > 5 for one in drawn.findall(f"{space}svg"))
+    for text in drawn.findall(f"{space}text"):
+        size, words = float(text.get("font-size")), "".join(text.itertext())
+        left, y = float(text.get("x")), float(text.get("y"))
+        right = left + 0.54 * size * len(words)
+        for x, top, wide, high in boxes:
+            assert right < x or left > x + wide or y < top or y - size > top + high, words

@@ -142,7 +142,8 @@ def test_what_cannot_be_saved_is_one_sentence(runs, request_, says):
     [
         (
             {"run": "example", "form": "film"},
-            "form must be one of trace, run, page, costs, drafted, figure, picture, graph, not 'film'.",
+            "form must be one of trace, run, page, costs, drafted, figure, picture, slide, graph, "
+            "not 'film'.",
         ),
         ({"run": "example", "form": "run", "lane": "first"}, "lane must be a whole number, not 'first'."),
     ],

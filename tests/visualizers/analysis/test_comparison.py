@@ -83,7 +83,7 @@ def test_the_first_difference_with_both_tokens_their_chances_and_the_margin():
     assert [(g["token"], g["lanes"]) for g in found["divergence"]["groups"]] == [("␣dog", [1]), ("␣cat", [2])]
     assert found["sentence"] == (
         "Lanes 1 and 2 begin with the same token; "
-        "at position 2 lane 1 takes ␣dog (p .50), lane 2 ␣cat (p .25)."
+        "at position 2 lane 1 takes “␣dog” (p .50), lane 2 “␣cat” (p .25)."
     )
     assert found["lanes"][0]["relation"] is None
     assert found["lanes"][1]["relation"]["said"] == "first difference from lane 1 at token 2, margin .69"
@@ -124,7 +124,7 @@ def test_three_lanes_are_grouped_by_the_token_they_take():
     found = compare([lane([DOG]), lane([CAT]), lane([DOG])])
     assert [g["lanes"] for g in found["divergence"]["groups"]] == [[1, 3], [2]]
     assert found["sentence"].startswith(
-        "Lanes 1, 2 and 3 differ from the first token on: lanes 1 and 3 take ␣dog"
+        "Lanes 1, 2 and 3 differ from the first token on: lanes 1 and 3 take “␣dog”"
     )
     assert len(found["pairs"]) == 3
 
@@ -204,7 +204,7 @@ def test_lanes_keep_the_numbers_that_the_page_gives_them():
     found = compare([lane([DOG]), lane([CAT])], numbers=[2, 4])
     assert found["pairs"][0]["lanes"] == [2, 4] and [x["lane"] for x in found["lanes"]] == [2, 4]
     assert found["lanes"][1]["relation"]["to"] == 2
-    assert found["sentence"].startswith("Lanes 2 and 4 differ from the first token on: lane 2 takes ␣dog")
+    assert found["sentence"].startswith("Lanes 2 and 4 differ from the first token on: lane 2 takes “␣dog”")
 
 
 def test_acceptance_by_depth_with_its_theory_and_by_class():

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.visualizers.figures.charts_of import LOSSES, analyses, charts, read, traces
+from tests.visualizers.figures.charts_of import LOSSES, OF_PLACES, OF_ROUNDS, analyses, charts, read, traces
 from visualizers.analysis.comparison import compare
 from visualizers.analysis.speculation_report import microscope as looked_at
 from visualizers.figures import (
@@ -13,6 +13,7 @@ from visualizers.figures import (
     caption,
     comparison,
     costs,
+    draft_places,
     first_differences,
     losses,
     losslessness,
@@ -60,6 +61,12 @@ def test_every_chart_has_a_caption_and_fits_a_phone():
         cards = [text for one in figure.data for text in cards_of(one)]
         assert max(map(len, lines)) <= REST, name
         assert cards and all(len(line) <= LINE + 8 for text in cards for line in text.split("<br>")), name
+
+
+def test_titles_begin_alike():
+    titles = {name: figure.layout.title.text.removeprefix("<b>") for name, figure in charts("light").items()}
+    for name, title in titles.items():
+        assert title[0].isupper() or name == "losses", (name, title)  # which is the name of a model
 
 
 def cards_of(trace) -> list[str]:
@@ -110,19 +117,8 @@ def test_where_there_is_nothing_the_chart_says_so(look):
         none["sentence"]: [first_differences.shared_beginnings(none, look)],
         "No lane has a number of seconds.": [costs.cost(none, "seconds", look)],
         "This lane has drafted nothing so far.": [
-            *(
-                getattr(microscope, name)(nowhere, look)
-                for name in (
-                    "round_by_round",
-                    "acceptance_by_depth",
-                    "draft_shape",
-                    "acceptance_by_rank",
-                    "accepted_lengths",
-                    "acceptance_by_class",
-                    "drafts_went",
-                    "drafting_time",
-                )
-            ),
+            *(getattr(microscope, name)(nowhere, look) for name in OF_ROUNDS),
+            *(getattr(draft_places, name)(nowhere, look) for name in OF_PLACES),
             calibration.tokens_a_round(nowhere, look),
             calibration.reliability(nowhere, look),
         ],

@@ -65,7 +65,7 @@ def test_the_shape_of_the_drafts():
     assert list(bars["accepted"].y) == [1, 1] and list(bars["rejected"].y) == [1, None]
     assert list(bars["unreached"].y) == [None, 3]
     assert read(figure)[2] == (
-        "Depth 2: 4 tokens drafted in 1 round; 1 accepted, 0 rejected, 3 never tested."
+        "Depth 2: 4 tokens drafted in 1 round; 1 accepted, 0 rejected, 3 never reached."
     )
 
 
