@@ -45,7 +45,7 @@ def test_the_texts_are_those_of_the_lanes_with_the_differences_marked(found):
         words for words, differs in zip(other["text"], other["differs"], strict=True) if differs
     )
     assert made.count('aria-label="Copy the text of lane') == 2
-    assert "Grey: what lane 2 has not." in made and other["relation"]["said"][1:] in made
+    assert "Grey: what lane 2 does not have." in made and other["relation"]["said"][1:] in made
 
 
 def test_words_of_a_model_are_never_markup_and_one_lane_is_compared_with_none():
@@ -72,7 +72,9 @@ def test_a_saved_page_has_every_chart_in_both_looks_with_every_choice(found):
 
 def test_the_table_shows_few_digits_and_keeps_all(found):
     table = comparison.table(found)
-    assert table["headers"][:2] == ["lane", "steps"] and len(table["headers"]) == len(table["data"][0])
+    assert table["headers"][:2] == ["lane", "tokens / target forward"] and len(table["headers"]) == len(
+        table["data"][0]
+    )
     seconds = table["headers"].index("seconds")
     for shown, data in zip(table["metadata"]["display_value"], table["data"], strict=True):
         assert shown[seconds] == f"{data[seconds]:.3f}" and data[seconds] != round(data[seconds], 3)

@@ -177,7 +177,7 @@ def test_the_prompt_was_given():
 
 
 def test_an_unknown_node_is_one_sentence():
-    with pytest.raises(ValueError, match="no token of the trace"):
+    with pytest.raises(ValueError, match="not a token of the trace"):
         inspect(made(), 99)
 
 
@@ -190,7 +190,7 @@ def test_a_cell_is_explained_by_what_stood_in_its_place(models):
     history = first["cell"]["history"]
     assert [c["iteration"] for c in history] == sorted(c["iteration"] for c in history)
     assert history[-1]["state"] == "settled" and history[-1]["token"] == first["token"]
-    with pytest.raises(ValueError, match="Nothing stood"):
+    with pytest.raises(ValueError, match="was empty in this iteration"):
         inspect_cell(trace, position, 999)
 
 

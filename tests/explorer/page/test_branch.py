@@ -135,7 +135,7 @@ def test_four_lanes_are_the_most_and_one_can_be_replaced(runs, loader, run):
     ("request_", "says"),
     [
         ({"node": 0, "token": 65}, "part of the prompt"),
-        ({"node": 99999, "token": 65}, "no token of the trace"),
+        ({"node": 99999, "token": 65}, "not a token of the trace"),
         ({"token": 65_000}, "no token 65,000"),
         ({"text": ""}, "Type the text"),
         ({"text": "x" * 2001}, "at most 2,000"),

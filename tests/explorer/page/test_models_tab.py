@@ -177,7 +177,9 @@ def test_a_chat_template_renders_the_prompt(tmp_path):
 
 def test_a_page_that_waits_hears_how_far_its_models_are(few):
     (progress,) = panel.functions(Runs(lambda request: []), few)
-    assert "press Run again" in ask(progress, {"models": {"target": "llama-tiny-draft"}})["error"]
+    assert (
+        "press Run to load them again" in ask(progress, {"models": {"target": "llama-tiny-draft"}})["error"]
+    )
     for models, says in [
         ({"target": 3}, "models.target must be text, not 3."),
         ({"draft": "llama-tiny"}, "models.target is missing."),
