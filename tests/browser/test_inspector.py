@@ -27,12 +27,17 @@ def with_lanes(page, *setups: dict, tokens: int = 12) -> None:
     run(page, tokens=tokens)
 
 
-def inspect(page, number: int, node: int) -> dict:
-    """Opens the inspector on a node and gives the facts of the run's trace that it shows."""
+def open_inspector(page, number: int, node: int) -> None:
+    """Opens the inspector on a node, in an app's page or a saved one."""
     page.evaluate(
         "([lane, node]) => decodingExplorer.app.inspector.show(decodingExplorer.app.lanes[lane], {node})",
         [number - 1, node],
     )
+
+
+def inspect(page, number: int, node: int) -> dict:
+    """Opens the inspector on a node and gives the facts of the run's trace that it shows."""
+    open_inspector(page, number, node)
     return facts(page, number, node)
 
 

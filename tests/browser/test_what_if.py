@@ -12,7 +12,7 @@ from decoders.logits.distributions import entropies, probabilities, processors, 
 from explorer.export.page_files import ASSETS
 from explorer.export.replay_page import replay_html
 from explorer.inspector.knobs import knobs
-from tests.browser.test_inspector import committed, inspect, lane, panel, with_lanes
+from tests.browser.test_inspector import committed, inspect, lane, open_inspector, panel, with_lanes
 from tests.browser.test_page import finished, press, ready, trace
 from tests.helpers.shipped_pair import decode
 
@@ -308,7 +308,7 @@ def test_a_saved_page_answers_without_a_network(chromium, tmp_path):
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_function("window.decodingExplorer && decodingExplorer.drawn")
-    inspect(page, 1, len(made.prompt) + 2)
+    open_inspector(page, 1, len(made.prompt) + 2)
     slide(page, "top_k", 2)
     expect(what_if(page)).to_contain_text("what if")
     expect(what_if(page).locator(".draw-piece")).to_have_count(2)
