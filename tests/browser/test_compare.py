@@ -102,7 +102,7 @@ def test_arrow_keys_read_a_chart_and_leave_the_slider_where_it_is(visit):
     found = compare(decode(page))
     look_at(page)
     figure = section(page).locator(".figure", has_text="Entropy of the target")
-    expect(figure).to_have_attribute("aria-label", re.compile("entropy: arrow keys"))
+    expect(figure).to_have_attribute("aria-label", re.compile("Entropy: arrow keys"))
     position = page.evaluate("decodingExplorer.app.playback.position")
     figure.focus()
     page.keyboard.press("ArrowRight")

@@ -67,8 +67,8 @@ def test_a_lane_that_drafts_is_shown_with_the_numbers_of_its_trace(visit, size):
             if not isinstance(one["value"], list):
                 row = table.get_by_role("row").filter(has_text=f"{one['name']}")
                 expect(row.filter(has_text=metric(one["value"])).first).to_be_attached()
-        expect(figure(page, "acceptance_histogram")).to_be_visible()
-        assert data(page, "acceptance_histogram")[0]["points"] == len(found["histogram"])
+        expect(figure(page, "Accepted tokens per round")).to_be_visible()
+        assert data(page, "Accepted tokens per round")[0]["points"] == len(found["histogram"])
         whiskers = [one["whiskers"] for one in data(page, "Is the draft calibrated?") if one["whiskers"]]
         assert whiskers == [len(one["bins"]) for one in found["reliability"]]
         plot = section(page).get_by_role("group", name="acceptance by depth")

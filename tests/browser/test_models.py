@@ -202,7 +202,7 @@ def test_what_cannot_be_loaded_is_a_sentence_and_the_old_models_stay(visit, tmp_
     load = found.get_by_role("button", name="Load", exact=True)
     for name, says in (
         ("./nowhere", "There is no model './nowhere'; use one of"),
-        ("~nosuch", "A folder may begin with ~/, your own home"),
+        ("~nosuch", "A folder may begin with ~/ (your own home)"),
     ):
         name_model(found, "Target model", name)
         expect(found.get_by_role("alert")).to_contain_text(says)

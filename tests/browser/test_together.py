@@ -49,7 +49,7 @@ def test_a_column_is_one_position_in_both(opened, view):
     assert one == other and behind > ahead >= one[2]  # whichever of them goes ahead
     (*one, ahead), (*other, behind) = page.evaluate(STAND, [len(steps) - 1, 3])
     assert one[2] > behind >= other[2]  # one that is far behind still shows its own front
-    page.evaluate("scenes[0].align(null); scenes[0].hand = {follow: false, lo: 1, columns: 8, top: null}")
+    page.evaluate("scenes[0].hand = {follow: false, lo: 1, columns: 8, top: null}")
     (*one, _), (*other, own) = page.evaluate(STAND, [len(steps) - 1, len(steps) - 20])
     assert (
         one[2:] == [1, 8] and other[2] <= own < other[2] + other[3]

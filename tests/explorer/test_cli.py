@@ -331,4 +331,4 @@ def test_run_writes_the_drafted_tokens_as_csv(capsys, tmp_path):
     run = ("run", "--strategy", "speculative", "--prompt", "Once", "--max-new-tokens", "8")
     assert call(capsys, *run, "--drafted-tokens", "--out", str(out))
     header, *rows = out.read_text("utf-8").splitlines()
-    assert header.startswith("step,round,position,context,token") and len(rows) > 4
+    assert header.startswith("step,round,node,position,context,token") and len(rows) > 4

@@ -198,7 +198,7 @@ def test_the_search_for_a_configuration_is_the_same_again_and_no_default_beats_i
     assert found[0] == found[1] and len({id(one) for one in found[0]}) == len(found[0])
     best = found[0][0]
     assert all(best.right >= one.right for one in found[0] if one.origin != "random")
-    assert all(len(one.found) == 16 for one in found[0])
+    assert all(len(one.results) == 16 for one in found[0])
     assert sum(one.origin == "random" for one in found[0]) == 2
     points = [[3.0, 0.1], [1.0, 0.2], [2.0, 0.5]]
     assert program_search.staircase(points) == [[1.0, 0.2], [2.0, 0.5], [3.0, 0.5]]

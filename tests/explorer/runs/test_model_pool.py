@@ -131,17 +131,17 @@ def test_the_operator_says_what_may_be_chosen(folders):
 
 def test_loading_can_be_cancelled_and_asked_for_again(loader, folders, monkeypatch):
     choice = Choice(folders[2], device="cpu")
-    tell = model_pool.ModelSet.tell
+    report = model_pool.ModelSet.report
 
     def slow(self, words, done, total):
         if done == 2:
             loader.cancel(choice)
-        tell(self, words, done, total)
+        report(self, words, done, total)
 
-    monkeypatch.setattr(model_pool.ModelSet, "tell", slow)
+    monkeypatch.setattr(model_pool.ModelSet, "report", slow)
     stopped = settle(loader, choice)
     assert stopped.state == "failed" and "cancelled" in stopped.sentence
-    monkeypatch.setattr(model_pool.ModelSet, "tell", tell)
+    monkeypatch.setattr(model_pool.ModelSet, "report", report)
     assert settle(loader, choice).state == "ready"
 
 

@@ -146,7 +146,7 @@ def test_every_round_tells_its_whole_story(parameters):
         for v in verdicts.values():
             assert v.reason and (v.status == "never reached" or v.p is not None)
         if rejected and trace.parameters["temperature"] == 0.0:
-            word = visible(trace.vocabulary[nodes[commit.nodes[-1]][0]])
+            word = visible(trace.vocabulary[nodes[commit.nodes[-1]][1]])
             assert rejected[0].reason.startswith(f"Rejected: the target prefers “{word}” (")
         targets = [d.node for d in events(step, "Distribution") if d.view == "target"]
         assert targets == [nodes[n][0] for n in commit.nodes] and not ended

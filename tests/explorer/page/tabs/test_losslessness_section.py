@@ -52,7 +52,7 @@ def test_seeds_are_counted_one_by_one_as_lanes_write_them(events, loader, run, t
     assert "Speculative decoding" in words(made[-2]) and "broken verifier" in words(made[-2])
     assert buttons(made[-1]) == [True, False]
     figure = next(value for one, value in made[-2].items() if isinstance(one, gr.Plot))
-    assert figure.layout.title.text == "<b>distance to the target's distribution</b>"
+    assert figure.layout.title.text == "<b>Distance to the target's distribution</b>"
 
 
 def test_a_test_that_is_left_counts_no_further(events, runs, told, monkeypatch):
