@@ -88,7 +88,8 @@ def build(loader: Loader) -> None:
     private = {"api_visibility": "private", "concurrency_limit": None}
     quiet = private | {"show_progress": "hidden"}
     panel.expand(offer, [used, chat], [chosen[-1], talk], **quiet)
-    gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **quiet)
+    last = quiet | {"trigger_mode": "always_last"}  # the answer is about the names that stand there
+    gr.on([field.input for field in chosen], estimate, [used, *chosen], status, **last)
     wanted.change(fill, wanted, [panel, status, talk, chat, system, *chosen], **quiet)
     outputs = [panel, status, used, load, cancel, *chosen]
     begun = load.click(start, [used, *chosen], outputs, show_progress_on=status, **private)

@@ -87,7 +87,14 @@ def build(on_screen: gr.HTML, look: gr.HTML, runs: Runs) -> Callable:
     def begin_with(name: str | None) -> list[float]:
         return list(asdict(DEVICES[name or FIRST]).values())[: len(of_device)]
 
-    device.input(begin_with, device, of_device, show_progress="hidden", api_visibility="private")
+    device.input(
+        begin_with,
+        device,
+        of_device,
+        show_progress="hidden",
+        trigger_mode="always_last",
+        api_visibility="private",
+    )
     event = {
         "fn": show_machine,
         "inputs": [on_screen, look, apart, *numbers],
