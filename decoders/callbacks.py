@@ -18,11 +18,14 @@ class Callbacks:
     allowed: prompt, what was written, whether that is all -> whether it is, or may become, right in the
         prompt's language; None if it has none. The constraint `syntax` needs it.
     between: called between two pieces of a step; its time is not the lane's. Others may compute in it.
+    pause: called before a forward; its time is not the lane's. The forwards that others ask for in it run
+        together with this one. False, at once, if nobody else can ask.
     """
 
     pass_rate: Callable[[str, str], float | None] | None = None
     allowed: Callable[[str, str, bool], bool | None] | None = None
     between: Callable[[], None] | None = None
+    pause: Callable[[], bool] | None = None
 
     def lacks(self, parts: Sequence[Part]) -> str | None:
         """The sentence to show if one of a strategy's parts needs a function that is not there."""

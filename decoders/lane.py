@@ -116,7 +116,7 @@ class Lane(Recorder):
         self._have_read: set[str] = set()  # roles whose model has read the prompt
         try:
             for role, model in self.models.items():
-                self.scorers[role] = model.engine.attach(self.tree)
+                self.scorers[role] = self.attach(model)
                 if model.note:
                     self.note(model.note)
         except OutOfSlots as error:
@@ -174,7 +174,7 @@ class Lane(Recorder):
         tree.trunk, self.given, self.budget = tree.trunk + 1, 1, self.budget - 1
         for role, model in self.models.items():
             self.scorers[role].close()
-            self.scorers[role] = model.engine.attach(tree)
+            self.scorers[role] = self.attach(model)
         self._have_read.clear()
 
     # ---- control ----------------------------------------------------------------------------------------
@@ -245,6 +245,21 @@ class Lane(Recorder):
             self.callbacks.between()
             self._since += time.perf_counter() - left  # which was not this lane's computing
 
+    def attach(self, model: Model) -> Any:
+        """A scorer for the lane's tree, whose forwards may run together with those of other lanes."""
+        scorer = model.engine.attach(self.tree)
+        scorer.pause = self._pause
+        return scorer
+
+    def _pause(self) -> bool:
+        """Lets other lanes ask for forwards; False if they cannot."""
+        if self.callbacks.pause is None or self._undivided or self.trace.ended is not None:
+            return False
+        left = time.perf_counter()
+        paused = self.callbacks.pause()
+        self._since += time.perf_counter() - left
+        return paused
+
     @contextmanager
     def undivided(self) -> Iterator[None]:
         """While this is open no other lane computes: for what changes something that lanes share."""
@@ -302,6 +317,7 @@ class Lane(Recorder):
             logits, work = in_pieces(scorer, nodes, hidden, self.breathe)
         else:
             logits, work = scorer.score_part(nodes, layers), scorer.work
+        self._since += work.for_others
         return logits, self._ran(role, kind, start, logits, work)
 
     def through(self, nodes: list[int], layer: int, states: torch.Tensor) -> torch.Tensor:
@@ -322,7 +338,9 @@ class Lane(Recorder):
         kind = "prefill" if kind == "decode" and role not in self._have_read else kind
         self._have_read.add(role)
         role = getattr(self.scorers[role], "counts_as", role)  # a view has a name of its own
-        return Forward(role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share)
+        return Forward(
+            role, kind, asked, work.rows, start, took, work.scope, work.shared, work.share, work.lanes
+        )
 
     def tell_forward(self, forward: Forward | None) -> None:
         """Records what `untold_score` measured."""

@@ -17,6 +17,7 @@ from decoders.engine.fast_llama import lean_forward
 from decoders.engine.forward_outputs import Batch, Early, Trunk
 from decoders.engine.forward_request import ForwardRequest
 from decoders.engine.input_embeddings import Mixed, read_at
+from decoders.engine.joint_forwards import JointForwards, Pause
 from decoders.engine.kv_cache import OutOfSlots, ReadOnly, SlotCache
 from decoders.engine.partial_forward import Blocks, Layers, trial
 from decoders.engine.sparse_kv import View
@@ -44,6 +45,8 @@ class Work:
     shared: int = 0  # prompt tokens that another lane had evaluated already
     rows: int = 0
     share: float = 1.0  # of the model's blocks that ran
+    lanes: int = 1  # whose rows ran in the same forward
+    for_others: float = 0.0  # see `Batch`
     scope: str | None = None  # which layers, if not all
 
 
@@ -65,6 +68,7 @@ class Engine:
             per_slot = slot_bytes(config, self.dtype.itemsize)
             self.limit = max(256, min(MAX_SLOTS, DEFAULT_SLOT_BYTES // per_slot))
         self.cache = SlotCache(layers, self.limit)
+        self.joint = JointForwards(self._forward, self.device, self.dtype)
         self.tap = Tap(self.model)
         self.lean = lean_forward(self.model)
         if self.lean is not None:
@@ -88,10 +92,14 @@ class Engine:
         """Why parts of the model cannot be run, as a sentence; None if they can. Tried out once."""
         return trial(self)
 
-    def forward(self, request: ForwardRequest) -> Batch:
-        """One forward over nodes. The cache's `write` and `read` say where their keys go and which slots the
-        columns of the mask are.
-        """
+    def forward(self, request: ForwardRequest, pause: Pause | None = None) -> Batch:
+        """One forward over nodes. With `pause`, those that others ask for meanwhile join it."""
+        if pause is None or not request.is_plain:
+            return self._forward(request)
+        return self.joint.forward(request, pause)
+
+    def _forward(self, request: ForwardRequest) -> Batch:
+        self.cache.point(request.columns)
         return self._transformers_forward(request) if self.lean is None else self._fast_forward(request)
 
     @torch.inference_mode()
@@ -102,7 +110,7 @@ class Engine:
         entering = request.embeddings if request.states is None else request.states
         taps = [] if request.streams else None
         states, queries, stream = self.lean.forward(
-            tokens, positions, request.mask, self.cache, request.part, entering, taps
+            tokens, positions, request.columns.mask, self.cache, request.part, entering, taps
         )
         states = states if request.wants_all_rows else states[request.rows]
         streams = torch.stack([*taps, stream]) if request.streams else None
@@ -111,7 +119,7 @@ class Engine:
     @torch.inference_mode()
     def _transformers_forward(self, request: ForwardRequest) -> Batch:
         """The model's own forward; hooks read what it does not return and leave layers out."""
-        count, mask, part = len(request.tokens), request.mask, request.part
+        count, mask, part = len(request.tokens), request.columns.mask, request.part
         if mask is None:  # transformers would make one of its own
             mask = torch.zeros((1, 1, count, self.cache.read_count), dtype=self.dtype, device=self.device)
         if request.streams and part is None:
@@ -163,6 +171,7 @@ class Scorer:
         self.work = Work()
         self.peak = len(key)  # most slots this lane held at one time
         self.started = False
+        self.pause: Pause | None = None  # lets other lanes bring what is to run in the same forward
         self.sight = Sight(tree, self._slot)
 
     @property
@@ -177,6 +186,8 @@ class Scorer:
         nothing changed.
         """
         self.work = Work(rows=len(nodes))
+        if self.trunk.under_way and self.pause:  # another lane is about to read the prompt
+            self.pause()
         if not self.started and self.trunk.last is not None and not (hidden or self.taps):
             self.kept[self.tree.trunk - 1] = self.trunk.last
             self.work.shared, self.started = self.tree.trunk, True
@@ -269,7 +280,11 @@ class Scorer:
         order = sorted(new)  # parents have smaller ids, so they come first
         index = {n: i for i, n in enumerate(order)}
         part, states, queries = self._entered(order)
-        batch = self._forward(order, nodes, hidden, part, states)
+        self.trunk.under_way = not self.trunk.evaluated
+        try:
+            batch = self._forward(order, nodes, hidden, part, states)
+        finally:
+            self.trunk.under_way = False
         if queries is not None:
             batch.queries = queries if batch.queries is None else torch.cat([queries, batch.queries])
         for node in order:
@@ -277,6 +292,7 @@ class Scorer:
         for row, node in enumerate(nodes):
             self.kept[node] = (batch, row, index[node])
         self.work.tokens = len(order)
+        self.work.lanes, self.work.for_others = batch.lanes, batch.for_others
         if part is not None:
             self.work.share, self.work.scope = part.share, str(part)
         if first_time and self.trunk.evaluated:
@@ -321,12 +337,11 @@ class Scorer:
         fresh = [n for n in order if n >= tree.trunk and n not in self.slots]
         self.slots.update(zip(fresh, self.cache.take(len(fresh)), strict=True))
         self.peak = max(self.peak, self.used)
-        mask = self.sight.look_at(order, self.engine)
         index = {n: i for i, n in enumerate(order)}
         request = ForwardRequest(
             tokens=[tree.tokens[n] for n in order],
             positions=[tree.depths[n] for n in order],
-            mask=mask,
+            columns=self.sight.look_at(order, self.engine),
             rows=[index[n] for n in nodes],
             hidden=hidden,
             streams=self.taps and part is None,
@@ -334,7 +349,7 @@ class Scorer:
             states=states,
             embeddings=read_at(self.engine.model, self.mixed, order, tree.tokens),
         )
-        return self.engine.forward(request)
+        return self.engine.forward(request, self.pause)
 
     def _slot(self, node: int) -> int:
         return self.trunk.slots[node] if node < self.tree.trunk else self.slots[node]
@@ -350,7 +365,7 @@ class Scorer:
         if not rows or self.cache.pool is None:
             return None
         seen, path = [n for n, _ in rows], self.tree.path(rows[-1][0])
-        slots = torch.tensor([self._slot(n) for n in path], device=self.engine.device)
+        slots = as_index([self._slot(n) for n in path], self.engine.device)
         queries = torch.stack([batch.queries[:, :, at] for _, (batch, _, at) in rows], dim=2)  # [L, H, R, D]
         reach = [self.tree.depths[n] + 1 for n in seen]
         return seen, path, self.engine.tap.weights(queries, self.cache.keys(slots), reach)

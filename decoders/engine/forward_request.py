@@ -1,9 +1,10 @@
-"""What one forward over nodes of a token tree is asked for. Knows tokens and tensors, no slots."""
+"""What one forward over nodes of a token tree is asked for. Knows tokens, tensors and slots, no trees."""
 
 from dataclasses import dataclass
 
 import torch
 
+from decoders.engine.kv_cache import Columns
 from decoders.engine.partial_forward import Layers
 
 
@@ -13,15 +14,20 @@ class ForwardRequest:
 
     tokens: list[int]  # [N]
     positions: list[int]  # [N] depths in the tree
-    # additive [1, 1, N, K], None if nothing is masked; one for each kind of layer if a model mixes full and
-    # sliding attention
-    mask: torch.Tensor | dict[str, torch.Tensor] | None
+    columns: Columns  # where their keys and values go, and what each of them sees
     rows: list[int]  # of the N, those whose logits are wanted
     hidden: bool = False  # whether their last-layer states are wanted
     streams: bool = False  # whether the residual streams after each layer are wanted
     part: Layers | None = None  # the layers that run, all if None
     states: torch.Tensor | None = None  # [N, d] the stream that enters these layers
     embeddings: torch.Tensor | None = None  # [N, d] what is read in place of the tokens' own embeddings
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether tokens run through the whole model and see whole slots: such forwards can be joined."""
+        special = (self.part, self.states, self.embeddings)
+        whole = isinstance(self.columns.read, slice) or self.columns.read.ndim == 1
+        return whole and all(one is None for one in special)
 
     @property
     def wants_all_rows(self) -> bool:

@@ -7,6 +7,7 @@ learned), so a slot may stand anywhere in the pool; which slots a row may see is
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from transformers.cache_utils import Cache
@@ -14,6 +15,19 @@ from transformers.cache_utils import Cache
 
 class OutOfSlots(RuntimeError):
     """No KV slot is free; the message is the sentence for the person."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which slots a forward writes and reads, and which of those each of its N rows sees."""
+
+    write: slice | torch.Tensor  # the slots of its N tokens
+    # all slots that they may see, and maybe others between; [L, H, K] if each layer and head sees its own
+    read: slice | torch.Tensor
+    count: int  # K, the slots that are read
+    # additive [1, 1, N, K], None if nothing is masked; one for each kind of layer if a model mixes full and
+    # sliding attention
+    mask: torch.Tensor | dict[str, torch.Tensor] | None
 
 
 class SlotCache(Cache):
@@ -30,8 +44,7 @@ class SlotCache(Cache):
         self.storage: list[
             torch.Tensor
         ] = []  # per layer [2, H, S, D]: views of the pool, or tensors of their own
-        self.write: slice | torch.Tensor = slice(0, 0)  # the slots of the tokens in the coming forward
-        # all slots they may see, and maybe others between; [L, H, K] if each layer and head sees its own
+        self.write: slice | torch.Tensor = slice(0, 0)  # as in `Columns`, for the coming forward
         self.read: slice | torch.Tensor = slice(0, 0)
         self.read_count = 0
 
@@ -59,6 +72,10 @@ class SlotCache(Cache):
             heapq.heappush(self.free, slot)
         if len(self.free) == self.fresh:
             self.free, self.fresh = [], 0
+
+    def point(self, columns: Columns) -> None:
+        """Says where the coming forward writes and reads."""
+        self.write, self.read, self.read_count = columns.write, columns.read, columns.count
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args, **kwargs):
         """`put` for keys and values [1, H, N, D] that come apart."""
@@ -92,9 +109,10 @@ class SlotCache(Cache):
             seen = store.index_select(2, self.read)
         return seen[0:1], seen[1:2]
 
-    def keys(self, slots: torch.Tensor) -> torch.Tensor:
+    def keys(self, slots: slice | torch.Tensor) -> torch.Tensor:
         """Keys [L, H, K, D] of all layers at slots [K], where all layers have one shape."""
-        return self.pool[:, 0].index_select(2, slots)
+        keys = self.pool[:, 0]
+        return keys[:, :, slots] if isinstance(slots, slice) else keys.index_select(2, slots)
 
     def _allocate(self, like: torch.Tensor) -> None:
         size = min(self.limit, max(256, 1 << (self.fresh - 1).bit_length()))

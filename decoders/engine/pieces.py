@@ -29,5 +29,6 @@ def in_pieces(
         between()
         logits_of_pieces.append(scorer.score(nodes[first : first + ROWS], hidden))
         works.append(scorer.work)
-    counts = {name: sum(getattr(work, name) for work in works) for name in ("tokens", "shared", "rows")}
+    summed = ("tokens", "shared", "rows", "for_others")
+    counts = {name: sum(getattr(work, name) for work in works) for name in summed}
     return torch.cat(logits_of_pieces), replace(works[-1], **counts)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from decoders.engine.kv_cache import SlotCache
+from decoders.engine.kv_cache import Columns
 from decoders.engine.sparse_kv import View
 from decoders.engine.tree import Tree
 
@@ -17,13 +17,12 @@ STRETCH = 1.5  # how many times the slots that are seen may be read before it is
 
 
 class Reader(Protocol):
-    """What is asked of an engine: where and in which type it computes, its cache, and how far its model looks
-    back (`window` tokens in layers with sliding attention, None: everywhere; `mixed`: not in all layers).
+    """What is asked of an engine: where and in which type it computes, and how far its model looks back
+    (`window` tokens in layers with sliding attention, None: everywhere; `mixed`: not in all layers).
     """
 
     device: torch.device
     dtype: torch.dtype
-    cache: SlotCache
     window: int | None
     mixed: bool
 
@@ -43,12 +42,12 @@ class Sight:
         if self.nodes[depth : depth + 1] == [node]:
             del self.nodes[depth:], self.slots[depth:]
 
-    def look_at(self, order: list[int], engine: Reader) -> torch.Tensor | dict[str, torch.Tensor] | None:
-        """Points the engine's cache at the slots of the nodes `order` (parents first) and of all their
-        ancestors; the mask in the form that its model takes, None if one row sees all that is read.
+    def look_at(self, order: list[int], engine: Reader) -> Columns:
+        """The slots of the nodes `order` (parents first) and of all their ancestors, and the mask in the form
+        that its model takes, None if one row sees all that is read.
         """
         tree, slot, inside = self.tree, self.slot, set(order)
-        device, dtype, cache = engine.device, engine.dtype, engine.cache
+        device, dtype = engine.device, engine.dtype
         top = self._common_ancestor(order)
         spine = self._spine_to(top)
         direct: list[tuple[int, int]] = []  # (row, node it sees): itself and its ancestors below `top` ...
@@ -66,11 +65,10 @@ class Sight:
         listed = [*between, *order]  # what stands below the spine
         slots = [*spine, *(slot(n) for n in listed)]
         forgets = engine.window is not None and max(tree.depths[n] for n in order) >= engine.window
-        cache.write = as_index([slot(n) for n in order], device)
-        cache.read, cache.read_count, first = self._reads(slots, len(spine), device, in_order=forgets)
-        total = cache.read_count
+        write = as_index([slot(n) for n in order], device)
+        read, total, first = self._reads(slots, len(spine), device, in_order=forgets)
         if len(order) == 1 and not forgets and (first is None or total == len(slots)):
-            return None
+            return Columns(write, read, total, None)
         at = np.arange(total) if first is None else np.array(slots) - first  # the columns of the slots
         shared = len(at) - len(listed)
         columns = dict(zip(listed, at[shared:].tolist(), strict=True))
@@ -81,9 +79,10 @@ class Sight:
             seen[row] |= seen[source]
         mask = torch.zeros((len(order), total), dtype=dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
-        if not forgets:
-            return mask[None, None]
-        return self._windowed(mask[None, None], order, [*tree.path(top), *listed], engine)
+        mask = mask[None, None]
+        if forgets:
+            mask = self._windowed(mask, order, [*tree.path(top), *listed], engine)
+        return Columns(write, read, total, mask)
 
     def _reads(
         self, slots: list[int], spine: int, device: torch.device, in_order: bool

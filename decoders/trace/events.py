@@ -38,6 +38,7 @@ class Forward:
     scope: str | None = None  # which layers or part of the cache, if not all
     shared: int = 0  # of `tokens`, those that another lane had evaluated already
     share: float = 1.0  # of the model's attention and MLP blocks that ran
+    lanes: int = 1  # whose rows ran in this forward; `seconds` is this lane's share, by rows
 
 
 @dataclass(slots=True)

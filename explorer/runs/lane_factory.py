@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from decoders.callbacks import Callbacks
 from explorer.runs.model_pool import Loader, share_cores
-from explorer.runs.slices import between
+from explorer.runs.slices import between, pause
 from explorer.tasks import sandbox
 from explorer.tasks.own_syntax import allowed
 from explorer.tasks.own_tests import pass_rate, runs_code
 
-CALLBACKS = Callbacks(pass_rate, allowed, between)  # of lanes of the app, the CLI and the experiments
+CALLBACKS = Callbacks(pass_rate, allowed, between, pause)  # of lanes of the app, the CLI and the experiments
 
 
 def lane_maker(loader: Loader) -> Callable[[dict], list]:

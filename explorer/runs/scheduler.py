@@ -313,14 +313,14 @@ class Runs:
         while True:
             with self.wake:
                 self._forget()
-                turn = self._next()
-                if turn is None and not self.jobs and not self.closed:
+                run = self._next()
+                if run is None and not self.jobs and not self.closed:
                     self.wake.wait(timeout=1.0)
                 if self.closed and not self.jobs:
                     return
             self._serve()
-            if turn is not None:
-                self._advance(*turn)
+            if run is not None:
+                self._take_turn(run)
 
     def _serve(self) -> None:
         """The jobs that wait, for about a slice; one that takes longer is gone on with after the others."""
@@ -339,27 +339,53 @@ class Runs:
             if time.monotonic() >= until:
                 break
 
-    def _next(self) -> tuple[Run, Record] | None:
-        """The next lane to step: runs take turns, and so do the lanes of a run."""
+    def _next(self) -> Run | None:
+        """The next run that has a lane to step."""
         for _ in range(len(self.order)):
             run = self.runs[self.order[0]]
             self.order.rotate(-1)
-            if self._unheard(run):
-                continue
-            if not run.due and run.state == "running":
-                run.due.extend(run.open_lanes())
-            while run.due:
-                if run.due[0].lane is not None:
-                    return run, run.due[0]
-                run.due.popleft()
+            if not self._unheard(run) and self._due(run) is not None:
+                return run
         return None
 
-    def _advance(self, run: Run, record: Record) -> None:
+    def _due(self, run: Run) -> Record | None:
+        """The run's next lane to step; None if it has none. The lanes of a run take turns."""
+        if not run.due and run.state == "running":
+            run.due.extend(run.open_lanes())
+        while run.due and run.due[0].lane is None:
+            run.due.popleft()
+        return run.due[0] if run.due else None
+
+    def _take_turn(self, run: Run) -> None:
+        """For about a slice: the run's lanes end the steps that wait for a forward, and begin the next ones.
+
+        A lane waits where its next forward could run together with those of others, and goes on in the next
+        turn of its run: by then all others have had theirs.
+        """
+        until, had_a_go = time.monotonic() + SLICE_SECONDS, set()
+        while time.monotonic() < until:
+            with self.wake:
+                record, in_company = self._due(run), self._in_company(run)
+            if record is None or id(record) in had_a_go:
+                return
+            begins = record.step is None
+            self._advance(run, record, in_company)
+            if begins or record.step is not None:
+                had_a_go.add(id(record))
+
+    def _in_company(self, run: Run) -> bool:
+        """Whether another lane than the one that is due may ask for a forward before its next turn."""
+        if len(run.due) > 1 or (run.state == "running" and len(run.open_lanes()) > 1):
+            return True
+        others = (other for other in self.runs.values() if other is not run)
+        return any((other.due or other.state == "running") and not self._unheard(other) for other in others)
+
+    def _advance(self, run: Run, record: Record, in_company: bool) -> None:
         """A slice of one lane's step, on the worker's thread."""
         lane = record.lane
         if lane is None:  # closed since it was chosen
             return
-        over = stepping.go_on(record, lane)
+        over = stepping.go_on(record, lane, in_company)
         with self.wake:
             if run.due and run.due[0] is record:  # else it was paused, stepped or closed meanwhile
                 run.due.popleft()

@@ -21,6 +21,7 @@ class Sliced:
 
     def __init__(self, work: Callable[[], Any]):
         self.work, self.result, self.until = work, None, 0.0
+        self.in_company = False  # whether others may ask for forwards too
         self.stack: Any = None  # the greenlet, once begun
 
     def go_on(self) -> bool:
@@ -57,6 +58,17 @@ def between() -> None:
     running = getattr(_here, "running", None)
     if running and time.monotonic() >= running[-1].until and not _torch_is_held():
         running[-1].stack.parent.switch()
+
+
+def pause() -> bool:
+    """Leaves the work that calls this, which is about to run a forward, until its next turn; False if it
+    should go on, since nobody else would ask for one.
+    """
+    running = getattr(_here, "running", None)
+    if not running or not running[-1].in_company or _torch_is_held():
+        return False
+    running[-1].stack.parent.switch()
+    return True
 
 
 def _torch_is_held() -> bool:

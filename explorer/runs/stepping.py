@@ -16,9 +16,12 @@ from explorer.runs.view_cache import row
 log = logging.getLogger(__name__)
 
 
-def go_on(record: Record, lane: Any) -> bool:
-    """A slice of the lane's step; True once the step is done. What goes wrong is said in the record."""
+def go_on(record: Record, lane: Any, in_company: bool = False) -> bool:
+    """A slice of the lane's step, or up to a forward in which others may join; True once the step is done.
+    What goes wrong is said in the record.
+    """
     record.step = record.step or Sliced(lane.advance)
+    record.step.in_company = in_company
     try:
         if not record.step.go_on():
             return False

@@ -21,6 +21,7 @@ from decoders.models.loading import LoadedModel
 from decoders.trace import events, trace
 from decoders.trace.events import Commit, Distribution, Forward, Note, Propose, Verdict
 from tests.helpers import tiny_models
+from tests.helpers.in_company import in_company
 from tests.laws.extremes import extremes
 
 STRATEGIES = list(registry.strategies())
@@ -81,12 +82,20 @@ def no_slot_is_lost(models, endless):
 
 
 def start(
-    name, models, prompt=PROMPTS[0], new_tokens=12, seed=0, parameters=None, chooser=None, **limits
+    name,
+    models,
+    prompt=PROMPTS[0],
+    new_tokens=12,
+    seed=0,
+    parameters=None,
+    chooser=None,
+    callbacks=None,
+    **limits,
 ) -> Lane:
     name, *changes = name.split()
     parameters = dict(change.split("=") for change in changes) | (parameters or {})
     limited = Limits(max_new_tokens=new_tokens, **limits)
-    return Lane(name, list(prompt), models, parameters, seed, limited, chooser)
+    return Lane(name, list(prompt), models, parameters, seed, limited, chooser, callbacks=callbacks)
 
 
 def told(step: events.Step) -> list[dict]:
@@ -220,6 +229,20 @@ def test_lanes_do_not_disturb_each_other(name, models):
     while [lane for lane in lanes if lane.advance()]:
         pass
     assert [lane.trace.output() for lane in lanes[:3]] == alone
+
+
+@every_case
+def test_lanes_in_joint_forwards_decode_as_alone(name, models):
+    prompts = (PROMPTS[0], PROMPTS[0], PROMPTS[2])
+    alone = [start(name, models, prompt, seed=2).run().output() for prompt in prompts]
+    makers = [lambda calls, p=prompt: start(name, models, p, seed=2, callbacks=calls) for prompt in prompts]
+    makers.append(lambda calls: start("greedy", models, PROMPTS[2], callbacks=calls))
+    lanes = in_company(makers)
+    assert [lane.trace.output() for lane in lanes[:3]] == alone
+    for lane in lanes:
+        assert (
+            trace.malformed((e for s in lane.trace.steps for e in s.events), len(lane.trace.prompt)) is None
+        )
 
 
 @every_case

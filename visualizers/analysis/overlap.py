@@ -22,6 +22,7 @@ class Bar:
     tokens: int
     kind: str
     shared: bool = False  # all that it read was known from another lane
+    others: int = 0  # lanes whose rows ran in it too
     nodes: dict[int, str] = field(default_factory=dict)
 
     @property

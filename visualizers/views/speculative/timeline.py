@@ -107,7 +107,8 @@ class Timeline:
                     row = "draft" if drafts else "target"
                     key = f"{self.count}-{len(bars)}"
                     shared = event.shared == event.tokens
-                    bars.append(Bar(key, row, event.start, event.seconds, event.tokens, event.kind, shared))
+                    measured = (event.start, event.seconds, event.tokens, event.kind)
+                    bars.append(Bar(key, row, *measured, shared, event.lanes - 1))
                     drafting = bars[-1] if row == "draft" else None
                     if drafting:
                         self.bars[key] = drafting
@@ -144,6 +145,8 @@ class Timeline:
             ops += self._gap("measured", bar, self.busy_until[bar.row], bar.start)
             self.busy_until[bar.row] = bar.start + bar.seconds
             hover = [f"{bar.row}: {bar.kind}, {milliseconds(bar.seconds)}, {many(bar.tokens, 'token')} read"]
+            if bar.others:
+                hover.append(f"its share of a forward with {many(bar.others, 'other lane')}")
             ops.append(self._bar("measured", bar, hover))
         return ops
 

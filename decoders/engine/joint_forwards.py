@@ -1,0 +1,208 @@
+"""Forwards that several lanes wait for at one time, run as one: batching across lanes.
+
+A lane that asks for a forward pauses, and others bring theirs; the first that goes on runs all of them. The
+rows stand one below the other, their slots side by side, and the mask hides from each row the slots of the
+others, so the numbers are those of a forward alone up to rounding. Knows requests and slots, no lanes.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+
+from decoders.engine.forward_outputs import Batch
+from decoders.engine.forward_request import ForwardRequest
+from decoders.engine.kv_cache import Columns
+
+log = logging.getLogger(__name__)
+Pause = Callable[[], bool]  # lets others bring their requests; False, at once, if nobody can
+Slots = slice | torch.Tensor
+ROWS = 256  # of a joint forward
+CELLS = 1 << 19  # of its mask: beyond, the columns that each row does not see cost more than a second forward
+SPREAD = 1.5  # how many times the slots that are wanted may be read before it is cheaper to gather those
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A request, and what came of it."""
+
+    request: ForwardRequest
+    batch: Batch | None = None
+    error: Exception | None = None
+    seconds: float = 0.0  # its share of the forward
+
+
+class JointForwards:
+    """The requests of one engine that wait. `run(request)` computes one forward."""
+
+    def __init__(self, run: Callable[[ForwardRequest], Batch], device: torch.device, dtype: torch.dtype):
+        self.run, self.device, self.dtype = run, device, dtype
+        self.waiting: list[Waiting] = []
+
+    def forward(self, request: ForwardRequest, pause: Pause) -> Batch:
+        """The forward of `request`, with what others asked for during `pause`. Raises what it alone would."""
+        mine = Waiting(request)
+        self.waiting.append(mine)
+        try:
+            if not pause():
+                return self.run(request)
+            began, mine_to_run = time.perf_counter(), mine in self.waiting
+            if mine_to_run:
+                self._run_all()
+        finally:  # a lane may be closed while it waits
+            if mine in self.waiting:
+                self.waiting.remove(mine)
+        if mine.error is not None:
+            raise mine.error
+        spent = time.perf_counter() - began if mine_to_run else 0.0
+        mine.batch.for_others = spent - mine.seconds
+        return mine.batch
+
+    def _run_all(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for group in groups(waiting):
+            try:
+                self._run(group)
+            except Exception:
+                if len(group) > 1:
+                    log.warning("A joint forward failed; each runs alone.", exc_info=True)
+                for one in group:
+                    self._run_alone(one)
+
+    def _run(self, group: list[Waiting]) -> None:
+        began = time.perf_counter()
+        batches = split(self.run(join([one.request for one in group], self.device, self.dtype)), group)
+        if self.device.type == "cuda":  # or the clock would be read before the work is done
+            torch.cuda.current_stream(self.device).synchronize()
+        took, rows = time.perf_counter() - began, sum(len(one.request.tokens) for one in group)
+        for one, batch in zip(group, batches, strict=True):
+            one.batch, one.seconds = batch, took * len(one.request.tokens) / rows
+
+    def _run_alone(self, one: Waiting) -> None:
+        try:
+            self._run([one])
+        except Exception as error:
+            one.error = error
+
+
+def groups(waiting: list[Waiting]) -> Iterator[list[Waiting]]:
+    """Those that can run as one, in the order in which they came."""
+    group: list[Waiting] = []
+    for one in waiting:
+        if group and not fit([other.request for other in (*group, one)]):
+            yield group
+            group = []
+        group.append(one)
+    if group:
+        yield group
+
+
+def fit(requests: list[ForwardRequest]) -> bool:
+    """Whether these run as one forward, and sooner than apart."""
+    rows = sum(len(one.tokens) for one in requests)
+    columns = sum(one.columns.count for one in requests)
+    kinds = {(one.hidden, one.streams) for one in requests}
+    return len(kinds) == 1 and rows <= ROWS and rows * columns <= CELLS
+
+
+def join(requests: list[ForwardRequest], device: torch.device, dtype: torch.dtype) -> ForwardRequest:
+    """One request for the rows of all of them."""
+    if len(requests) == 1:
+        return requests[0]
+    firsts = offsets(requests)
+    return ForwardRequest(
+        tokens=[token for one in requests for token in one.tokens],
+        positions=[position for one in requests for position in one.positions],
+        columns=side_by_side([one.columns for one in requests], firsts, device, dtype),
+        rows=[first + row for one, first in zip(requests, firsts, strict=False) for row in one.rows],
+        hidden=requests[0].hidden,
+        streams=requests[0].streams,
+    )
+
+
+def offsets(requests: list[ForwardRequest]) -> list[int]:
+    """The row at which each of them begins, and the number of all rows."""
+    firsts = [0]
+    for one in requests:
+        firsts.append(firsts[-1] + len(one.tokens))
+    return firsts
+
+
+def side_by_side(
+    parts: list[Columns], firsts: list[int], device: torch.device, dtype: torch.dtype
+) -> Columns:
+    """What the rows of all parts write, read and see; part i has the rows from firsts[i] on."""
+    reads = [part.read for part in parts]
+    low, high = min(map(lowest, reads)), max(map(highest, reads))
+    if high - low < SPREAD * sum(part.count for part in parts):
+        read, total = slice(low, high + 1), high + 1 - low
+        places = [slice(r.start - low, r.stop - low) if isinstance(r, slice) else r - low for r in reads]
+    else:
+        read = torch.cat([as_tensor(r, device) for r in reads])
+        total, places = len(read), []
+        for part in parts:
+            begin = places[-1].stop if places else 0
+            places.append(slice(begin, begin + part.count))
+    kinds = next((part.mask.keys() for part in parts if isinstance(part.mask, dict)), None)
+
+    def mask(kind: str | None) -> torch.Tensor:
+        whole = torch.full((firsts[-1], total), torch.finfo(dtype).min, dtype=dtype, device=device)
+        for part, place, first, end in zip(parts, places, firsts, firsts[1:], strict=False):
+            block = mask_of(part, kind)
+            whole[first:end, place] = 0.0 if block is None else block[0, 0]
+        return whole[None, None]
+
+    masks = mask(None) if kinds is None else {kind: mask(kind) for kind in kinds}
+    return Columns(joined_writes([part.write for part in parts], device), read, total, masks)
+
+
+def mask_of(part: Columns, kind: str | None) -> torch.Tensor | None:
+    """The mask for a kind of layer; None if nothing is masked."""
+    return part.mask[kind] if isinstance(part.mask, dict) else part.mask
+
+
+def joined_writes(writes: list[Slots], device: torch.device) -> Slots:
+    """The slots of all tokens; a slice where they follow each other."""
+    if all(isinstance(one, slice) for one in writes):
+        ends = zip(writes, writes[1:], strict=False)
+        if all(one.stop == other.start for one, other in ends):
+            return slice(writes[0].start, writes[-1].stop)
+    return torch.cat([as_tensor(one, device) for one in writes])
+
+
+def as_tensor(slots: Slots, device: torch.device) -> torch.Tensor:
+    """Slots as an index."""
+    return torch.arange(slots.start, slots.stop, device=device) if isinstance(slots, slice) else slots
+
+
+def lowest(slots: Slots) -> int:
+    """The first slot."""
+    return slots.start if isinstance(slots, slice) else int(slots.min())
+
+
+def highest(slots: Slots) -> int:
+    """The last slot."""
+    return slots.stop - 1 if isinstance(slots, slice) else int(slots.max())
+
+
+def split(batch: Batch, group: list[Waiting]) -> list[Batch]:
+    """What a joint forward has left, for each of its requests."""
+    if len(group) == 1:
+        return [batch]
+    requests, batches, row = [one.request for one in group], [], 0
+    for one, first in zip(requests, offsets(requests), strict=False):
+        mine, own = slice(row, row + len(one.rows)), slice(first, first + len(one.tokens))
+        batches.append(
+            Batch(
+                batch.logits[mine],
+                None if batch.hidden is None else batch.hidden[mine],
+                None if batch.queries is None else batch.queries[:, :, own],
+                None if batch.stream is None else batch.stream[own],
+                None if batch.streams is None else batch.streams[:, own],
+                lanes=len(group),
+            )
+        )
+        row += len(one.rows)
+    return batches
