@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup run test lint bench
+.PHONY: setup run test lint bench vllm
 
 setup: $(VENV)/.ready
 
@@ -24,6 +24,13 @@ test: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# A second environment with a vLLM server, which wants other packages; then the tests against it.
+vllm: setup
+	test -x .vllm/bin/python || $(PYTHON) -m venv .vllm
+	.vllm/bin/python -m pip install --quiet --disable-pip-version-check --requirement requirements-vllm.txt
+	.vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(BIN)/python -m pytest -m vllm tests/decoders/models/test_vllm.py
 
 bench: setup
 	$(BIN)/python -m explorer bench

@@ -19,6 +19,7 @@ from decoders.engine.engine import Work
 from decoders.engine.kv_cache import OutOfSlots
 from decoders.engine.partial_forward import Layers
 from decoders.engine.pieces import in_pieces
+from decoders.engine.served import ServerProblem
 from decoders.engine.tree import Tree
 from decoders.limits import AtLimit, Limits
 from decoders.logits.distributions import Around, processors
@@ -188,7 +189,7 @@ class Lane(Recorder):
             next(self._turns)
         except StopIteration:
             ending = self.ended_by or self._reason()
-        except (OutOfSlots, AtLimit) as error:  # what the step has recorded so far is kept
+        except (OutOfSlots, AtLimit, ServerProblem) as error:  # what the step has recorded so far is kept
             ending = str(error)
         self._seconds += time.perf_counter() - self._since
         step = None

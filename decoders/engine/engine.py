@@ -57,6 +57,7 @@ class Engine:
     model: torch.nn.Module
     limit: int | None = None
     trunks: dict[tuple[int, ...], Trunk] = field(default_factory=dict)
+    gives_hidden = True  # whether its scorers give hidden states
 
     def __post_init__(self) -> None:
         config = self.model.config.get_text_config()

@@ -26,6 +26,8 @@ NOTE = (
 class SequenceEngine:
     """A causal LM that scores nodes by running each root-to-node text from the start."""
 
+    gives_hidden = True
+
     def __init__(self, model: torch.nn.Module):
         config = model.config.get_text_config()
         self.model, self.device, self.dtype = model, model.device, model.dtype

@@ -33,6 +33,7 @@ from decoders.heads import (
 )
 from decoders.model_defaults import listed, settings_of
 from decoders.models import head_files, hub, lora
+from decoders.models.address import is_address
 from decoders.models.catalog import is_hub_id, kind, locate
 from decoders.models.masked_diffusion import Masked, shipped_for
 from decoders.models.memory_estimate import config_of, could_not, pick_device, pick_dtype
@@ -224,11 +225,16 @@ class LoadedModel:
 def load(
     name: str, device: str = "auto", dtype: str = "auto", progress: hub.Progress | None = None
 ) -> LoadedModel:
-    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode.
+    """Loads a shipped model, a folder, or a Hub id (optionally `id@revision`), in evaluation mode. A served
+    model is connected to: its dtype and device are the server's.
 
     dtype: auto (float32 on the CPU, the model's own on CUDA), float32, bfloat16 or float16. `progress` hears
     how far it is, and may raise InterruptedError. Raises ValueError with one sentence.
     """
+    if is_address(name):
+        from decoders.models.served_model import connect  # which knows `LoadedModel`
+
+        return connect(name)
     device = pick_device(device)
     tell = progress or (lambda words, done, total: None)
     where, revision = locate(name)

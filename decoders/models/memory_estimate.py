@@ -16,6 +16,7 @@ from transformers import AutoConfig
 from decoders.engine import fast_llama
 from decoders.engine.engine import slot_bytes
 from decoders.models import hub, lora
+from decoders.models.address import is_address
 from decoders.models.catalog import locate
 
 TOKENS = 2048  # of KV cache that are counted in: the lanes of a run together, prompts included
@@ -47,6 +48,8 @@ class Footprint:
 
     def sentence(self) -> str:
         """The sum, in words."""
+        if is_address(self.name):
+            return f"{self.name} is held by its server: no memory here."
         size = self.weights // (self.parameters * self.copies or 1)
         laid = ", up to 3 times for speed" if self.copies == 3 else ""
         words = (
@@ -79,6 +82,8 @@ def footprint(name: str, dtype: str = "auto", device: str = "auto") -> Footprint
     """Of the model called `name`; a Hub id is asked for its headers only. ValueError with one sentence."""
     device = pick_device(device)
     where, revision = locate(name)
+    if is_address(name):
+        return Footprint(name, 0, "served", 1, 0, 0, 0)
     folder, download = Path(where), 0
     if not folder.is_dir():
         folder = hub.cached(where, revision)

@@ -30,6 +30,7 @@ class TableModel:
     note: str | None = None
     words: Sequence[str] = field(default_factory=list)
     parts_problem: str = "A table has no layers of which a part could run; choose a model built like Llama."
+    gives_hidden = False
     embedding: torch.Tensor | None = None  # [V, d]: a place for every token
     generation: dict = field(default_factory=dict)  # processors, as a model's generation config has them
 

@@ -302,7 +302,7 @@ def share_cores(models: dict) -> None:
     import torch
 
     every = all_threads()
-    small = max(model.facts()["parameters"] for model in models.values()) < SMALL
+    small = max(model.facts().get("parameters", 0) for model in models.values()) < SMALL
     torch.set_num_threads(1 if small else every)
 
 

@@ -13,6 +13,8 @@ from decoders.registry import strategy
 from decoders.sampling.candidates import Parts, likeliest, take_best
 from decoders.strategy import Parameter, Part
 
+NO_STATES = "Contrastive search compares hidden states, and this model has none; choose another model."
+
 
 @strategy(
     name="contrastive_search",
@@ -27,6 +29,7 @@ from decoders.strategy import Parameter, Part
     parts=lambda parameters: [
         Part("value", "degeneration penalty", "The largest cosine of a hidden state with the earlier ones.")
     ],
+    suits=lambda parameters, target: None if target.engine.gives_hidden else NO_STATES,
 )
 def contrastive_search(lane: Lane) -> Iterator[None]:
     """Of the top_k tokens, takes a likely one whose hidden state differs most from the text so far.
@@ -37,11 +40,6 @@ def contrastive_search(lane: Lane) -> Iterator[None]:
     3. The winner's row of that forward already scores the next position: one forward per token.
     """
     scorer = lane.scorers["target"]
-    if not hasattr(scorer, "hidden"):
-        lane.ended_by = (
-            "Contrastive search compares hidden states, and this model has none; choose another model."
-        )
-        return
     alpha, top_k = lane.parameters["penalty_alpha"], lane.parameters["top_k"]
     trunk = list(range(lane.tree.trunk))
     lane.score(trunk, hidden=True)

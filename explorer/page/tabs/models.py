@@ -34,7 +34,9 @@ from explorer.schema import parsed, read
 NONE = "none"
 WAIT_SECONDS = 1.0  # how long a question for the progress waits for news
 MAX_SHOWN = 400  # tokens of a rendered prompt that are shown
-KINDS = "A model of the app, a Hub id (owner/model or owner/model@revision) or a folder"
+KINDS = (
+    "A model of the app, a Hub id (owner/model@revision), a folder, or a server (http://host:port/v1#name)"
+)
 ASKED = "What you opened uses these models. Nothing is loaded until you press Load."
 IN_USE, STAY = "These are in use.", "The current models stay in use."
 SPECIAL = "special token"
@@ -179,7 +181,8 @@ def choice_in(used: str) -> Choice | None:
 
 def title(choice: Choice, chat: object = None) -> str:
     """What the closed panel says."""
-    short = [name.rstrip("/\\").replace("\\", "/").split("/")[-1] for name in choice.names.values()]
+    names = [name.partition("#")[2] or name for name in choice.names.values()]
+    short = [name.rstrip("/\\").replace("\\", "/").split("/")[-1] for name in names]
     text = f"Models: {short[0]}" + (f", draft {' and '.join(short[1:])}" if short[1:] else ", no draft")
     return text + (" · chat" if chat else "")
 

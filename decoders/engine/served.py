@@ -1,0 +1,112 @@
+"""Scores tree nodes on a server: one request per call, one token-id list per node.
+
+The same interface as `engine.Engine` and `engine.Scorer`. Whoever serves the model keeps its keys and values;
+a server that caches prefixes makes a tree cheap. Where a server gives only the likeliest tokens, all others
+have no probability here, and `unseen` says how much that leaves out. Knows trees and answers, no HTTP.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+
+from decoders.engine.engine import Work
+from decoders.engine.tree import Tree
+
+NO_PARTS = (
+    "A served model gives probabilities alone: no layers, hidden states or heads; "
+    "choose a strategy that reads nothing else, such as sample or speculative, or load the model here."
+)
+Row = dict[int, float]  # token -> log-probability
+
+
+class ServerProblem(RuntimeError):
+    """A server does not answer as it should; the message is the sentence for the person."""
+
+    status: int | None = None  # of an answer that refuses
+
+
+class Client(Protocol):
+    """What answers: see `models.completions_client.CompletionsClient`."""
+
+    vocabulary: int
+    top: int | None
+
+    def next_tokens(self, texts: Sequence[list[int]]) -> list[Row]: ...
+
+
+class ServedEngine:
+    """A causal LM behind a server. `top`: how many tokens an answer names, None if it names all."""
+
+    parts_problem, gives_hidden = NO_PARTS, False
+    device, dtype = torch.device("cpu"), torch.float64
+
+    def __init__(self, client: Client, context: int):
+        self.client, self.context = client, context
+        self.vocabulary, self.top = client.vocabulary, client.top
+        self.note: str | None = None
+        if self.top is not None:
+            self.note = (
+                f"The server names the {self.top} likeliest tokens of each place alone: all others count as "
+                "impossible, and what is exact is exact within these."
+            )
+
+    def attach(self, tree: Tree) -> "ServedScorer":
+        """A scorer for `tree`."""
+        return ServedScorer(self, tree)
+
+
+class ServedScorer:
+    """One lane's view of a `ServedEngine`; see `engine.Scorer` for the contract. Has no KV slots here."""
+
+    def __init__(self, engine: ServedEngine, tree: Tree):
+        self.engine, self.tree = engine, tree
+        self.kept: dict[int, torch.Tensor] = {}  # node -> log-probabilities [V]
+        self.read: set[int] = set()  # nodes that the server has read
+        self.unseen: dict[int, float] = {}  # node -> probability of the tokens that its row does not name
+        self.work = Work()
+        self.used = self.peak = 0
+
+    def score(self, nodes: list[int], hidden: bool = False) -> torch.Tensor:
+        """Log-probabilities [N, V] of the token after each node, float64. Raises ValueError with one sentence
+        if hidden states are wanted, or the server does not answer as it should.
+        """
+        if hidden:
+            raise ValueError(NO_PARTS)
+        missing = list(dict.fromkeys(n for n in nodes if n not in self.kept))
+        new = {place for node in missing for place in self.tree.path(node)} - self.read
+        self.work = Work(tokens=len(new | set(missing)), rows=len(nodes))
+        if missing:
+            rows = self.engine.client.next_tokens([self.tree.text(n) for n in missing])
+            for node, row in zip(missing, rows, strict=True):
+                self.kept[node] = filled(row, self.engine.vocabulary)
+                if self.engine.top is not None:
+                    self.unseen[node] = max(0.0, 1.0 - math.fsum(map(math.exp, row.values())))
+            self.read |= new
+        return torch.stack([self.kept[n] for n in nodes])
+
+    def attention(self, nodes: list[int]) -> None:
+        """None: a server does not tell."""
+        return None
+
+    def forget(self, nodes: list[int]) -> None:
+        """Drops the rows of these nodes."""
+        for node in nodes:
+            self.kept.pop(node, None)
+
+    def release(self, nodes: list[int]) -> None:
+        """As `forget`: the slots are the server's."""
+        self.forget(nodes)
+        self.read.difference_update(nodes)
+
+    def close(self) -> None:
+        """Drops everything."""
+        self.kept.clear()
+
+
+def filled(row: Row, vocabulary: int) -> torch.Tensor:
+    """Log-probabilities [V] of a row, -inf for tokens that it does not name."""
+    logprobs = torch.full((vocabulary,), -math.inf, dtype=torch.float64)
+    logprobs[list(row)] = torch.tensor(list(row.values()), dtype=torch.float64)
+    return logprobs

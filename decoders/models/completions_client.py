@@ -1,0 +1,169 @@
+"""Asks a server with OpenAI's completions endpoint for the next token's log-probabilities.
+
+Prompts are lists of token ids, as vLLM, SGLang and TGI's successors take them, and tokens come back by id
+(`return_tokens_as_token_ids`). Nothing that a server says is believed unseen: an answer of another shape, of
+unknown tokens or with impossible probabilities is refused. Knows HTTP and token ids, no trees.
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from decoders.engine.served import ServerProblem
+
+KEY_VARIABLE = "DECODERS_API_KEY"  # whose value goes into the header, and nowhere else
+SECONDS = 60.0  # that an answer may take
+IMPOSSIBLE = -9000.0  # vLLM writes -9999 where the logarithm is minus infinity
+SLACK = 1e-3  # by which rounding may lift a probability, or a sum of them, above 1
+TRIED_TOPS = (20, 5)  # asked for where the whole vocabulary is not given
+ALL = -1
+
+
+@dataclass
+class CompletionsClient:
+    """One model of one server. `top`: how many tokens each answer names, None: the whole vocabulary."""
+
+    base: str  # http://host:port/v1
+    name: str  # as the server lists it
+    vocabulary: int
+    top: int | None = None
+
+    def __post_init__(self) -> None:
+        key = os.environ.get(KEY_VARIABLE)
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.http = httpx.Client(timeout=SECONDS, headers=headers)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self.http.close()
+
+    def listed(self) -> dict[str, Any]:
+        """What the server says of this model. Raises ServerProblem if it does not list it."""
+        entries = self._ask("GET", "/models")
+        try:
+            by_name = {entry["id"]: entry for entry in entries["data"]}
+        except (KeyError, TypeError) as error:
+            raise self._strange("its list of models has another form than OpenAI's") from error
+        if self.name not in by_name:
+            offered = ", ".join(map(repr, by_name)) or "none"
+            raise ServerProblem(f"The server at {self.base} has no model {self.name!r}; it has: {offered}.")
+        return by_name[self.name]
+
+    def find_top(self) -> None:
+        """Finds out how many log-probabilities the server gives: all, if it may, else 20 or 5. Raises
+        ServerProblem if it gives none.
+        """
+        refusal = None
+        for count in (ALL, *TRIED_TOPS):
+            try:
+                (row,) = self._rows([[0]], count)
+            except ServerProblem as error:
+                refusal = error
+                if error.status not in (None, 400, 422):
+                    raise
+                continue
+            self.top = None if count == ALL and len(row) >= self.vocabulary else min(count, len(row))
+            if self.top is None or self.top > 0:
+                self.vocabulary = max(self.vocabulary, len(row))
+                return
+        raise ServerProblem(f"The server at {self.base} gives no log-probabilities. {refusal}")
+
+    def next_tokens(self, texts: Sequence[list[int]]) -> list[dict[int, float]]:
+        """After each of these texts: token -> log-probability. Raises ServerProblem with one sentence."""
+        rows = self._rows(texts, ALL if self.top is None else self.top)
+        for row in rows:
+            if len(row) < (self.top or 0):
+                raise self._strange(f"it names {len(row)} tokens where {self.top} were asked for")
+        return rows
+
+    def _rows(self, texts: Sequence[list[int]], count: int) -> list[dict[int, float]]:
+        answer = self._ask(
+            "POST",
+            "/completions",
+            {
+                "model": self.name,
+                "prompt": [list(text) for text in texts],
+                "max_tokens": 1,
+                "temperature": 0,
+                "logprobs": count,
+                "return_tokens_as_token_ids": True,
+            },
+        )
+        try:
+            choices = sorted(answer["choices"], key=lambda choice: choice["index"])
+            tops = [choice["logprobs"]["top_logprobs"][0] for choice in choices]
+            rows = [{token_id(name): value for name, value in top.items()} for top in tops]
+        except ValueError as error:
+            raise self._strange("it names tokens by their texts, not by their ids") from error
+        except (KeyError, IndexError, TypeError, AttributeError) as error:
+            raise self._strange("there are no log-probabilities in it") from error
+        if len(rows) != len(texts):
+            raise self._strange(f"it has {len(rows)} of the {len(texts)} rows that were asked for")
+        return [self._checked(row) for row in rows]
+
+    def _checked(self, row: dict[int, float]) -> dict[int, float]:
+        """A row without tokens of no probability. Raises ServerProblem for what cannot be."""
+        if not all(isinstance(value, int | float) and value <= SLACK for value in row.values()):
+            raise self._strange("it holds probabilities above 1")
+        if any(not 0 <= token < max(self.vocabulary, len(row)) for token in row):
+            raise self._strange("it names tokens that the tokenizer does not have")
+        possible = {token: min(float(value), 0.0) for token, value in row.items() if value > IMPOSSIBLE}
+        if math.fsum(map(math.exp, possible.values())) > 1 + SLACK:
+            raise self._strange("its probabilities add up to more than 1")
+        return possible
+
+    def _strange(self, what: str) -> ServerProblem:
+        return ServerProblem(f"The answer of {self.base} cannot be used: {what}.")
+
+    def _ask(self, method: str, path: str, body: dict | None = None) -> Any:
+        try:
+            reply = self.http.request(method, self.base + path, json=body)
+        except httpx.TimeoutException:
+            raise ServerProblem(
+                f"The server at {self.base} took more than {SECONDS:.0f} s; try again."
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL, OSError):
+            raise ServerProblem(
+                f"Nothing answers at {self.base}; start the server there, or correct host and port."
+            ) from None
+        if reply.status_code != 200:
+            raise self._refused(reply)
+        try:
+            return reply.json()
+        except ValueError:
+            raise self._strange("it is not JSON") from None
+
+    def _refused(self, reply: httpx.Response) -> ServerProblem:
+        """What an answer with an error's status means."""
+        status = reply.status_code
+        if status in (401, 403):
+            sentence = f"The server at {self.base} wants a valid key; put it into {KEY_VARIABLE}."
+        elif status == 429:
+            sentence = f"The server at {self.base} has too much to do (429); try again later."
+        elif status >= 500:
+            sentence = f"The server at {self.base} failed ({status}); its log says why."
+        else:
+            sentence = f"The server at {self.base} refuses this ({status}): {reason_in(reply)}"
+        problem = ServerProblem(sentence)
+        problem.status = status
+        return problem
+
+
+def token_id(name: str) -> int:
+    """12 for `token_id:12`. ValueError for a token that is named by its text."""
+    return int(name.removeprefix("token_id:"))
+
+
+def reason_in(reply: httpx.Response) -> str:
+    """The reason that an answer gives, shortened, as the end of a sentence."""
+    try:
+        answer = reply.json()
+        reason = answer.get("error", answer)
+        text = reason.get("message", reason) if isinstance(reason, dict) else reason
+    except (ValueError, AttributeError):
+        text = reply.text
+    return f"{' '.join(str(text).split())[:200].rstrip('.')}."

@@ -1,0 +1,197 @@
+"""Served models: the same tokens as the same model here, and one sentence for whatever goes wrong."""
+
+import json
+import re
+import time
+
+import pytest
+
+from decoders import registry
+from decoders.engine.served import NO_PARTS
+from decoders.engine.tree import Tree
+from decoders.lane import Lane, Limits
+from decoders.models import completions_client
+from decoders.models.address import parsed
+from decoders.models.loading import check_pair, load
+from decoders.trace import trace
+from decoders.trace.events import Distribution
+from tests.helpers import tiny_models
+from tests.helpers.fake_server import fake_server
+
+PROMPT = [40, 41, 42, 40, 41]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The tiny target in a folder, whose tokenizer the served model takes."""
+    return tiny_models.save(tmp_path_factory.mktemp("served") / "tiny", seed=0)
+
+
+@pytest.fixture(scope="module")
+def here(folder):
+    return load(folder, "cpu")
+
+
+@pytest.fixture
+def server(here):
+    with fake_server(here) as made:
+        yield made
+
+
+def address(server, folder) -> str:
+    return f"{server.base}#tiny,tokenizer={folder}"
+
+
+def lane(model, strategy="greedy", draft=None, seed=0, new_tokens=10, **parameters) -> Lane:
+    models = {"target": model} | ({"draft": draft} if draft else {})
+    return Lane(strategy, PROMPT, models, parameters, seed, Limits(max_new_tokens=new_tokens))
+
+
+def test_a_served_model_scores_a_tree_as_the_model_here(server, folder, here):
+    served, tree = load(address(server, folder)), Tree(PROMPT)
+    left, right = tree.add(4, 7), tree.add(4, 8)
+    leaf = tree.add(left, 9)
+    scorer = served.engine.attach(tree)
+    ours = here.engine.attach(tree).score([right, leaf, 4]).log_softmax(-1)
+    assert (scorer.score([right, leaf, 4]) - ours).abs().max() < 1e-4
+    assert scorer.work.tokens == 8 and scorer.work.rows == 3
+    asked = server.requests[-1]
+    assert asked["prompt"] == [tree.text(n) for n in (right, leaf, 4)] and asked["max_tokens"] == 1
+    scorer.score([leaf])
+    assert server.requests[-1] is asked and scorer.work.tokens == 0
+    check_pair(served, here)
+
+
+@pytest.mark.parametrize("name", list(registry.strategies()))
+def test_every_strategy_decodes_with_it_as_here_or_is_refused_in_a_sentence(name, server, folder, tiny_model):
+    """The draft stays here: a model at the edge, and its target in the cloud."""
+    served, draft, local = load(address(server, folder)), tiny_model("llama", 1), load(folder, "cpu")
+    try:
+        there = lane(served, name, draft, seed=3)
+    except ValueError as error:
+        assert str(error).endswith(".") and len(str(error)) > 40
+        assert name not in FIT
+        return
+    found = there.run()
+    assert name not in UNFIT
+    trace.check(found.to_json())
+    assert found.output() == lane(local, name, draft, seed=3).run().output()
+
+
+FIT = {
+    "greedy",
+    "sample",
+    "beam",
+    "speculative",
+    "speculative_tree",
+    "specinfer",
+    "prompt_lookup",
+    "mirostat",
+}
+UNFIT = {"contrastive_search", "layerskip", "kangaroo", "dola", "clasp", "lantern"}
+
+
+def test_where_a_server_names_few_tokens_the_lane_says_so(here, folder):
+    with fake_server(here, limit=20) as server:
+        served = load(address(server, folder))
+        assert served.engine.top == 20
+        found = lane(served, "sample", new_tokens=6).run()
+        assert "20 likeliest tokens" in found.to_json()["steps"][0]["events"][0]["text"]
+        rows = [event for step in found.steps for event in step.of(Distribution)]
+        assert rows and {event.view for event in rows} == {"target"}
+        scorer = served.engine.attach(Tree(PROMPT))
+        row = scorer.score([4])[0]
+        assert row.isfinite().sum() == 20
+        assert scorer.unseen[4] == pytest.approx(1 - row.exp().sum().item())
+        greedy = lane(here).run().output()
+        assert lane(served).run().output() == greedy
+
+
+def test_a_key_goes_into_the_header_and_nowhere_else(here, folder, monkeypatch, server):
+    monkeypatch.setenv(completions_client.KEY_VARIABLE, "secret-of-mine")
+    served = load(address(server, folder))
+    found = lane(served).run()
+    assert server.headers[-1]["Authorization"] == "Bearer secret-of-mine"
+    assert "secret-of-mine" not in json.dumps(found.to_json()) + repr(served.facts()) + repr(served.client)
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("http://127.0.0.1:1/v1#tiny", "There is no tokenizer 'tiny' here"),
+        ("http://127.0.0.1:1/v1", "A served model is named http://host:port/v1#name"),
+        ("http://me:key@127.0.0.1:1/v1#tiny", "holds no key"),
+        ("http://127.0.0.1:1/v1?key=1#tiny", "holds no key"),
+    ],
+)
+def test_bad_addresses_are_refused_in_a_sentence(bad, says):
+    with pytest.raises(ValueError, match=says):
+        load(bad)
+
+
+def test_an_address_has_three_parts():
+    assert parsed("http://gpu:8000/v1/#Qwen/Qwen3-8B") == ("http://gpu:8000/v1", *["Qwen/Qwen3-8B"] * 2)
+    assert parsed("https://gpu/v1#mine,tokenizer=./here") == ("https://gpu/v1", "mine", "./here")
+
+
+def test_nobody_there_and_no_such_model(server, folder):
+    with pytest.raises(ValueError, match=r"Nothing answers at http://127.0.0.1:1/v1; start the server"):
+        load(f"http://127.0.0.1:1/v1#tiny,tokenizer={folder}")
+    with pytest.raises(ValueError, match=r"has no model 'large'; it has: 'tiny'"):
+        load(f"{server.base}#large,tokenizer={folder}")
+
+
+@pytest.mark.parametrize("limit", [0])
+def test_a_server_without_log_probabilities_is_refused(here, folder, limit):
+    with fake_server(here, limit) as server, pytest.raises(ValueError, match="gives no log-probabilities"):
+        load(address(server, folder))
+
+
+def shifted(row: dict, by: float) -> dict:
+    return {name: value + by for name, value in row.items()}
+
+
+FAULTS = {
+    "busy": ({"status": 429}, r"too much to do \(429\)"),
+    "broken": ({"status": 500}, r"failed \(500\)"),
+    "no key": ({"status": 401}, "wants a valid key"),
+    "refused": ({"status": 404}, r"refuses this \(404\)"),
+    "not JSON": ({"raw": b"<html>"}, "it is not JSON"),
+    "cut off": ({"raw": b'{"choices": [{"index": 0'}, "it is not JSON"),
+    "another shape": ({"raw": b'{"choices": [{"index": 0}]}'}, "no log-probabilities in it"),
+    "too few texts": ({"raw": b'{"choices": []}'}, "0 of the 1 rows"),
+    "above 1": ({"change": lambda row: shifted(row, 3.0)}, "probabilities above 1"),
+    "sum above 1": ({"change": lambda row: dict.fromkeys(row, -0.1)}, "add up to more than 1"),
+    "unknown ids": ({"change": lambda row: {"token_id:99999": -1.0}}, "the tokenizer does not have"),
+    "texts": ({"change": lambda row: {"the": -1.0}}, "by their texts"),
+    "not numbers": ({"change": lambda row: dict.fromkeys(row)}, "probabilities above 1"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_server_that_fails_or_lies_ends_the_lane_and_keeps_its_trace(fault, server, folder):
+    running = lane(load(address(server, folder)), "sample", new_tokens=20)
+    running.advance()
+    before = running.trace.output()
+    settings, says = FAULTS[fault]
+    for name, value in settings.items():
+        setattr(server, name, value)
+    found = running.run()
+    assert found.output() == before and len(before) == 1
+    assert re.search(says, found.ended) and found.ended.endswith(".")
+
+
+def test_a_slow_server_ends_the_lane(server, folder, monkeypatch):
+    running = lane(load(address(server, folder)), "sample", new_tokens=20)
+    running.advance()
+    running.models["target"].client.http.timeout = 0.05
+    real = server.completions
+    monkeypatch.setattr(server, "completions", lambda asked: time.sleep(0.3) or real(asked))
+    assert "took more than" in running.run().ended
+
+
+def test_hidden_states_are_refused(server, folder):
+    scorer = load(address(server, folder)).engine.attach(Tree(PROMPT))
+    with pytest.raises(ValueError, match="probabilities alone"):
+        scorer.score([4], hidden=True)
+    assert NO_PARTS.endswith(".")

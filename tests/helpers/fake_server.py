@@ -1,0 +1,87 @@
+"""A server with OpenAI's completions endpoint on a model of this process: truthful, or with one fault."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import torch
+
+from decoders.models.loading import LoadedModel
+
+
+class FakeServer:
+    """`address` names its model. limit: log-probabilities that it gives at most, None for all. `change(row)`
+    may falsify an answer's row, `status` refuses everything, `raw` is sent in place of any answer.
+    """
+
+    def __init__(self, model: LoadedModel, limit: int | None = None):
+        self.model, self.limit, self.status, self.raw = model, limit, None, None
+        self.change = lambda row: row
+        self.requests: list[dict] = []
+        self.headers: list[dict] = []
+        self.port = 0
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def models(self) -> dict:
+        return {"object": "list", "data": [{"id": "tiny", "max_model_len": 256}]}
+
+    def completions(self, asked: dict) -> tuple[int, dict]:
+        """The status and the answer."""
+        self.requests.append(asked)
+        count = asked["logprobs"]
+        if self.limit is not None and not 0 <= count <= self.limit:
+            return 400, {"error": {"message": f"Requested {count} log-probabilities, at most {self.limit}."}}
+        choices = []
+        for index, text in enumerate(asked["prompt"]):
+            with torch.inference_mode():
+                logits = self.model.model(torch.tensor([text])).logits[0, -1]
+            logprobs = logits.double().log_softmax(-1)
+            top = logprobs.topk(len(logprobs) if count < 0 else count)
+            row = {f"token_id:{t}": v for t, v in zip(top.indices.tolist(), top.values.tolist(), strict=True)}
+            choices.append({"index": index, "logprobs": {"top_logprobs": [self.change(row)]}})
+        return 200, {"choices": choices[::-1]}  # in any order: the index counts
+
+
+@contextmanager
+def fake_server(model: LoadedModel, limit: int | None = None) -> Iterator[FakeServer]:
+    """The server, while this is open."""
+    fake = FakeServer(model, limit)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.answer(200, fake.models())
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.answer(*fake.completions(body))
+
+        def answer(self, status: int, answer: dict) -> None:
+            fake.headers.append(dict(self.headers))
+            status = fake.status or status
+            body = json.dumps(answer).encode() if fake.raw is None else fake.raw
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *given) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    fake.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
