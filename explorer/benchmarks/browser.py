@@ -4,7 +4,31 @@ import os
 import shutil
 from pathlib import Path
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# Lists under the address bar, which nobody sees: two pages of Chromium's own that every window would load.
+UNSEEN = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup")
+# What Playwright itself switches off: of two such lists Chromium takes the last.
+PLAYWRIGHTS = (
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "TcpPortRandomizationWin",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    f"--disable-features={','.join(UNSEEN + PLAYWRIGHTS)}",
+]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 
