@@ -154,6 +154,11 @@ Event = Forward | Propose | Verdict | Commit | Score | Distribution | Depend | C
 EVENTS: dict[str, type] = {
     c.__name__: c for c in (Forward, Propose, Verdict, Commit, Score, Distribution, Depend, Cell, Note)
 }
+FIELDS = {c: [f.name for f in fields(c)] for c in EVENTS.values()}
+REQUIRED = {  # fields without a default, unset
+    c: {f.name: None for f in fields(c) if f.default is MISSING and f.default_factory is MISSING}
+    for c in EVENTS.values()
+}
 
 
 @dataclass(slots=True)
@@ -173,16 +178,16 @@ class Step:
 
 def event_to_json(event: Event) -> dict:
     """{"type": name, ...fields that are set}."""
-    record = {"type": type(event).__name__}
-    for f in fields(event):
-        value = getattr(event, f.name)
+    kind = type(event)
+    record = {"type": kind.__name__}
+    for name in FIELDS[kind]:
+        value = getattr(event, name)
         if value is not None and value != {}:
-            record[f.name] = value
+            record[name] = value
     return record
 
 
 def event_from_json(record: dict) -> Event:
     """The inverse of `event_to_json`: a field that is left out and has no default is None."""
     kind = EVENTS[record["type"]]
-    unset = {f.name: None for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
-    return kind(**unset | {k: v for k, v in record.items() if k != "type"})
+    return kind(**{**REQUIRED[kind], **{k: v for k, v in record.items() if k != "type"}})

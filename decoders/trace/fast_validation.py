@@ -20,10 +20,17 @@ TYPES: dict[str, Check] = {
 WORDS = {"type", "const", "enum", "anyOf", "items", "properties", "required", "additionalProperties"}
 
 
-def events_fit(steps: list[dict], schema: dict) -> bool:
-    """Whether every event of `steps` follows the definition of its type in the trace's schema."""
+def of_events(schema: dict) -> Callable[[list[dict]], bool]:
+    """A function that tells whether every event of the steps of a trace follows the definition of its type in
+    the trace's schema.
+    """
     checks = {name: compiled(part) for name, part in schema["$defs"].items() if name != "Event"}
     max_events = schema["properties"]["steps"]["items"]["properties"]["events"]["maxItems"]
+    return lambda steps: events_fit(steps, checks, max_events)
+
+
+def events_fit(steps: list[dict], checks: dict[str, Check], max_events: int) -> bool:
+    """Whether every event of `steps` passes the check of its type."""
     try:
         lists = [step["events"] for step in steps]
         return all(

@@ -5,10 +5,11 @@ bytes, nothing of models or pictures, and imports no torch. The prose specificat
 Schema assets/trace.schema.json.
 """
 
+import functools
 import gzip
 import importlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from decoders.trace.events import (
     event_from_json,
     event_to_json,
 )
-from decoders.trace.fast_validation import events_fit
+from decoders.trace.fast_validation import of_events
 from decoders.trace.json_file import read_json
 from decoders.trace.node_index import NodeIndex
 
@@ -194,11 +195,8 @@ def check(record: object) -> None:
     """Raises ValueError with one sentence if `record` does not follow the published schema or points at
     unknown nodes.
     """
-    import jsonschema  # only needed to open files from elsewhere
-
-    schema = json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
-    validator = jsonschema.Draft202012Validator(schema)
-    if not quickly_sound(record, validator):
+    validator, events_fit = _validators()
+    if not quickly_sound(record, validator, events_fit):
         error = next(iter(validator.iter_errors(record)), None)
         if error is not None:
             where = "/".join(str(p) for p in error.absolute_path) or "its top level"
@@ -210,11 +208,20 @@ def check(record: object) -> None:
         raise ValueError(f"This trace contradicts itself: {problem}")
 
 
-def quickly_sound(record: object, validator: Any) -> bool:
+@functools.cache
+def _validators() -> tuple[Any, Callable[[list[dict]], bool]]:
+    """The general validator of the published schema, and our own check of the events of its steps."""
+    import jsonschema  # only needed to open files from elsewhere
+
+    schema = json.loads((Path(__file__).resolve().parents[2] / "assets" / "trace.schema.json").read_text())
+    return jsonschema.Draft202012Validator(schema), of_events(schema)
+
+
+def quickly_sound(record: object, validator: Any, events_fit: Callable[[list[dict]], bool]) -> bool:
     """Whether `record` follows the schema for sure: its events by our own check, all else by it."""
     try:
         bare = {**record, "steps": [{**step, "events": []} for step in record["steps"]]}
-        return validator.is_valid(bare) and events_fit(record["steps"], validator.schema)
+        return validator.is_valid(bare) and events_fit(record["steps"])
     except (TypeError, KeyError):  # not even the shape of a trace
         return False
 
