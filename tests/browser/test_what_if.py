@@ -27,9 +27,9 @@ VALUES = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bare(chromium):
-    """A page with nothing but the arithmetic."""
+    """A page with nothing but the arithmetic, which keeps nothing."""
     page = chromium.new_page()
     page.add_script_tag(path=ASSETS / "web" / "page" / "what-if.js")
     yield page

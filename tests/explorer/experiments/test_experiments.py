@@ -1,6 +1,7 @@
 """Experiments: each answers with a table that its own columns describe; the command; the benches."""
 
 import json
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -10,18 +11,29 @@ from explorer import experiments, timing
 from explorer.benchmarks import generate_speed, search_family, speculative_family
 from explorer.catalog.papers import papers
 from explorer.cli import main
-from explorer.experiments import (
-    asked,
-)
+from explorer.experiments import asked, progress
 
 NAMES = list(experiments.experiments())
+_answers: dict[str, tuple[str, list[float]]] = {}
+every_experiment = pytest.mark.parametrize("name", NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, corpus):
+@pytest.fixture
+def answer(name, models, short, corpus) -> tuple[str, list[float]]:
+    """The answer of an experiment as JSON text, and the shares that were told while it ran."""
+    if name not in _answers:
+        shares: list[float] = []
+        with progress.watched(shares.append):
+            found = experiments.answered(experiments.find(name), models, corpus)
+        _answers[name] = json.dumps(found), shares
+    return _answers[name]
+
+
+@every_experiment
+def test_an_experiment_answers_with_a_table_and_sentences(name, models, answer):
     experiment = experiments.find(name)
     assert experiment.asks.endswith((".", "?")) and experiment.title
-    found = json.loads(json.dumps(experiments.answered(experiment, models, corpus)))
+    found = json.loads(answer[0])
     assert found["rows"] and all(len(row) == len(found["columns"]) for row in found["rows"])
     assert found["says"] and all(said.endswith(".") for said in found["says"])
     assert found["finding"].endswith(".") and found["finding"] in experiments.table(found)
@@ -36,6 +48,14 @@ def test_an_experiment_answers_with_a_table_and_sentences(name, models, short, c
     known = {paper["slug"]: paper for paper in papers()}
     for slug in experiment.papers:
         assert f"experiment {name}" in known[slug]["how"]
+
+
+@every_experiment
+def test_every_experiment_tells_how_far_it_is(name, answer):
+    """Never backwards, more than once, and close to its end: what is left has no loop."""
+    _, shares = answer
+    assert len({round(share, 3) for share in shares}) > 1 and shares[0] > 0
+    assert all(one <= two + 1e-9 for one, two in pairwise(shares)) and 0.9 < shares[-1] < 1 + 1e-9
 
 
 def test_an_experiment_that_reads_stories_asks_for_them(models, tmp_path):

@@ -2,7 +2,6 @@
 
 import io
 import json
-from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -53,18 +52,6 @@ def test_a_loop_that_is_left_early_or_has_nothing_to_do_ends_where_it_would():
 
     assert heard(work) == [0.5, 1.0]
     assert list(progress.each("xyz")) == list("xyz") and heard(work) == [0.5, 1.0]  # begins anew
-
-
-@pytest.mark.parametrize("name", list(experiments.experiments()))
-def test_every_experiment_tells_how_far_it_is(name, models, short, corpus):
-    """Never backwards, more than once, and close to its end: what is left has no loop."""
-    shares = heard(lambda: experiments.find(name).run(models, *([corpus] if reads(name) else [])))
-    assert len({round(share, 3) for share in shares}) > 1 and shares[0] > 0
-    assert all(one <= two + 1e-9 for one, two in pairwise(shares)) and 0.9 < shares[-1] < 1 + 1e-9
-
-
-def reads(name: str) -> bool:
-    return experiments.find(name).reads_corpus
 
 
 class Terminal(io.StringIO):
