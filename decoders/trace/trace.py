@@ -96,7 +96,7 @@ class Trace:
         """This trace as a notebook draws it, with slider, hover and inspector. Raises ImportError if the
         drawing packages are not on the path; so do the next two.
         """
-        return _entry(DRAWER)(self)
+        return show(self)
 
     def figure(self, view: str | None = None, step: int | None = None, look: str = "light") -> Any:
         """A view, such as "beam_tree", after `step` steps (None: all) as a `plotly.graph_objects.Figure`.
@@ -138,6 +138,11 @@ class Trace:
         """Writes the JSON form; gzip-compressed if the name ends in .gz."""
         path, text = Path(path), json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
         path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
+
+
+def show(*traces: Trace) -> Any:
+    """One to four traces side by side, as a notebook draws them; see `Trace.show`."""
+    return _entry(DRAWER)(*traces)
 
 
 def _entry(name: str) -> Any:

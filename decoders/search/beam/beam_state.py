@@ -150,7 +150,6 @@ class Beams:
         born = born or {}
         lane, leaves = self.lane, self.live
         self.length += 1
-        last = self.length == lane.budget
         candidates = self._best(scores, logprobs)
         nodes = [
             born.pop((leaves[c.row], c.token), None)
@@ -159,17 +158,17 @@ class Beams:
         ]
         kept, gone, chosen = [], [], []
         for slot, (node, candidate) in enumerate(zip(nodes, candidates, strict=True)):
-            ends = last or lane.ends(node)
+            ends = self._ends(node, candidate)
             place = f"rank {slot + 1} of {len(candidates)}" + (f" in {self.group}" if self.group else "")
             if ends and not candidate.may_finish:
                 first = "drawn first" if self.draws else "best"
                 lane.verdict(node, "pruned", reason=f"{place}: only the {self.width} {first} may finish")
             elif ends:
                 gone += self._finish(node, candidate)
-            elif len(kept) == self.width:
-                lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
-            else:
+            elif self._lives_on(candidate, len(kept)):
                 kept.append((node, candidate))
+            else:
+                lane.verdict(node, "pruned", reason=f"{place}, {self.width} are kept")
             if candidate.paid:
                 self.rank(node, candidate.total, candidate.paid)
             if (ends and candidate.may_finish) or (kept and kept[-1][0] == node):
@@ -186,6 +185,25 @@ class Beams:
             self._bury(leaves, [], "the search is over: it could not enter the best finished")
         return chosen
 
+    def _ends(self, node: int, candidate: Candidate) -> bool:
+        """Whether the text of a candidate is over: it has ended, or the limit is reached."""
+        return self.length == self.lane.budget or self.lane.ends(node)
+
+    def _lives_on(self, candidate: Candidate, kept: int) -> bool:
+        """Whether an unfinished candidate stays, where `kept` better ones do."""
+        return kept < self.width
+
+    def _enter(self, ended: Hypothesis) -> Hypothesis | None:
+        """Puts a text among the finished ones; returns the one that falls out, which may be itself."""
+        bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
+        return self.finished.pop() if len(self.finished) > self.width else None
+
+    def _why_finished(self, node: int, candidate: Candidate) -> str:
+        """What ended the text."""
+        if self.lane.ends(node):
+            return "end of text" if candidate.token in self.lane.eos else "a stop string"
+        return f"the limit of {self.lane.budget} new tokens"
+
     def rank(self, node: int, total: float, paid: float, rank: int | None = None) -> None:
         """Says the sum by which a hypothesis is chosen, and of what it is made."""
         if self.added:
@@ -199,16 +217,12 @@ class Beams:
         lane = self.lane
         score = candidate.total / self.length**self.length_penalty
         ended = Hypothesis(node, candidate.total, score, self.worth(node) if self.worth else 1.0)
-        bisect.insort_right(self.finished, ended, key=lambda h: (-h.worth, -h.score))
-        lost = self.finished.pop() if len(self.finished) > self.width else None
+        lost = self._enter(ended)
         if lost is ended:
             reason = f"score {ended.score:.4g} is not among the {self.width} best finished"
             lane.verdict(node, "pruned", reason=reason)
             return []
-        why = f"the limit of {lane.budget} new tokens"
-        if lane.ends(node):
-            why = "end of text" if candidate.token in lane.eos else "a stop string"
-        lane.verdict(node, "finished", reason=why)
+        lane.verdict(node, "finished", reason=self._why_finished(node, candidate))
         parts = {"sum": candidate.total, "length": float(self.length)}
         lane.record_score(node, "length_penalised", ended.score, level=self.group, **parts)
         if lost is None:

@@ -7,6 +7,7 @@ occurrence, cut at the end of the text and before an end-of-text token.
 from collections.abc import Iterator
 
 from decoders.lane import Lane
+from decoders.recorder import Recorder
 from decoders.sampling.sampling_parameters import GREEDY
 from decoders.speculative.declaration import draft_and_verify
 from decoders.speculative.default_verifier import simplest
@@ -41,11 +42,18 @@ def copied(lane: Lane, start: int, n: int, count: int) -> Draft:
             break
         node = draft.propose(lane, node, token, None, source="prompt", fill=FIXED)
     if draft.nodes:
-        for here, there in zip(path[len(path) - n :], path[start - n : start], strict=True):
-            lane.depend(there, here, 1.0, "match")
-        for node, there in zip(draft.nodes, path[start:], strict=False):
-            lane.depend(there, node, 1.0, "copy")
+        tell_source(lane, draft.nodes, path, start, n)
     return draft
+
+
+def tell_source(lane: Recorder, nodes: list[int], path: list[int], start: int, n: int) -> None:
+    """Records that `nodes` were copied from `start` on in `path`, the nodes of the text so far, and that its
+    last n tokens stand before `start` too.
+    """
+    for here, there in zip(path[len(path) - n :], path[start - n : start], strict=True):
+        lane.depend(there, here, 1.0, "match")
+    for node, there in zip(nodes, path[start:], strict=False):
+        lane.depend(there, node, 1.0, "copy")
 
 
 def lookup(count: int, largest: int) -> Drafter:
