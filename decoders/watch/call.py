@@ -45,8 +45,11 @@ class Call:
         self._began: list[float] = []  # forwards under way
         self._before: list[tuple[Forward, int]] = []  # forwards before the mode was known
         self._rows: Rows | None = None
-        if given.get("custom_generate") is not None:
-            self.problem = unknown("custom_generate")
+        self._layers = model.config.get_text_config().num_hidden_layers
+        for option, value in (("custom_generate", None), ("cache_implementation", "paged")):
+            wanted = given.get(option, getattr(given.get("generation_config"), option, None))
+            if wanted is not None and value in (None, wanted):
+                self.problem = unknown(option if value is None else f"{option}={value!r}")
 
     def tell(self, event: str, given: dict[str, Any], result: Any) -> None:
         """Something happened in a method of the model; see seams.py and the methods of `Mode`."""
@@ -122,8 +125,11 @@ class Call:
     def _hear_forward(self, role: str, given: dict[str, Any], start: float, seconds: float) -> None:
         ids = given.get("input_ids")
         columns = (given["inputs_embeds"] if ids is None else ids).shape[1]
+        part: dict[str, Any] = {}
+        if self.drafting and role == "target":  # which drafts for itself
+            part = self._early_exit()
+            role = "target" if part else "draft"
         kind = "draft" if self.drafting else "decode"
-        part = self._early_exit() if self.drafting and role == "target" else {}
         forward = Forward(role, kind, columns, 1, start, seconds, **part)
         if self.mode is None:
             self._before.append((forward, columns))
@@ -132,11 +138,10 @@ class Call:
 
     def _early_exit(self) -> dict[str, Any]:
         """Which layers a target runs that drafts for itself."""
-        config = self.mode.config
-        total = self.model.config.get_text_config().num_hidden_layers
-        if config.assistant_early_exit is None:
+        count = self.mode.config.assistant_early_exit
+        if count is None:
             return {}
-        layers = Layers.first(config.assistant_early_exit, total)
+        layers = Layers.first(count, self._layers)
         return {"scope": str(layers), "share": layers.share}
 
     # ---- the end -------------------------------------------------------------------------------------

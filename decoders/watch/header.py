@@ -138,10 +138,12 @@ def name_of(model: Any) -> str:
 
 
 def unpadded(inputs: torch.Tensor, mask: torch.Tensor | None) -> list[list[int]]:
-    """The prompts in inputs [B, T] without the padding in front; mask [B, T] is None where there is none."""
+    """The prompts in inputs [B, T] without the padding in front. mask [N, T], where there is some, has a row
+    for each text that is decoded: as many for each prompt.
+    """
     rows = inputs.tolist()
     if mask is None or mask.dim() != 2:
         return rows
-    width = len(rows[0])
-    firsts = (mask[:, -width:] != 0).int().argmax(dim=1).tolist()
+    own = mask[:: len(mask) // len(rows), -len(rows[0]) :]
+    firsts = (own != 0).int().argmax(dim=1).tolist()
     return [row[first:] for row, first in zip(rows, firsts, strict=True)]

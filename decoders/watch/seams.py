@@ -126,6 +126,8 @@ def _with_listeners(call: "Call", original: Callable, args: tuple, kwargs: dict)
     own: LogitsProcessorList = original(*args, **kwargs)
     given = arguments(original, args, kwargs)
     call.tell("begun", given, own)
+    if call.problem:
+        return own
     heard = LogitsProcessorList([Listener(functools.partial(call.scores, -1))])
     for number, processor in enumerate(own):
         heard += [processor, Listener(functools.partial(call.scores, number))]
@@ -149,7 +151,8 @@ class HeardCriteria(StoppingCriteriaList):
 
 
 def _heard_criteria(call: "Call", original: Callable, args: tuple, kwargs: dict) -> StoppingCriteriaList:
-    return HeardCriteria(original(*args, **kwargs), call)
+    own = original(*args, **kwargs)
+    return own if call.problem else HeardCriteria(own, call)
 
 
 # ---- candidates of assisted generation ---------------------------------------------------------------
