@@ -4,11 +4,11 @@ Whatever goes wrong in here ends the record, never the call.
 """
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import transformers
 
 from decoders.engine.partial_forward import Layers
 from decoders.trace.events import Forward
@@ -61,15 +61,13 @@ class Call:
     def _safely(self, function: Callable, *args: Any) -> None:
         if self.problem:
             return
-        start = time.perf_counter()
-        try:
-            function(*args)
-        except Exception as error:  # the call must not fail for being watched
-            self.problem = f"watch could not follow this call ({type(error).__name__}: {error})."
-            if self.mode is not None:
-                self.mode.end(self.problem)
-        finally:
-            self.clock.skip(time.perf_counter() - start)
+        with self.clock.stopped():
+            try:
+                function(*args)
+            except Exception as error:  # the call must not fail for being watched
+                self.problem = f"watch could not follow this call ({type(error).__name__}: {error})."
+                if self.mode is not None:
+                    self.mode.end(self.problem)
 
     def _begin(self, given: dict[str, Any], processors: list) -> None:
         """transformers has settled its configuration and made its processors."""
@@ -83,17 +81,21 @@ class Call:
             self.problem = unknown("inputs_embeds" if inputs.dim() != 2 or not inputs.shape[1] else what)
             return
         strategy, kind = MODES[mode]
-        names = {"target": self.name}
+        names, models = {"target": self.name}, {"target": self.model}
         if assistant is not None:
-            names["draft"] = header.name_of(assistant)
+            names["draft"], models["draft"] = header.name_of(assistant), assistant
         if config.prompt_lookup_num_tokens is not None and kind is Assisted:
             strategy = "prompt_lookup"
-        make = functools.partial(header.trace_of, strategy, config, processors, names, assistant)
+        make = functools.partial(header.trace_of, strategy, config, processors, names, models)
         mask = (given["model_kwargs"] or {}).get("attention_mask")
         texts = header.unpadded(inputs, mask)
         self.mode = kind(config, make, texts, inputs.shape[1], self.bytes_of, self.clock)
         self.stages = header.stages(processors)
         self.traces = [recording.trace for recording in self.mode.recordings]
+        for recording in self.mode.recordings:
+            recording.note(
+                f"Recorded from the model's own generate, transformers {transformers.__version__}."
+            )
         for forward, columns in self._before:
             self.mode.ran(forward, columns)
 

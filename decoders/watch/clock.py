@@ -1,18 +1,27 @@
 """Seconds of a call of `generate`, without those that recording takes."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class Clock:
-    """Runs from its making on; what is skipped does not count."""
+    """Runs from its making on, except while it is stopped."""
 
     def __init__(self) -> None:
-        self.since = time.perf_counter()
+        self._since = time.perf_counter()
+        self._stopped_at: float | None = None
 
     def now(self) -> float:
         """Seconds so far."""
-        return time.perf_counter() - self.since
+        return (time.perf_counter() if self._stopped_at is None else self._stopped_at) - self._since
 
-    def skip(self, seconds: float) -> None:
-        """Takes out what was no part of generating."""
-        self.since += seconds
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While this is open the clock stands."""
+        self._stopped_at = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._since += time.perf_counter() - self._stopped_at
+            self._stopped_at = None

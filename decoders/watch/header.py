@@ -67,16 +67,18 @@ def trace_of(
     config: Any,
     processors: Sequence[Any],
     names: dict[str, str],
-    assistant: Any,
+    models: dict[str, Any],
     prompt: list[int],
 ) -> Trace:
     """An empty trace of what transformers is about to do, under the name of our strategy that does the same.
 
-    config: the complete GenerationConfig; names: role -> model. Options that our strategy has not stand in
-    `model_defaults`, with the classes of processors that the user brought.
+    config: the complete GenerationConfig; names and models: by role. Options that our strategy has not stand
+    in `model_defaults`, with the classes of processors that the user brought.
     """
     known = registry.get(strategy)
-    parameters, others = split(known, options(strategy, config, assistant))
+    parameters, others = split(known, options(strategy, config, models.get("draft")))
+    if "model_defaults" in parameters and settings_of(models["target"].generation_config):
+        parameters["model_defaults"] = False  # all that was in force is named here
     if own := [name for name in stages(processors) if name.partition(" ")[0] not in OPTIONS.values()]:
         others["logits_processor"] = ", ".join(own)
     relaxed = getattr(config, "assistant_ensemble_weight", None) is not None
@@ -121,8 +123,6 @@ def split(strategy: Strategy, chosen: dict[str, Any]) -> tuple[dict[str, Any], d
     are no values of ours, which are typed.
     """
     parameters = {p.name: p.default for p in strategy.parameters}
-    if "model_defaults" in parameters:
-        parameters["model_defaults"] = False  # all that was in force is named here
     kinds, others = {p.name: p.kind for p in strategy.parameters}, {}
     for name, value in chosen.items():
         fits = name in kinds and (kinds[name] != "text" or isinstance(value, str))
