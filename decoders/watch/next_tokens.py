@@ -1,6 +1,7 @@
 """Greedy decoding and sampling by `generate`: one token more for each text at a step.
 
-Events are those of our own strategies `greedy` and `sample`.
+Events are those of our own strategies `greedy` and `sample`, without the number that a token was drawn with:
+torch.multinomial uses one for each token of the vocabulary.
 """
 
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from decoders.sampling.side_by_side import Sample
+from decoders.speculative.interfaces import SAMPLED
 from decoders.watch.mode import Mode, Rows
 from decoders.watch.recording import Recording
 
@@ -67,12 +69,12 @@ class NextTokens(Mode):
                 recording.end()
 
     def _grow(self, recording: Recording, text: Sample, row: int, token: int, over: bool) -> None:
-        raw = float(self.raw[row][token])
+        raw, fill = float(self.raw[row][token]), SAMPLED if self.config.do_sample else None
         if self.width == 1:
-            text.node = recording.propose(text.node, token, float(self.offered[row][token]))
+            text.node = recording.propose(text.node, token, float(self.offered[row][token]), fill=fill)
             recording.commit([text.node], [raw])
             return
-        text.node = recording.propose(text.node, token, raw, slot=text.number)
+        text.node = recording.propose(text.node, token, raw, slot=text.number, fill=fill)
         text.logprobs.append(raw)
         if over:
             length = len(text.logprobs)

@@ -271,9 +271,11 @@ def tokens_of(one: dict) -> list[int]:
 def same_numbers(reading: Facts, places: list[dict]) -> bool:
     """Whether the recorded random numbers are those of the seed."""
     for one in places:
-        draw = reading.draw(one["node"])
+        draw, born = reading.draw(one["node"]), reading.births[one["node"]][1]
         if draw and draw["u"] != one["u"]:
             return False
+        if born.fill == "sampled" and born.source == "target" and not draw:
+            return False  # drawn elsewhere, with a number that nobody told
         draft = one.get("draft")
         verdict = reading.verdicts[draft["node"]][-1][1] if draft else None
         if verdict and verdict.u is not None and verdict.u != draft["u"]:

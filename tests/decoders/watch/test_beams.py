@@ -85,4 +85,3 @@ def test_a_stopping_criterion_finishes_a_text(tiny_model):
     assert stopped and all(token[v.node] % 5 == 0 for v in stopped)
     other = {v.reason for v in ended if v not in stopped}
     assert other <= {"end of text", "the limit of 12 new tokens"}
-    assert run.trace.ended == "A stopping criterion of generate ended the text."

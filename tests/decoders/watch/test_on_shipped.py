@@ -12,6 +12,7 @@ from decoders.lane import Lane, Limits
 from decoders.registry import strategies
 from decoders.trace.events import Distribution, Propose, Verdict
 from explorer.export.run_file import container, pack, unpack
+from explorer.inspector.knobs import OTHER_SEED, knobs
 from tests.helpers.shipped_pair import PROMPTS, pair
 from tests.helpers.watched_calls import told
 from visualizers.analysis.comparison import compare
@@ -42,6 +43,13 @@ def test_every_view_of_the_strategies_draws_it(run):
     for found in run.traces:
         for view in strategies()[found.strategy].views:
             assert found.figure(view).data, (found.strategy, view)
+
+
+def test_a_drawn_token_is_not_said_to_be_chosen_by_its_score(run):
+    shown = " ".join(str(drawn.text) for drawn in run.traces[1].figure("sampler").data)
+    shown += " ".join(note.text for note in run.traces[1].figure("sampler").layout.annotations)
+    assert "was drawn; with which number is not recorded" in shown and "by its score" not in shown
+    assert knobs(run.traces[1]) == knobs(run.traces[2]) == {"why": OTHER_SEED}
 
 
 def test_compare_finds_the_same_tree_in_our_own_lane(run):

@@ -29,6 +29,7 @@ class Sampler:
         self.offers: dict[int, distribution_stages.Offers] = {}  # node -> what was on offer after it
         self.proposed: dict[int, float | None] = {}
         self.draws: dict[int, object] = {}  # node -> its draw
+        self.sampled: set[int] = set()  # nodes said to be drawn, whether with a known number or not
         self.shown = 0  # steps drawn so far
 
     def head(self) -> dict:
@@ -59,6 +60,8 @@ class Sampler:
                     self.offers.setdefault(event.node, {})[event.view, event.level] = event
                 case "Propose":
                     self.proposed[event.node] = event.logprob
+                    if event.fill == "sampled":
+                        self.sampled.add(event.node)
                 case "Score" if event.name == "draw":
                     self.draws[event.node] = event
         self.nodes.read(step)
@@ -89,7 +92,7 @@ class Picture:
     def __init__(self, sampler: Sampler, node: int, logprob: float | None):
         self.node, self.number, self.nodes = node, sampler.shown, sampler.nodes
         self.token = self.nodes.token[node]
-        self.draw = sampler.draws.get(node)
+        self.draw, self.sampled = sampler.draws.get(node), node in sampler.sampled
         recorded = [
             offer
             for offer in distribution_stages.in_order(sampler.offers[self.nodes.parent[node]])
@@ -234,7 +237,10 @@ class Picture:
         """The random number on the running sum of the last stage, tokens in the vocabulary's order."""
         text = self._text(self.token)
         if self.draw is None:
-            words = "nothing was drawn: " + text + " was chosen by its score" + self._undrawn()
+            words = f"nothing was drawn: {text} was chosen by its score"
+            if self.sampled:
+                words = f"{text} was drawn; with which number is not recorded"
+            words += self._undrawn()
             return [self._label("draw", LEFT, 9, words, role="soft", priority=1)]
         u, low, high = (self.draw.total, *(self.draw.parts.get(name) for name in ("low", "high")))
         between = "" if low is None else f", {digits(low)} to {digits(high)}"
