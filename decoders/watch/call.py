@@ -45,11 +45,13 @@ class Call:
         self._began: list[float] = []  # forwards under way
         self._before: list[tuple[Forward, int]] = []  # forwards before the mode was known
         self._rows: Rows | None = None
+        self._stages: list[str] = []
         self._layers = model.config.get_text_config().num_hidden_layers
-        for option, value in (("custom_generate", None), ("cache_implementation", "paged")):
-            wanted = given.get(option, getattr(given.get("generation_config"), option, None))
-            if wanted is not None and value in (None, wanted):
-                self.problem = unknown(option if value is None else f"{option}={value!r}")
+        config = given.get("generation_config")
+        if given.get("custom_generate") is not None:
+            self.problem = unknown("custom_generate")
+        elif "paged" in (given.get("cache_implementation"), getattr(config, "cache_implementation", None)):
+            self.problem = unknown("continuous batching")
 
     def tell(self, event: str, given: dict[str, Any], result: Any) -> None:
         """Something happened in a method of the model; see seams.py and the methods of `Mode`."""
@@ -73,12 +75,9 @@ class Call:
         """transformers has settled its configuration and made its processors."""
         config = given["generation_config"]
         assistant = self.given.get("assistant_model")
-        mode = config.get_generation_mode(assistant)
-        mode = str(getattr(mode, "value", mode))
-        inputs = given["encoder_input_ids"]
-        if mode not in MODES or config.token_healing or inputs.dim() != 2 or not inputs.shape[1]:
-            what = "token_healing" if config.token_healing else f"generation mode {mode}"
-            self.problem = unknown("inputs_embeds" if inputs.dim() != 2 or not inputs.shape[1] else what)
+        mode, inputs = config.get_generation_mode(assistant).value, given["encoder_input_ids"]
+        if what := strange(mode, config, inputs):
+            self.problem = unknown(what)
             return
         strategy, kind = MODES[mode]
         names, models = {"target": self.name}, {"target": self.model}
@@ -90,7 +89,7 @@ class Call:
         mask = (given["model_kwargs"] or {}).get("attention_mask")
         texts = header.unpadded(inputs, mask)
         self.mode = kind(config, make, texts, inputs.shape[1], self.bytes_of, self.clock)
-        self.stages = header.stages(processors)
+        self._stages = header.stages(processors)
         self.traces = [recording.trace for recording in self.mode.recordings]
         for recording in self.mode.recordings:
             recording.note(
@@ -107,8 +106,8 @@ class Call:
         if number < 0:
             self._rows = Rows(scores.clone())  # a processor may write into what it is given
         else:
-            self._rows.stages.append((self.stages[number], scores.clone()))
-        if number == len(self.stages) - 1:
+            self._rows.stages.append((self._stages[number], scores.clone()))
+        if number == len(self._stages) - 1:
             self.mode.scored(self._rows)
 
     # ---- forwards ------------------------------------------------------------------------------------
@@ -160,6 +159,15 @@ class Call:
         if self.mode is not None:
             said = f": {error}".rstrip(".") if str(error) else ""
             self._safely(self.mode.end, f"generate raised {type(error).__name__}{said}.")
+
+
+def strange(mode: str, config: Any, inputs: torch.Tensor) -> str | None:
+    """What of a call is not known here, by its name in transformers; None if all is."""
+    if inputs.dim() != 2:
+        return "inputs_embeds"
+    if config.token_healing:  # it rewrites the prompt
+        return "token_healing"
+    return None if mode in MODES else f"the generation mode {mode}"
 
 
 def unknown(what: str) -> str:

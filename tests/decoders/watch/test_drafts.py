@@ -34,8 +34,8 @@ def test_sampled_rounds_have_the_numbers_of_transformers(tiny_model, draft, monk
     rounds, draws = [], []
     sampling, rand_like = utils._speculative_sampling, torch.rand_like
 
-    def heard(ids, candidate_logits, length, new_logits, **more):
-        answer = sampling(ids, candidate_logits, length, new_logits, **more)
+    def heard(ids, candidate_logits, length, new_logits, *args, **more):
+        answer = sampling(ids, candidate_logits, length, new_logits, *args, **more)
         rounds.append((ids[0, -length:], candidate_logits[0].softmax(-1), new_logits[0].softmax(-1), answer))
         return answer
 
@@ -112,3 +112,12 @@ def test_a_model_that_drafts_with_its_own_layers_pays_for_them(tiny_model):
     )
     assert totals["target_forwards"] == len(drafted) / 2 + len(verified)
     assert {forward.scope for forward in drafted} == {"layers 1 of 2"}
+
+
+def test_a_draft_with_another_tokenizer_has_no_q(tiny_model):
+    model, other = tiny_model(), tiny_model("forms", 1)
+    tokenizers = {"tokenizer": model.tokenizer, "assistant_tokenizer": other.tokenizer}
+    run, _ = both(model, assistant_model=other.model, do_sample=False, **tokenizers)
+    verdicts = [v for s in run.trace.steps for v in s.of(Verdict)]
+    assert run.trace.costs.proposed and all(v.q is None for v in verdicts)
+    assert run.trace.costs.draft_forwards > 0

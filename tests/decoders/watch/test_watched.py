@@ -150,19 +150,21 @@ def test_calls_of_other_threads_are_not_mixed_in(model):
 
 
 def test_streamers_and_stopping_criteria_go_on_to_work(model):
+    inputs = encoded(model, [PROMPT])
     for more in ({}, {"assistant_model": assistant(model)}, {"prompt_lookup_num_tokens": 2}):
-        streamer, stop = Tokens(), Longer(len(model.encode(PROMPT)) + 5)
+        streamers = [Tokens(), Tokens()]
+        stops = [Longer(inputs["input_ids"].shape[1] + 5) for _ in range(2)]
+
+        def call(number, more=more, streamers=streamers, stops=stops):
+            own = {"streamer": streamers[number], "stopping_criteria": StoppingCriteriaList([stops[number]])}
+            return model.model.generate(**inputs, max_new_tokens=12, do_sample=False, **own, **more)
+
+        alone = call(0)
         with watch(model.model, model.tokenizer) as run:
-            text = model.model.generate(
-                **encoded(model, [PROMPT]),
-                max_new_tokens=12,
-                do_sample=False,
-                streamer=streamer,
-                stopping_criteria=StoppingCriteriaList([stop]),
-                **more,
-            )
-        assert streamer.pieces == text[0].tolist() == run.trace.prompt + run.trace.output()
-        assert streamer.ended and stop.asked == len(run.trace.steps)
+            watched = call(1)
+        assert torch.equal(alone, watched) and streamers[0].pieces == streamers[1].pieces
+        assert streamers[1].pieces == run.trace.prompt + run.trace.output()
+        assert streamers[1].ended and stops[0].asked == stops[1].asked > 1
         assert run.trace.ended == "A stopping criterion of generate ended the text."
 
 
