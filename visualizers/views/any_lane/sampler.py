@@ -12,7 +12,7 @@ from visualizers.scene.marks import Header, Nodes, Op, fit, probability, view
 
 ACROSS = 60  # columns of the picture; a stage takes an equal share of them
 LEFT = 0.5  # where the first column begins
-BAR, SHORT = 0.44, 0.38  # share of a stage that the longest bar takes, of few and of many stages
+BAR, SHORT = 0.44, 0.2  # share of a stage that the longest bar takes, of few and of many stages
 ROWS = 8  # tokens; the rest is one more row
 FEW, MANY = 4, 6  # stages with long bars; stages that fit: with more, those that changed nothing go first
 HALF = 0.5  # the longest bar stands for this probability, or for 1 where a token has more
@@ -38,7 +38,7 @@ class Sampler:
             "title": self.title,
             "question": "What did each processor remove? Where did the random number fall?",
             "first": 1,
-            "columns": ACROSS,
+            "columns": "panel",  # all of them, even where the last one holds nothing
             "column": 4,
             "column_narrow": 3,
             "left": GUTTER,
@@ -139,7 +139,7 @@ class Picture:
         n, rows = self.number, len(self.order)
         panels = [
             {"id": f"titles{n}", "kind": "panel", "y0": 0, "y1": 16, "px": 16, "px_narrow": 46},
-            {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1},
+            {"id": f"rows{n}", "kind": "panel", "y0": -0.5, "y1": ROWS + 0.5, "share": 1, "columns": ACROSS},
             {"id": f"draw{n}", "kind": "panel", "y0": 0, "y1": 42, "px": 42},
         ]
         chosen = self.order.index(self.token)

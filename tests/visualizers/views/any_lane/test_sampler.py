@@ -106,6 +106,14 @@ def test_without_a_draw_or_without_processors_it_says_so():
     assert ops[0][-1] == {"say": "a: 30 % in the model."}
 
 
+def test_all_columns_are_in_sight_even_where_nothing_is_drawn():
+    trace = decoded({"temperature": 0.0, "repetition_penalty": 1.2})
+    view = Sampler(Header(trace.prompt, trace.vocabulary, trace.parameters))
+    panels = [op for op in view.feed(trace.steps[0]) if op.get("kind") == "panel"]
+    assert view.head()["columns"] == "panel"
+    assert max(panel.get("columns", 0) for panel in panels) == ACROSS
+
+
 def test_each_step_shows_its_own_place_and_hides_the_one_before():
     trace = decoded({"top_k": 3}, new_tokens=3)
     _, steps = deltas("sampler", Header(trace.prompt, trace.vocabulary, trace.parameters), trace.steps)
