@@ -12,6 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+API = "/gradio_api/"
+ME, OTHER = "me" * 12, "you" * 8  # two sessions
+# Where JSON is taken.
+JSON_ADDRESSES = [
+    *(f"{API}{way}/run" for way in ("run", "api", "call", "call/v2")),
+    *(f"{API}{name}" for name in ("component_server", "queue/join", "cancel", "reset", "stream/x")),
+    "/explorer-leave",
+]
 EITHER = {"cell", "text"}  # the others of what is asked for in one of two ways
 VALUES = [
     None,

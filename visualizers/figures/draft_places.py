@@ -102,17 +102,8 @@ def counted_depths(report: dict, look: str = "light") -> go.Figure:
         whole("draft depth", len(rows)),
         {"range": [0, 1.12]},
     )
-    places = [one["depth"] for one in rows]
-    made.add_bar(
-        x=places,
-        y=[one["of_rounds"] for one in rows],
-        text=[share(one["of_rounds"]) for one in rows] if len(rows) <= 2 * WRITTEN else None,
-        textposition="outside",
-        cliponaxis=False,
-        marker={"color": theme(look).ranks[0]},
-        hoverinfo="skip",
-    )
-    return reader(made, places, lines)
+    texts = [share(one["of_rounds"]) for one in rows] if len(rows) <= 2 * WRITTEN else None
+    return _bars(made, {one["depth"]: one["of_rounds"] for one in rows}, texts, lines, look)
 
 
 def draft_shape(report: dict, look: str = "light") -> go.Figure:
@@ -217,10 +208,9 @@ def accepted_lengths(report: dict, look: str = "light") -> go.Figure:
     title = "Accepted tokens per round"
     if not report["metrics"]:
         return nothing(title, report["sentence"], look)
-    counts, colours = report["histogram"], theme(look)
-    rounds, places = sum(counts), list(range(len(counts)))
+    counts = report["histogram"]
     lines = [
-        f"{value} of {counted(rounds, 'round')} accepted {counted(place, 'token')}."
+        f"{value} of {counted(sum(counts), 'round')} accepted {counted(place, 'token')}."
         for place, value in enumerate(counts)
     ]
     made = chart(
@@ -231,13 +221,21 @@ def accepted_lengths(report: dict, look: str = "light") -> go.Figure:
         whole("accepted tokens", len(counts)),
         {"words": "rounds", "rangemode": "tozero"},
     )
+    texts = [str(value) if value else "" for value in counts]
+    return _bars(made, dict(enumerate(counts)), texts, lines, look)
+
+
+def _bars(
+    made: go.Figure, values: dict[int, float], texts: list[str] | None, lines: list[str], look: str
+) -> go.Figure:
+    """The chart with a bar at each place, its text above it and its sentence on hover."""
     made.add_bar(
-        x=places,
-        y=counts,
-        text=[str(value) if value else "" for value in counts],
+        x=list(values),
+        y=list(values.values()),
+        text=texts,
         textposition="outside",
         cliponaxis=False,
-        marker={"color": colours.ranks[0]},
+        marker={"color": theme(look).ranks[0]},
         hoverinfo="skip",
     )
-    return reader(made, places, lines)
+    return reader(made, list(values), lines)
