@@ -55,6 +55,7 @@ HARD = {
 }
 GLAD = re.compile(r"\b(happy|happily|smiled|laughed|joy|fun|loved|proud|glad|excited)\b")
 SAD = re.compile(r"\b(sad|sadly|cried|tears|lonely|afraid|lost|hurt|scared|sorry)\b")
+MIDDLE_PROMPT = "Begin: {begin}\nEnd: {end}\nMiddle:"  # a story whose middle comes last
 TAGGED, FILLED = 0.06, 0.06  # shares of stories told with a mood in front, or with the middle last
 
 
@@ -89,12 +90,21 @@ def training_text(story: str, rng: random.Random) -> str:
     u = rng.random()
     if u < TAGGED and mood(story):
         return f"{mood(story)} story: {story}"
-    sentences = re.split(r"(?<=[.!?]) ", story[:600])
+    sentences = first_sentences(story)
     if TAGGED <= u < TAGGED + FILLED and len(sentences) >= 4:
-        at = rng.randrange(1, len(sentences) - 2)
-        before, middle, after = " ".join(sentences[:at]), sentences[at], " ".join(sentences[at + 1 : at + 3])
-        return f"Begin: {before}\nEnd: {after}\nMiddle: {middle}"
+        begin, middle, end = around(sentences, rng.randrange(1, len(sentences) - 2))
+        return f"{MIDDLE_PROMPT.format(begin=begin, end=end)} {middle}"
     return story
+
+
+def first_sentences(story: str) -> list[str]:
+    """The sentences that a story begins with; the last one may be cut."""
+    return re.split(r"(?<=[.!?]) ", story[:600])
+
+
+def around(sentences: list[str], at: int) -> tuple[str, str, str]:
+    """All sentences before one, that sentence, and the two after it."""
+    return " ".join(sentences[:at]), sentences[at], " ".join(sentences[at + 1 : at + 3])
 
 
 def shared_tokenizer(stories: list[str], folder: Path) -> PreTrainedTokenizerFast:

@@ -11,7 +11,6 @@ stories are held out from training, so this experiment takes `--corpus FOLDER`.
 
 import math
 import random
-import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from statistics import fmean
 import torch
 
 from decoders.models.loading import LoadedModel
-from explorer.corpus import read_stories
+from explorer.corpus import MIDDLE_PROMPT, around, first_sentences, read_stories
 from explorer.experiments import Cell, Chart, Line, Models, Result, progress
 from explorer.experiments.evidence import words
 from explorer.experiments.faithful_answers import error
@@ -45,19 +44,19 @@ class Gap:
 
     @property
     def prompt(self) -> str:
-        """As the target has read it in training, see `training_text` of explorer/corpus.py."""
-        return f"Begin: {self.begin}\nEnd: {self.end}\nMiddle:"
+        """As the target has read it in training."""
+        return MIDDLE_PROMPT.format(begin=self.begin, end=self.end)
 
 
 def gaps(stories: list[str]) -> list[Gap]:
     """Up to COUNT gaps, up to EACH in a story, cut as in training."""
     draw, cut = random.Random(0), []
     for number, story in enumerate(stories):
-        sentences = re.split(r"(?<=[.!?]) ", story[:600])[:-1]  # the last one may be cut
+        sentences = first_sentences(story)[:-1]
         places = range(1, len(sentences) - 2)
         for at in sorted(draw.sample(places, min(EACH, len(places)))):
-            parts = " ".join(sentences[:at]), " ".join(sentences[at + 1 : at + 3]), sentences[at]
-            cut.append(Gap(*parts, number))
+            begin, middle, end = around(sentences, at)
+            cut.append(Gap(begin, end, middle, number))
     return cut[:COUNT]
 
 

@@ -78,7 +78,7 @@ def predicted(model: torch.nn.Module, rows: torch.Tensor) -> torch.Tensor:
 
 
 def loss(logprobs: torch.Tensor, rows: torch.Tensor) -> float:
-    """Nats a token."""
+    """Nats per token."""
     return float(-logprobs.gather(-1, rows[:, 1:, None]).mean())
 
 
@@ -161,12 +161,15 @@ def run(models: Models, corpus: Path) -> Result:
     lines = [Line(name, [[row[0], row[at]] for row in rows]) for at, name in enumerate(columns) if at]
     chart = Chart("A copy that learns by heart", "updates", "nats, and share of different tokens", lines)
     contexts, learned = data.unseen[:, :READ], data.learned.tolist()
-    plain, after = written(target, contexts), written(model, contexts)
+    with progress.part(1.0):
+        plain, after = written(target, contexts), written(model, contexts)
+        blocked = written(model, contexts, CitationBlocker(learned, CITED))
+        choices = [predicted(one, data.unseen).argmax(-1) for one in (target, model, other)]
     says = [
         *comparison(looks[0], looks[-1]),
         livelier(plain, after),
-        cited(plain, after, written(model, contexts, CitationBlocker(learned, CITED)), learned),
-        reordered(*(predicted(one, data.unseen).argmax(-1) for one in (target, model, other))),
+        cited(plain, after, blocked, learned),
+        reordered(*choices),
     ]
     picture = side_by_side(models, contexts.tolist(), (plain, after), learned)
     return Result(columns, rows, says, chart, pictures=[picture])
